@@ -70,8 +70,9 @@ func (a *app) approveCommand() *cli.Command {
 		Name:      "approve",
 		Usage:     "allow what an agent asks for, once",
 		ArgsUsage: "CODE|AGENT",
-		Description: "CODE is the five-letter code of a question or of a dialog, from `netsky needs` or from the message to you; that of a\n" +
-			"question is valid once, and that of a dialog answers all agents that wait at it.\n" +
+		Description: "CODE is the five-letter code of a question, of a dialog or of a budget, from `netsky needs` or from the message to you;\n" +
+			"that of a question is valid once, that of a dialog answers all agents that wait at it, and that of a budget that is\n" +
+			"used up allows as much again.\n" +
 			"AGENT stands for the dialog that the agent's pane shows; it is answered only if netsky knows every word of it.\n" +
 			"Only you can answer; for agents, this verb refuses to run.",
 		Flags: []cli.Flag{
@@ -99,7 +100,9 @@ func (a *app) approveCommand() *cli.Command {
 			answer := agent.Answer{Allow: !c.Bool("deny"), By: byTerminal}
 			p, err := a.desk(l).Answer(c.Context, code, answer)
 			if errors.Is(err, agent.ErrNoApproval) {
-				if n, ok := a.need(c.Context, l, code); ok && n.Kind == needs.Dialog && len(n.Options) > 0 {
+				if n, ok := a.need(c.Context, l, code); ok && n.Kind == needs.Budget {
+					return a.allowMore(c.Context, l, n, answer.Allow)
+				} else if ok && n.Kind == needs.Dialog && len(n.Options) > 0 {
 					return a.decide(c.Context, approve.Choice{Agents: n.Agents, Same: len(n.Agents) > 1, Words: n.Text, Code: code, Allow: answer.Allow})
 				} else if ok {
 					return advice.With(usagef("approve: %s is no question that netsky can answer: %s", code, n.Line()), "%s", n.How())

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -62,7 +61,7 @@ func (a *app) sendCommand() *cli.Command {
 func (a *app) textArg(c *cli.Context, i int, usage string) (string, error) {
 	text, err := a.givenText(c, i, usage)
 	if err == nil && console.Blank(text) {
-		return "", usagef("%s: the text is empty", strings.TrimPrefix(c.Command.HelpName, "netsky "))
+		return "", usagef("%s: the text is empty", verbOf(c))
 	}
 	return text, err
 }
@@ -200,9 +199,9 @@ func (a *app) send(c *cli.Context) error {
 func (a *app) waitFor(ctx context.Context, b *bus.Bus, self, to agent.ID, r bus.Receipt, until string, sent time.Time, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	where, arrived := to, a.delivered
+	where, arrived := to, func() (bool, error) { return a.delivered(b, to, r) }
 	if until == "answered" {
-		where, arrived = self, a.answered
+		where, arrived = self, func() (bool, error) { return a.answered(ctx, b, to, self, r, sent) }
 	}
 	w, err := b.Watch(ctx, bus.Spots(where)...)
 	if err != nil {
@@ -215,21 +214,21 @@ func (a *app) waitFor(ctx context.Context, b *bus.Bus, self, to agent.ID, r bus.
 			return exitError{exitPartly, fmt.Errorf("%s: sent, but not %s within %v", r.ID, until, limit)}
 		case <-w.C:
 		}
-		if done, err := arrived(ctx, b, where, r, sent); done || err != nil && ctx.Err() == nil {
+		if done, err := arrived(); done || err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
 }
 
-func (a *app) answered(ctx context.Context, b *bus.Bus, self agent.ID, r bus.Receipt, sent time.Time) (bool, error) {
-	e, ok, err := b.FindAnswer(ctx, self, r.ID, sent)
+func (a *app) answered(ctx context.Context, b *bus.Bus, by, self agent.ID, r bus.Receipt, sent time.Time) (bool, error) {
+	e, ok, err := b.FindAnswer(ctx, by, self, r.ID, sent)
 	if ok {
 		a.print("answered by %s: %s", e.Envelope.From, e.Envelope.ID)
 	}
 	return ok, err
 }
 
-func (a *app) delivered(_ context.Context, b *bus.Bus, to agent.ID, r bus.Receipt, _ time.Time) (bool, error) {
+func (a *app) delivered(b *bus.Bus, to agent.ID, r bus.Receipt) (bool, error) {
 	e, err := b.Find(to, r.File)
 	switch {
 	case err != nil:

@@ -159,8 +159,8 @@ func manager(agents ...string) func(anthropic.Request) *anthropic.Reply {
 }
 
 // Two clones that are told to change the same file of one repository work in
-// worktrees of their own, where their prompts put them, and neither loses the
-// other's edit.
+// worktrees of their own, and neither loses the other's edit. What the owner's directory
+// tells agents reaches them there.
 func TestClonesShareARepository(t *testing.T) {
 	t.Parallel()
 	w, model := mustClaude(t)
@@ -175,7 +175,11 @@ func TestClonesShareARepository(t *testing.T) {
 	}
 	git("add", "poem")
 	git("commit", "-q", "-m", "poem")
-	w.env = append(w.env, "GIT_AUTHOR_NAME=c", "GIT_AUTHOR_EMAIL=c@example.com", "GIT_COMMITTER_NAME=c", "GIT_COMMITTER_EMAIL=c@example.com")
+	git("config", "user.name", "Ada")
+	git("config", "user.email", "ada@example.org")
+	if err := os.WriteFile(filepath.Join(src, "CLAUDE.md"), []byte("Rhyme.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	model.Handle(editor)
 	w.config(t, freely)
 	for _, n := range []string{"1", "2"} {
@@ -184,42 +188,45 @@ func TestClonesShareARepository(t *testing.T) {
 	var ids []string
 	for n, line := range []string{"first", "third"} {
 		ids = append(ids, strings.TrimSpace(w.must(t, "netsky", "channel", "send", fmt.Sprintf("agent%d", n+1), "--kind", "brief",
-			"edit "+line+" of poem in "+src)))
+			"edit "+line+" of poem")))
 	}
 	w.mustAnswer(t, ids...)
-	if out := git("status", "--porcelain"); out != "" {
-		t.Errorf("the shared directory was changed:\n%s", out)
+	if out := git("status", "--porcelain"); out != "?? CLAUDE.md\n" {
+		t.Errorf("the owner's directory was changed:\n%s", out)
 	}
-	if out := git("worktree", "list"); strings.Count(out, "/workspaces/agent") != 2 {
-		t.Errorf("not a worktree for each clone, below its workspace:\n%s", out)
+	for n := 1; n <= 2; n++ {
+		name := fmt.Sprintf("agent%d", n)
+		if out, want := git("log", "-1", "--format=%an %s %(trailers:only)", "netsky/"+name), "Ada edit Netsky-Agent: "+name; strings.TrimSpace(out) != want {
+			t.Errorf("%s committed %q, want %q", name, out, want)
+		}
 	}
-	git("merge", "-q", "agent1/edit")
-	git("merge", "-q", "-m", "both", "agent2/edit")
+	git("merge", "-q", "netsky/agent1")
+	git("merge", "-q", "-m", "both", "netsky/agent2")
 	poem, err := os.ReadFile(filepath.Join(src, "poem"))
 	if want := "agent1\nsecond\nagent2\n"; err != nil || string(poem) != want {
 		t.Errorf("merged, the poem is %q (%v), want %q", poem, err, want)
 	}
 }
 
-// editor is a rule by which a model does what its prompt says of git: a worktree
-// below its workspace, a branch with its name. A command that fails it runs again:
-// git 2.39 fails if it reads the entry of a worktree that another git is just making
-// ("failed to read .git/worktrees/edit/commondir: Success").
+// editor is a rule by which a model does what its prompt says of git: it works in the
+// directory that it is in, on the branch that is there.
 func editor(q anthropic.Request) *anthropic.Reply {
 	name := regexp.MustCompile(`You are (agent[0-9]+),`).FindStringSubmatch(q.System)
-	space := regexp.MustCompile(`worktree add -b \S+/TOPIC "([^"]+)/TOPIC"`).FindStringSubmatch(q.System)
+	tree := regexp.MustCompile(`it is in a worktree, (\S+), on the\s+branch`).FindStringSubmatch(q.System)
 	list := anthropic.Messages(strings.Join(q.News(), "\n"))
-	if name == nil || space == nil || len(list) != 1 {
+	if name == nil || tree == nil || len(list) != 1 {
 		return nil
 	}
-	if n := len(q.Outputs); n > 0 && (n > 9 || !strings.Contains(q.Outputs[n-1], "failed to read")) {
-		return &anthropic.Reply{Text: "done on branch " + name[1] + "/edit"}
+	if !strings.Contains(q.System, "Rhyme.") {
+		return &anthropic.Reply{Text: "the owner's instructions are missing"}
 	}
-	var line, dir string
-	if _, err := fmt.Sscanf(list[0].Text, "edit %s of poem in %s", &line, &dir); err != nil {
+	if len(q.Outputs) > 0 {
+		return &anthropic.Reply{Text: "done: " + strings.Join(q.Outputs, "\n")}
+	}
+	var line string
+	if _, err := fmt.Sscanf(list[0].Text, "edit %s of poem", &line); err != nil {
 		return nil
 	}
 	return &anthropic.Reply{Calls: []anthropic.Call{anthropic.Shell(fmt.Sprintf(
-		`{ test -d "%[3]s/edit" || git -C %[1]s worktree add -q -B %[2]s/edit "%[3]s/edit" HEAD; } && cd "%[3]s/edit" && sed -i 's/^%[4]s$/%[2]s/' poem && git commit -q -a -m edit`,
-		dir, name[1], space[1], line))}}
+		`test "$PWD" = %q && sed -i 's/^%s$/%s/' poem && git commit -q -a -m edit && git rev-parse HEAD`, tree[1], line, name[1]))}}
 }

@@ -32,6 +32,7 @@ import (
 	"netsky/cli/line"
 	"netsky/cli/plan"
 	"netsky/spawn"
+	"netsky/spawn/worktree/land"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -118,6 +119,8 @@ func status(err error) int {
 		return e.code
 	case errors.As(err, &wish), errors.As(err, &ids), errors.Is(err, agent.ErrName), errors.Is(err, envelope.ErrInvalid), errors.Is(err, bus.ErrNotAllowed):
 		return exitUsage
+	case errors.Is(err, land.ErrNotYet):
+		return exitPartly
 	}
 	return exitFailed
 }
@@ -314,13 +317,23 @@ func binary() (string, error) {
 
 func one(c *cli.Context, what string) (string, error) {
 	if c.NArg() != 1 {
-		return "", usagef("%s: needs %s", c.Command.Name, what)
+		return "", usagef("%s: needs %s", verbOf(c), what)
 	}
 	return c.Args().First(), nil
 }
 
+// verbOf is the whole verb, such as "imessage send".
+func verbOf(c *cli.Context) string { return strings.TrimPrefix(c.Command.HelpName, "netsky ") }
+
 // oneAgent returns the verb's only argument, an agent.
 func oneAgent(c *cli.Context, what string) (agent.ID, error) {
+	if c.NArg() > 1 {
+		_, hint, ok := strings.Cut(what, ";")
+		if ok {
+			hint = ";" + hint
+		}
+		return "", usagef("%s: takes one agent, not %d%s", verbOf(c), c.NArg(), hint)
+	}
 	arg, err := one(c, what)
 	if err != nil {
 		return "", err

@@ -141,7 +141,7 @@ func (a *app) codexServe(c *cli.Context, l *spawn.Launcher, cfg config.Config, i
 
 // codexTexts returns the agent's directory, instructions and startup text.
 func (a *app) codexTexts(l *spawn.Launcher, id agent.ID) (dir, instructions, startup string, err error) {
-	in, err := a.planner(l).Again(id, "codex")
+	in, err := a.planner(l).Prompt(id, "codex")
 	if err != nil {
 		return "", "", "", err
 	}

@@ -28,6 +28,7 @@ func (a *app) cli() *cli.App {
 			a.upCommand(), a.downCommand(), a.restartCommand(), a.agentCommand(), a.forgetCommand(), a.attachCommand(),
 			a.statusCommand(), a.needsCommand(), a.peekCommand(), a.showCommand(),
 			a.askCommand(), a.inboxCommand(), a.replyCommand(),
+			a.taskCommand(), a.noteCommand(), a.workCommand(), a.diffCommand(), a.checkCommand(), a.landCommand(), a.undoCommand(), a.costCommand(),
 			a.interruptCommand(), a.cancelCommand(), a.approvalsCommand(), a.approveCommand(), a.quietCommand(), a.escalateCommand(),
 			a.imessageCommand(), a.channelCommand(), a.cronCommand(), a.loopCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(), a.findCommand(),
 			a.daemonCommand(), a.dashboardCommand(), a.doctorCommand(), a.drillCommand(), a.demoCommand(), a.initCommand(), a.serviceCommand(), a.uninstallCommand(),
@@ -47,8 +48,9 @@ func (a *app) cli() *cli.App {
 func isDeed(verb string) bool {
 	switch verb {
 	case "up", "down", "restart", "agent", "reply", "interrupt", "cancel", "approve", "init", "uninstall", "imessage send", "imessage access allow", "imessage access deny",
-		"channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "escalate", "watchdog tick",
-		"cron add", "cron rm", "loop", "service install", "service uninstall", "service run":
+		"work retire", "channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "escalate", "watchdog tick", "cron add", "cron rm",
+		"loop", "task add", "task start", "task done", "task block", "task cancel", "note add", "check", "land", "undo", "service install", "service uninstall",
+		"service run":
 		return true
 	}
 	return false
@@ -58,10 +60,12 @@ func isDeed(verb string) bool {
 // can't affect it. Verbs that start something obey the whole file and so stop.
 func startsNothing(verb string) bool {
 	switch verb {
-	case "status", "needs", "quiet", "escalate", "forget", "cron add", "loop", "peek", "show", "log", "find", "attach", "approvals", "inbox", "ask", "reply",
+	case "status", "needs", "work", "diff", "work gone", "work retire", "cost", "quiet", "escalate", "forget", "cron add", "loop", "peek", "show", "log", "find",
+		"attach", "approvals", "inbox", "ask", "reply",
 		"interrupt", "cancel", "approve", "down", "uninstall",
 		"channel send", "channel drain", "channel ls", "channel route", "channel poison ls", "channel poison show",
 		"channel poison retry", "channel poison drop", "cron ls", "cron rm",
+		"task add", "task ls", "task show", "task done", "task block", "task cancel", "note add", "note ls",
 		"imessage access allow", "imessage access deny", "imessage history":
 		return true
 	}

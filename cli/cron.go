@@ -76,7 +76,7 @@ func (a *app) book(c *cli.Context, h home.Dir) schedule.Book {
 
 // addSchedule adds what is asked for; the agent is argument number who.
 func (a *app) addSchedule(c *cli.Context, who int, w schedule.Wish, usage string) (err error) {
-	verb := strings.TrimPrefix(c.Command.HelpName, "netsky ")
+	verb := verbOf(c)
 	if w.Who, err = a.self(); err != nil {
 		return err
 	}

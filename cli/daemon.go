@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -60,7 +59,7 @@ func (a *app) needsSub(c *cli.Context) error {
 			names += " " + s.Name
 		}
 	}
-	verb := strings.TrimPrefix(c.Command.HelpName, "netsky ")
+	verb := verbOf(c)
 	if c.NArg() > 0 {
 		return usagef("%s: no verb %q; there are:%s", verb, c.Args().First(), names)
 	}
@@ -125,6 +124,11 @@ func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options 
 		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration, Wakes: w.Wakes, Upkeep: upkeepOf(l.Home, a.config),
 		Mistake: func() (text, then string) { return config.Mistake(l.Home) },
 	}
+	o.Cost = a.costService(l, log)
+	o.Check = func() string {
+		c, _, _ := config.Load(l.Home) // a mistake is shown by others
+		return c.Work.Check
+	}
 	if a.phone(l.Home).On() {
 		o.Phone = a.phoneService(l, log)
 	}
@@ -179,7 +183,7 @@ func (a *app) planAgain(ctx context.Context, id agent.ID) (spawn.Plan, error) {
 		return spawn.Plan{}, err
 	}
 	plans[0].Environ = before.Env
-	return plans[0], nil
+	return plans[0], fresh.planner(l).Again(ctx, &plans[0])
 }
 
 // setupAgain returns the configuration of a tmux server as of now. A mistake in it keeps

@@ -20,7 +20,11 @@ func (a *app) hints(err error) []string {
 	h, found := home.Find(a.getenv)
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return []string{"on Debian: apt-get install tmux; on macOS: brew install tmux"}
+		name := "tmux"
+		if missing := new(exec.Error); errors.As(err, &missing) {
+			name = missing.Name
+		}
+		return []string{"on Debian: apt-get install " + name + "; on macOS: brew install " + name}
 	case errors.Is(err, home.ErrNotHome):
 		list := []string{"set NETSKY_HOME to a directory that is empty or does not exist yet; without NETSKY_HOME, netsky uses ~/.netsky"}
 		if found == nil && errors.Is(err, home.ErrOccupied) {

@@ -53,7 +53,7 @@ func (a *app) accessHome(c *cli.Context) (home.Dir, error) {
 	if self, err := a.self(); err != nil {
 		return home.Dir{}, err
 	} else if self != agent.Owner {
-		return home.Dir{}, usagef("%s: is only for the owner, from a terminal of their own", strings.TrimPrefix(c.Command.HelpName, "netsky "))
+		return home.Dir{}, usagef("%s: is only for the owner, from a terminal of their own", verbOf(c))
 	}
 	return a.madeHome()
 }
@@ -132,7 +132,7 @@ func (a *app) changeAccess(c *cli.Context, change func(context.Context, home.Dir
 	stored, changed, err := change(c.Context, h, handle, time.Now())
 	switch {
 	case errors.Is(err, access.ErrHandle):
-		return usagef("%s: %w", strings.TrimPrefix(c.Command.HelpName, "netsky "), err)
+		return usagef("%s: %w", verbOf(c), err)
 	case err != nil:
 		return err
 	case changed:

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"io"
 
@@ -10,6 +11,7 @@ import (
 	"netsky/cli/phone"
 	"netsky/spawn/team"
 	"netsky/store"
+	"netsky/store/task"
 )
 
 func (a *app) ioCommand() *cli.Command {
@@ -59,9 +61,14 @@ func (a *app) ioServe(c *cli.Context) error {
 	if !ok {
 		in = io.NopCloser(a.in)
 	}
+	book, err := a.crew(l)
+	if err != nil {
+		return err
+	}
 	o := mcp.Options{
+		Head: book.Book().Head, Word: func(ctx context.Context, k store.Task) string { return a.wordOf(ctx, l.Home, k) },
 		Agent: self, Start: a.getenv("NETSKY_START"), Home: l.Home, Bus: l.Bus,
-		Records: store.Shelf{Journal: l.Journal, Home: l.Home}, Members: team.Team{Launcher: l, Environ: a.environ}, In: in, Out: a.out, Version: Version, Log: a.logIO,
+		Records: task.Shelf{Journal: l.Journal, Home: l.Home}, Members: team.Team{Launcher: l, Environ: a.environ}, Checks: &team.Checks{Binary: l.Binary, Environ: a.environ}, In: in, Out: a.out, Version: Version, Log: a.logIO,
 	}
 	if server == "imessage" {
 		o.Phone = phone.Tools{Home: l.Home, Secrets: a.phone(l.Home).Secrets()}

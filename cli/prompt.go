@@ -35,6 +35,7 @@ func (a *app) promptCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			a.planner(l).Foresee(c.Context, &plans[0])
 			in := plans[0].Prompt
 			if c.Bool("startup") {
 				text, err := prompts.Startup(in)

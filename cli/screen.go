@@ -32,8 +32,11 @@ func (a *app) clear() {
 
 // printer returns where an up or a down is reported.
 func (a *app) printer(asJSON bool) report.Printer {
-	_, live := console.Width(a.out)
-	return report.Printer{Out: a.stdout(), Live: live && !a.dumb(), JSON: asJSON, Warn: a.warn, Home: a.getenv("HOME"), Version: Version}
+	var size func() (int, int)
+	if _, ok := console.Width(a.out); ok && !a.dumb() {
+		size = func() (int, int) { return console.Size(a.out) }
+	}
+	return report.Printer{Out: a.stdout(), Size: size, JSON: asJSON, Warn: a.warn, Home: a.getenv("HOME"), Version: Version}
 }
 
 func (a *app) writeJSON(v any) error {

@@ -21,9 +21,9 @@ import (
 func (a *app) showCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "show",
-		Usage:     "print the history of a message, an agent, a session, a thread or a note",
+		Usage:     "print the history of a message, a task, an agent, a session, a thread or a note",
 		ArgsUsage: "ID",
-		Description: "ID is the id of a message, a note or a session (one run of an agent; `netsky status -v` prints it as start), an agent\n" +
+		Description: "ID is the id of a message, a task, a note or a session (one run of an agent; `netsky status -v` prints it as start), an agent\n" +
 			"or owner, the name of a thread, or the name of a file that you dropped into an inbox. The first six or more characters\n" +
 			"of an id are enough. Without the database it prints what the mailboxes still hold.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},

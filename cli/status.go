@@ -116,6 +116,7 @@ func (a *app) overviewOptions(l *spawn.Launcher) overview.Options {
 		Unread:  func() (int, error) { return a.unread(l) },
 		Mistake: func() (text, then string) { return config.Mistake(l.Home) },
 		Phone:   func() []string { return a.phoneNotes(l.Home) },
+		Budgets: func() []string { return a.budgetNotes(l.Home) },
 	}
 }
 
@@ -129,6 +130,10 @@ func (a *app) watch(c *cli.Context, text func(width, height int) ([]string, erro
 	for {
 		width, height := console.Size(a.out)
 		lines, err := text(width, height)
+		if c.Context.Err() != nil { // Ctrl-C may have ended a program that was asked
+			fmt.Fprintln(a.out)
+			return nil
+		}
 		if err != nil {
 			return err
 		}

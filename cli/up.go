@@ -107,7 +107,8 @@ type upRun struct {
 
 	plans     []spawn.Plan
 	prep      *spawn.Preparation
-	why       error // with demo chosen: what stands in the way of a model
+	why       error        // with demo chosen: what stands in the way of a model
+	places    []plan.Place // of those to start
 	ended     []agent.ID
 	objective string
 	misplaced []spawn.Status // up on another runtime than requested
@@ -205,7 +206,7 @@ func (u *upRun) prepare() (err error) {
 	}
 	u.rep = report.NewUp(u.a.printer(u.c.Bool("json")), u.a.planner(u.l).Runtimes(), func(runtime string) string { return u.a.config.May(runtime) }, all)
 	if disobeyed == nil {
-		disobeyed = plan.DisobeyedDir(u.plans, u.prep.States, u.wish.Dir)
+		disobeyed = plan.DisobeyedDir(u.plans, u.prep.States, u.wish.Dir, u.a.planner(u.l).Base)
 	}
 	if disobeyed != nil {
 		u.disobeyed = exitError{exitPartly, disobeyed}
@@ -237,11 +238,21 @@ func (u *upRun) agree() error {
 		return err
 	}
 	a.tellLeftOut(u.l, starting)
+	if err := u.place(starting); err != nil {
+		return err
+	}
 	for _, id := range u.ended {
 		if err := a.endForFresh(u.c.Context, u.l, id, u.self); err != nil {
 			return err
 		}
 	}
+	if len(u.ended) > 0 { // what it was doing may be finished now
+		if err := u.settle(starting, func(agent.ID) bool { return false }); err != nil {
+			return err
+		}
+	}
+	u.tellPlaces()
+	u.setUp(u.c.Context)
 	return nil
 }
 

@@ -15,8 +15,9 @@ func startFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "type", Usage: "run on `RUNTIME`: claude, codex, demo or one from netsky.toml"},
 		&cli.StringFlag{Name: "dir", Usage: "work in `DIR` (default: as before; at first, this git repository or directory)"},
+		&cli.BoolFlag{Name: "here", Usage: "clones work in that directory itself, not in git worktrees of their own"},
 		&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
-		&cli.BoolFlag{Name: "yes", Usage: "grant agents full access if no permission mode is set; do not ask about more than 50 clones"},
+		&cli.BoolFlag{Name: "yes", Usage: "agree to the setup command of [work], grant agents full access if no permission mode is set; do not ask about more than 50 clones"},
 	}, more...)
 }
 

@@ -1,6 +1,6 @@
 // Package daemon composes netsky's long-running services and nothing else: the mirror of
-// the bus in the records, the router, the owner's mailbox, the watchdog, the schedules,
-// the control client that watches panes, the phone bridge, the dashboard, and the door,
+// the bus in the records, the router, the owner's mailbox, the watchdog, the schedules, the tasks, the control client
+// that watches panes, the forecast of conflicts, the count of what turns cost, the phone bridge, the dashboard, and the door,
 // which answers requests about the daemon. They start in order and stop in reverse, each within its own time limit; one
 // that does not stop is named and abandoned.
 //
@@ -28,7 +28,9 @@ import (
 	"netsky/daemon/upkeep"
 	"netsky/dashboard"
 	"netsky/spawn"
+	"netsky/spawn/crew"
 	"netsky/spawn/watchdog"
+	"netsky/spawn/worktree/forecast"
 	"netsky/store"
 )
 
@@ -62,7 +64,11 @@ type Options struct {
 	// Phone carries messages between the owner's phone and the bus, until ctx ends or it
 	// fails; records returns the open database, nil while there is none. nil: there is no
 	// phone.
-	Phone   func(ctx context.Context, records func() *store.DB) error
+	Phone func(ctx context.Context, records func() *store.DB) error
+	// Cost counts what agents' turns cost, until ctx ends; records is as for Phone. nil: nothing does.
+	Cost func(ctx context.Context, records func() *store.DB) error
+	// Check returns the command that proves work, as of now; may be nil.
+	Check   func() string
 	Version string
 	Log     *slog.Logger
 	// Wanted makes Run return ErrUnwanted once it holds the lock, if the desired state of
@@ -94,6 +100,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	debug.SetMemoryLimit(memoryLimit)
 	debug.SetGCPercent(heapGrowth)
+	defer time.AfterFunc(10*time.Second, debug.FreeOSMemory).Stop() // the start needs more than what follows
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -123,6 +130,7 @@ func Run(ctx context.Context, o Options) error {
 	o.Log.Info("start", "pid", os.Getpid(), "version", o.Version)
 	d.watchdog = watchdog.New(d.watchdogOptions())
 	d.schedules = schedule.New(o.Home, o.Bus, d.database, o.Log)
+	d.tasks = crew.NewKeeper(o.Launcher, d.database, d.watchdog.Statuses, o.Log)
 	// In order: each starts after those it uses, and stops before them. The door closes
 	// first: then callers see that no daemon is running.
 	services := []service{
@@ -131,7 +139,12 @@ func Run(ctx context.Context, o Options) error {
 		{name: "owner", run: patient(o.Log, "owner", d.owner)},
 		{name: "watchdog", run: patient(o.Log, "watchdog", d.watchdog.Run), within: 10 * time.Second},
 		{name: "schedules", run: patient(o.Log, "schedules", d.schedules.Run)},
+		{name: "tasks", run: patient(o.Log, "tasks", d.tasks.Run)},
 		{name: "hub", run: patient(o.Log, "hub", d.hub)},
+		{name: "forecast", run: patient(o.Log, "forecast", forecast.NewService(forecast.Options{Home: o.Home, Bus: o.Bus, Log: o.Log}).Run)},
+	}
+	if o.Cost != nil {
+		services = append(services, service{name: "cost", run: patient(o.Log, "cost", func(ctx context.Context) error { return o.Cost(ctx, d.database) })})
 	}
 	if o.Phone != nil {
 		services = append(services, service{name: "phone", run: patient(o.Log, "phone", d.phone), within: phoneWithin})
@@ -174,6 +187,7 @@ type daemon struct {
 
 	watchdog  *watchdog.Watchdog
 	schedules *schedule.Keeper
+	tasks     *crew.Keeper
 
 	before string // pid of a daemon that did not end by itself, until that is recorded; owned by records once it runs
 
@@ -186,10 +200,12 @@ type daemon struct {
 	served Web
 }
 
-// wake makes the watchdog look at the agents and the schedules be looked at, and attaches the hub if there are any.
+// wake makes the watchdog look at the agents, has the schedules and the tasks looked at, and attaches
+// the hub if there are any agents.
 func (d *daemon) wake() {
 	d.watchdog.Wake()
 	d.schedules.Wake()
+	d.tasks.Wake()
 	select {
 	case d.panes <- struct{}{}:
 	default:

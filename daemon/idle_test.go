@@ -4,27 +4,39 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
 
 	"netsky/agent"
 	"netsky/agent/proc"
+	"netsky/daemon"
 	"netsky/spawn"
 )
 
-// BenchmarkIdle tells what a daemon costs that looks after 50 agents which do
+// BenchmarkIdle tells what netsky's daemon costs that looks after 50 agents which do
 // nothing: its memory, and its share of one core over ten seconds. Quiet ones
 // are programs that know nothing of netsky.
 func BenchmarkIdle(b *testing.B) {
+	program := filepath.Join(b.TempDir(), "netsky")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-o", program, "netsky")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
 	for name, r := range map[string]spawn.Runtime{"demo": demo{}, "quiet": quiet{"exec cat"}} {
-		b.Run(name, func(b *testing.B) { idles(b, r) })
+		b.Run(name, func(b *testing.B) { idles(b, program, r) })
 	}
 }
 
-func idles(b *testing.B, r spawn.Runtime) {
+func idles(b *testing.B, program string, r spawn.Runtime) {
 	w := newWorld(b)
-	p := w.start()
+	started, _, err := daemon.Start(w.ctx, w.home, []string{program, "daemon", "run"}, w.env)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := processOf(started.PID)
 	var ids []agent.ID
 	for i := range 50 {
 		ids = append(ids, agent.Clone(i+1))

@@ -15,6 +15,7 @@ import (
 	"netsky/agent/home"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
+	"netsky/dashboard/trees"
 	"netsky/spawn/approve"
 )
 
@@ -99,8 +100,14 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 	if d.o.Answer {
 		answers = desk{approve.Desk{Home: d.o.Home, Bus: d.o.Bus, Warn: func(err error) { d.o.Log.Warn("approval", "error", err) }}}
 	}
+	works := trees.New(trees.Options{Home: d.o.Home, Bus: d.o.Bus, Records: d.database, Record: d.o.Launcher.Journal.Record, Check: d.o.Check, Up: d.isUp})
+	defer func() {
+		if err := works.Close(); err != nil {
+			d.o.Log.Warn("worktrees", "error", err)
+		}
+	}()
 	s, err := dashboard.New(dashboard.Options{
-		Desk: answers, Home: d.o.Home, Records: d.reader, Agents: agents{d.watchdog, d.o.Runtimes, d.o.Home}, Panes: d.screens, Bus: d.o.Bus, Token: token,
+		Desk: answers, Work: works, Costs: costs{d}, Home: d.o.Home, Records: d.reader, Agents: agents{d.watchdog, d.o.Runtimes, d.o.Home}, Panes: d.screens, Bus: d.o.Bus, Token: token,
 		TLS: encrypt, Wide: d.o.Wide, Mistake: d.o.Mistake, Version: d.o.Version, Log: d.o.Log.With("part", "dashboard"),
 	})
 	if err != nil {
@@ -226,4 +233,14 @@ func Browsers(ctx context.Context, home home.Dir) (list []access.Browser, err er
 func SignOut(ctx context.Context, home home.Dir, id string) (n int, err error) {
 	err = askWeb(ctx, home, http.MethodPost, "/dashboard/sign-out?browser="+url.QueryEscape(id), &n)
 	return n, err
+}
+
+// isUp reports whether an agent runs, as far as the watchdog knows.
+func (d *daemon) isUp(ctx context.Context, id agent.ID) bool {
+	list, err := d.watchdog.Statuses(ctx)
+	if err != nil {
+		return false
+	}
+	st := list.Find(id)
+	return st.State != "" && st.Alive()
 }

@@ -188,7 +188,7 @@ func (w *world) answered(id string) bus.Entry {
 	var e bus.Entry
 	testworld.WaitOr(w, func() (ok bool) {
 		var err error
-		e, ok, err = w.bus.FindAnswer(w.ctx, agent.Owner, id, time.Time{})
+		e, ok, err = w.bus.FindAnswer(w.ctx, "", agent.Owner, id, time.Time{})
 		return ok && err == nil
 	}, func() string { return "no answer to " + id })
 	return e

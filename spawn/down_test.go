@@ -208,7 +208,7 @@ func TestDownBusy(t *testing.T) {
 	if got := w.down(spawn.DownOptions{}); got["agent1"] != "asked acked ended" {
 		t.Errorf("%v", got)
 	}
-	e, ok, err := w.bus.FindAnswer(w.ctx, agent.Owner, id, time.Time{})
+	e, ok, err := w.bus.FindAnswer(w.ctx, "", agent.Owner, id, time.Time{})
 	if err != nil || !ok || !strings.Contains(e.Envelope.Text, "is done") {
 		t.Errorf("the busy turn's answer: %v %v %v", e.Envelope.Text, ok, err)
 	}

@@ -120,7 +120,7 @@ func (w *world) leaving(name string) bool {
 		if e.Envelope.Kind != envelope.KindShutdown || e.Envelope.Start != w.status(name).Start {
 			continue
 		}
-		if _, acked, err := w.bus.FindAnswer(w.ctx, agent.Root, e.Envelope.ID, time.Time{}); acked || err != nil {
+		if _, acked, err := w.bus.FindAnswer(w.ctx, "", agent.Root, e.Envelope.ID, time.Time{}); acked || err != nil {
 			return true
 		}
 	}

@@ -133,7 +133,7 @@ func (w *world) answers(name string) {
 	w.Helper()
 	id := w.mail(name, "hello")
 	testworld.WaitOr(w, func() bool {
-		_, ok, err := w.bus.FindAnswer(w.ctx, agent.Owner, id, time.Time{})
+		_, ok, err := w.bus.FindAnswer(w.ctx, "", agent.Owner, id, time.Time{})
 		return err == nil && ok
 	}, func() string { return name + ": no answer" })
 }

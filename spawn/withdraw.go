@@ -59,7 +59,7 @@ func (l *Launcher) takeBack(ctx context.Context, id agent.ID, request envelope.E
 			return err
 		}
 		if !open {
-			_, obeyed, err := l.Bus.FindAnswer(ctx, agent.Root, request.ID, request.Time)
+			_, obeyed, err := l.Bus.FindAnswer(ctx, id, agent.Root, request.ID, request.Time)
 			if err != nil || !obeyed {
 				return err
 			}

@@ -4,6 +4,7 @@ package complete
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ import (
 	"netsky/cli/console"
 	"netsky/cli/line"
 	"netsky/imessage/access"
+	"netsky/store"
+	"netsky/store/task"
 )
 
 // word is the first argument of a request to complete the last word. earlier is how the
@@ -159,7 +162,7 @@ func (c Completer) wordsOf(table *cli.App, l line.Line) (list []candidate) {
 		if _, ok := line.NumberIn(l.Words); !ok {
 			return agents(agent.Root, agent.Infinity)
 		}
-	case "down", "forget":
+	case "down", "forget", "work retire":
 		return agents()
 	case "agent":
 		if n == 0 {
@@ -169,9 +172,21 @@ func (c Completer) wordsOf(table *cli.App, l line.Line) (list []candidate) {
 		if n == 1 {
 			return agents()
 		}
-	case "attach", "peek", "ask", "interrupt", "prompt", "codex", "loop":
+	case "attach", "diff", "peek", "ask", "check", "land", "land ls", "interrupt", "prompt", "codex", "loop":
 		if n == 0 {
 			return agents()
+		}
+	case "work":
+		if n == 0 {
+			return append(list, agents()...)
+		}
+	case "task show", "task start", "task edit", "task done", "task block", "task cancel":
+		if n == 0 {
+			return c.taskCandidates(verb == "task show")
+		}
+	case "note add", "note ls":
+		if n == 0 {
+			return append(c.taskCandidates(false), agents()...)
 		}
 	case "show":
 		if n == 0 {
@@ -221,6 +236,14 @@ func (c Completer) valuesOf(verbs []string, option string) []candidate {
 		}
 	case "in-reply-to":
 		return c.idCandidates()
+	case "by":
+		return plain("agent", "task", "model", "day")
+	case "needs":
+		return c.taskCandidates(false)
+	case "state":
+		return plain(store.TaskInProgress, task.Waiting, store.TaskOpen, store.TaskBlocked, task.Claimed, task.Proved, task.Landed, task.Done, store.TaskCancelled)
+	case "agent":
+		return c.agentCandidates()
 	case "actor":
 		return c.agentCandidates(agent.Owner)
 	}
@@ -293,6 +316,28 @@ func (c Completer) idCandidates() (list []candidate) {
 		if e.Err == nil && !e.Envelope.Kind.Control() && !seen[e.Envelope.ID] && len(list) < recent {
 			seen[e.Envelope.ID] = true
 			list = append(list, candidate{e.Envelope.ID, fmt.Sprintf("%s: %s", e.Envelope.From, console.FirstLine(e.Envelope.Text))})
+		}
+	}
+	return list
+}
+
+// taskCandidates returns the newest tasks, all or those that have not been accepted.
+func (c Completer) taskCandidates(all bool) (list []candidate) {
+	h, err := c.Home()
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	db, err := store.OpenRead(ctx, h)
+	if err != nil {
+		return nil
+	}
+	defer db.Close()
+	tasks, _ := db.Tasks(ctx, store.TaskFilter{Page: store.Page{Limit: 10 * recent}}) // without records: no candidates
+	for _, k := range tasks.Items {
+		if word := k.Word(); (all || word != store.TaskDone && word != store.TaskCancelled) && len(list) < recent {
+			list = append(list, candidate{k.ID, strings.ReplaceAll(word, "_", " ") + ": " + k.Title})
 		}
 	}
 	return list

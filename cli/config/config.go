@@ -17,6 +17,7 @@ import (
 	"netsky/agent/home"
 	"netsky/spawn/escalate"
 	"netsky/spawn/own"
+	"netsky/store/cost"
 )
 
 // Sample is the file that `netsky init` writes: every key that has an effect, with its
@@ -44,6 +45,11 @@ type Config struct {
 	Dashboard dashboardConfig
 	IMessage  imessageConfig `toml:"imessage"`
 	Telegram  telegramConfig
+	Work      workConfig
+	Price     map[string]priceConfig // by model
+	Budget    budgetConfig
+	// Unbudgeted reports that a mistake may be about [price] or [budget], which are then empty.
+	Unbudgeted bool `toml:"-"`
 }
 
 type agentsConfig struct {
@@ -137,6 +143,56 @@ type telegramConfig struct {
 	API       string `toml:"api"`
 }
 
+type workConfig struct {
+	Worktrees bool     `toml:"worktrees"`
+	Setup     string   `toml:"setup"`
+	SetupTime Duration `toml:"setup_time"`
+	Check     string   `toml:"check"`
+	CheckTime Duration `toml:"check_time"`
+	Land      string   `toml:"land"`
+	Ports     int      `toml:"ports"`
+}
+
+// Who may land besides the owner.
+const (
+	LandOwner = "owner" // nobody
+	LandRoot  = "agent0"
+)
+
+// nano returns an amount of money as package cost counts it.
+func nano(amount float64) int64 { return int64(amount*1e9 + 0.5) }
+
+// Terms returns the prices and the limits; unknown reports that a mistake may be about them.
+func (c Config) Terms() (p cost.Prices, l cost.Limits, unknown bool) {
+	p = cost.Prices{}
+	for model, m := range c.Price {
+		p[model] = cost.Price{Input: nano(m.Input), Output: nano(m.Output), CacheRead: nano(m.CacheRead), CacheWrite: nano(m.CacheWrite)}
+	}
+	b := c.Budget
+	l.Day = cost.Limit{Tokens: b.DayTokens, Nano: nano(b.DayMoney)}
+	l.Agent = cost.Limit{Tokens: b.AgentTokens, Nano: nano(b.AgentMoney)}
+	l.Task = cost.Limit{Tokens: b.TaskTokens, Nano: nano(b.TaskMoney)}
+	return p, l, c.Unbudgeted
+}
+
+// A priceConfig is what a million tokens cost.
+type priceConfig struct {
+	Input      float64 `toml:"input"`
+	Output     float64 `toml:"output"`
+	CacheRead  float64 `toml:"cache_read"`
+	CacheWrite float64 `toml:"cache_write"`
+}
+
+// A budgetConfig limits a day of all agents, a day of each agent, and each task. 0 is no limit.
+type budgetConfig struct {
+	DayTokens   int64   `toml:"day_tokens"`
+	DayMoney    float64 `toml:"day_money"`
+	AgentTokens int64   `toml:"agent_tokens"`
+	AgentMoney  float64 `toml:"agent_money"`
+	TaskTokens  int64   `toml:"task_tokens"`
+	TaskMoney   float64 `toml:"task_money"`
+}
+
 // The programs that [imessage] can go through.
 const (
 	ThroughMessages    = "messages"
@@ -168,6 +224,7 @@ func Default() Config {
 		Dashboard: dashboardConfig{Listen: "127.0.0.1:7717", Answer: true},
 		Owner:     ownerConfig{IMessage: []string{}, Telegram: []string{}},
 		IMessage:  imessageConfig{Through: ThroughMessages, DB: "~/Library/Messages/chat.db", SelfChat: true},
+		Work:      workConfig{Worktrees: true, SetupTime: Duration{15 * time.Minute}, CheckTime: Duration{30 * time.Minute}, Land: LandOwner},
 	}
 }
 
@@ -201,7 +258,7 @@ func (c Config) check() error {
 			return err
 		}
 	}
-	if err := c.checkPhone(); err != nil {
+	if err := errors.Join(c.checkPhone(), c.checkWork()); err != nil {
 		return err
 	}
 	return c.checkBus()
@@ -220,6 +277,29 @@ func (c Config) checkPhone() error {
 		return errors.New("telegram: needs token_file: a file that holds the bot's token")
 	}
 	return nil
+}
+
+func (c Config) checkWork() error {
+	w, b := c.Work, c.Budget
+	switch {
+	case w.Land != LandOwner && w.Land != LandRoot:
+		return fmt.Errorf("work.land: %q: must be %s or %s", w.Land, LandOwner, LandRoot)
+	case w.Ports != 0 && (w.Ports < 1024 || w.Ports > 55_000):
+		return fmt.Errorf("work.ports: %d: must be 1024 to 55000, or 0", w.Ports)
+	case min(b.DayTokens, b.AgentTokens, b.TaskTokens) < 0 || !amounts(b.DayMoney, b.AgentMoney, b.TaskMoney):
+		return errors.New("budget: must be 0 or above; 0 is no limit")
+	}
+	for model, p := range c.Price {
+		if !amounts(p.Input, p.Output, p.CacheRead, p.CacheWrite) {
+			return fmt.Errorf("price: %q: must be 0 or above", model)
+		}
+	}
+	return nil
+}
+
+// amounts reports whether all are amounts of money, which inf and nan are not.
+func amounts(list ...float64) bool {
+	return !slices.ContainsFunc(list, func(v float64) bool { return !(v >= 0 && v < 1e9) })
 }
 
 func (c Config) checkBus() error {

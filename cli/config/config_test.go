@@ -88,6 +88,10 @@ func TestParseRefuses(t *testing.T) {
 		{"a time span below nothing", "[watchdog]\n\ntick = \"-1m\"\n", "line 3: "},
 		{"too many clones", "[agents]\nclones = 10000\n", "agents.clones: 10000: must be 0 to 9999"},
 		{"fewer than none", "[agents]\nclones = -1\n", "agents.clones: -1: must be 0 to 9999"},
+		{"a budget below nothing", "[budget]\nday_money = 5.0\ntask_tokens = -1_000\n", "line 3: budget.task_tokens: -1_000: must be 0 or above; 0 is no limit"},
+		{"money below nothing", "[budget]\n\nagent_money = -0.5\n", "line 3: budget.agent_money: -0.5: must be 0 or above, and below 1,000,000,000"},
+		{"a price below nothing", "[price.\"m-1.5\"]\ninput = 1.0\noutput = -2\n", "line 3: price.m-1.5.output: -2: must be 0 or above"},
+		{"a price in one line", "[price]\nm = { input = 2.0, output = inf }\n", "line 2: price.m.output: inf: must be 0 or above"},
 		{"turns below none", "[agents]\nturns_per_hour = -1\n", "agents.turns_per_hour: -1: must be 0 or above"},
 		{"tiny envelopes", "[bus]\nmax_bytes = 10\n", "bus.max_bytes: 10: must be 1024 to "},
 		{"huge envelopes", "[bus]\nmax_bytes = 1000000000\n", "bus.max_bytes: "},
@@ -224,7 +228,7 @@ func TestSampleConfigHasEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Default()
-	got.Agent, got.Runtime = nil, nil
+	got.Agent, got.Runtime, got.Price = nil, nil, nil
 	// Written out, an empty list is a list.
 	for _, list := range []*[]string{&got.Agents.Addendum, &got.Claude.MCP} {
 		if len(*list) == 0 {

@@ -95,6 +95,12 @@ func (c *Config) without(doubt func(table string) bool) {
 	if doubt("dashboard") {
 		c.Dashboard = dashboardConfig{}
 	}
+	if doubt("work") {
+		c.Work = Default().Work // no command of the owner's is run, and nobody else lands
+	}
+	if doubt("price") || doubt("budget") {
+		c.Price, c.Budget, c.Unbudgeted = nil, budgetConfig{}, true // what was known before holds
+	}
 	if doubt("imessage") || doubt("telegram") || doubt("owner") {
 		c.IMessage.Enabled, c.Telegram.Enabled = false, false
 	}
@@ -120,6 +126,9 @@ func salvage(data []byte, c Config) Config {
 			IMessage *imessageConfig `toml:"imessage"`
 		}{&c.IMessage},
 		"telegram": &struct{ Telegram *telegramConfig }{&c.Telegram},
+		"work":     &struct{ Work *workConfig }{&c.Work},
+		"price":    &struct{ Price *map[string]priceConfig }{&c.Price},
+		"budget":   &struct{ Budget *budgetConfig }{&c.Budget},
 		"runtime":  &struct{ Runtime *map[string]runtimeConfig }{&c.Runtime},
 	} {
 		if !doubt(table) && toml.Unmarshal(data, part) != nil {

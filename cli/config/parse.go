@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -201,11 +202,27 @@ func (i *inspector) value(table []string, e *unstable.Node, list *[]problem) {
 	if t == nil || len(*list) > before {
 		return
 	}
-	if wrong := mismatch(strings.Join(key, "."), t, v); wrong != "" {
+	wrong := mismatch(strings.Join(key, "."), t, v)
+	if wrong == "" && knows([]string{"price", "budget"}, key[0]) {
+		wrong = noAmount(strings.Join(key, "."), v)
+	}
+	if wrong != "" {
 		first := e.Key()
 		first.Next()
 		*list = append(*list, problem{key: key, at: int(first.Node().Raw.Offset), wrong: wrong})
 	}
+}
+
+// noAmount returns what is wrong with a number of tokens or an amount of money, or "".
+func noAmount(key string, v *unstable.Node) string {
+	f, err := strconv.ParseFloat(strings.ReplaceAll(string(v.Data), "_", ""), 64)
+	switch tokens := strings.HasSuffix(key, "_tokens"); {
+	case err != nil || tokens && f >= 0 || amounts(f):
+		return "" // what else may be wrong is found by check
+	case tokens:
+		return fmt.Sprintf("%s: %s: must be 0 or above; 0 is no limit", key, v.Data)
+	}
+	return fmt.Sprintf("%s: %s: must be 0 or above, and below 1,000,000,000", key, v.Data)
 }
 
 // mismatch returns what is wrong with a value, or "".
@@ -226,6 +243,8 @@ func mismatch(key string, t reflect.Type, v *unstable.Node) string {
 		ok = v.Kind == unstable.Bool
 	case t.Kind() == reflect.Int, t.Kind() == reflect.Int64:
 		ok = v.Kind == unstable.Integer
+	case t.Kind() == reflect.Float64:
+		ok = v.Kind == unstable.Float || v.Kind == unstable.Integer
 	case t.Kind() == reflect.Slice:
 		ok = v.Kind == unstable.Array
 		for it := v.Children(); ok && it.Next(); {
@@ -260,6 +279,8 @@ func wants(t reflect.Type) string {
 		return "must be a string in quotes"
 	case t.Kind() == reflect.Bool:
 		return "must be true or false"
+	case t.Kind() == reflect.Float64:
+		return "must be a number"
 	}
 	return "must be a whole number"
 }

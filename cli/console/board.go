@@ -3,26 +3,28 @@ package console
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"netsky/bus/envelope"
 )
 
-// A Board is a list of lines. On a terminal a line that is set again changes in
-// place; elsewhere only final lines are written.
+// A Board is a list of lines. On a terminal a line that is set again changes in place, as long as
+// all of them fit on the screen; elsewhere, and from then on, only final lines are written.
 type Board struct {
 	out  io.Writer
-	live bool
+	size func() (width, height int)
 
 	mu    sync.Mutex // guards what follows
 	rows  map[string]int
 	lines []string
-	drawn int
+	final []bool
+	drawn int // rows of the screen
 }
 
-// NewBoard returns an empty list; live means that out is a terminal.
-func NewBoard(out io.Writer, live bool) *Board {
-	return &Board{out: out, live: live, rows: make(map[string]int)}
+// NewBoard returns an empty list. size returns the size of the terminal that out is; nil is none.
+func NewBoard(out io.Writer, size func() (width, height int)) *Board {
+	return &Board{out: out, size: size, rows: make(map[string]int)}
 }
 
 // Set writes the text to the name's row. A final text may have several lines.
@@ -30,7 +32,7 @@ func (b *Board) Set(name, text string, final bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	text = envelope.Plain(text)
-	if !b.live {
+	if b.size == nil {
 		if final {
 			fmt.Fprintln(b.out, text)
 		}
@@ -40,33 +42,47 @@ func (b *Board) Set(name, text string, final bool) {
 	if !ok {
 		i = len(b.lines)
 		b.rows[name] = i
-		b.lines = append(b.lines, "")
+		b.lines, b.final = append(b.lines, ""), append(b.final, false)
 	}
-	b.lines[i] = text
+	b.lines[i], b.final[i] = text, final
+	b.erase()
+	b.draw()
+}
+
+// Above has what is written meanwhile, to out or beside it, appear above the list.
+func (b *Board) Above(write func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.size != nil {
+		b.erase()
+		defer b.draw()
+	}
+	write()
+}
+
+func (b *Board) erase() {
 	if b.drawn > 0 {
 		fmt.Fprintf(b.out, "\x1b[%dA\r\x1b[J", b.drawn)
 	}
 	b.drawn = 0
-	for _, l := range b.lines {
-		n := 1
-		for _, c := range l {
-			if c == '\n' {
-				n++
-			}
-		}
-		fmt.Fprintln(b.out, clip(l, b.out, n))
-		b.drawn += n
-	}
 }
 
-// clip cuts a line to the terminal's width, so that it takes one row.
-func clip(s string, out io.Writer, rows int) string {
-	w, ok := Width(out)
-	if !ok || rows > 1 {
-		return s
+// draw writes all lines, and those that are final for good if the screen has no room for all.
+func (b *Board) draw() {
+	width, height := b.size()
+	rows := 0
+	for _, text := range b.lines {
+		for l := range strings.SplitSeq(text, "\n") {
+			rows += max(1, (len([]rune(l))+width-1)/width)
+		}
 	}
-	if r := []rune(s); len(r) >= w {
-		return string(r[:w-1])
+	fits := rows < height
+	for i, text := range b.lines {
+		if fits || b.final[i] {
+			fmt.Fprintln(b.out, text)
+		}
 	}
-	return s
+	if b.drawn = rows; !fits {
+		b.size = nil
+	}
 }

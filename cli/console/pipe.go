@@ -49,10 +49,10 @@ func IsClosed(stream any) bool {
 // state reports whether something written has not been read, and whether no reader is
 // left. If the system doesn't count unread bytes, unread is false.
 func (p *pipe) state() (unread, gone bool) {
-	n, err := unix.IoctlGetInt(p.fd, p.request)
 	list := []unix.PollFd{{Fd: int32(p.fd)}}
-	if _, perr := unix.Poll(list, 0); perr == nil {
+	if _, err := unix.Poll(list, 0); err == nil {
 		gone = list[0].Revents&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0
 	}
+	n, err := unix.IoctlGetInt(p.fd, p.request) // only now: it may read all, and then go
 	return err == nil && n > 0, gone
 }

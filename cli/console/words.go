@@ -56,6 +56,18 @@ func SomeOf(first []string, n int) string {
 	return text
 }
 
+// Names joins names as in a sentence: "a, b and c", and of many the first three.
+func Names(names []string) string {
+	const most = 4
+	switch n := len(names); {
+	case n > most:
+		return fmt.Sprintf("%s and %d others", strings.Join(names[:most-1], ", "), n-most+1)
+	case n > 1:
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+	return strings.Join(names, "")
+}
+
 // Brief returns the text's first line, cut to n characters.
 func Brief(text string, n int) string {
 	text = strings.TrimRight(text, "\n")

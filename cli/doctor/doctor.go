@@ -93,6 +93,7 @@ var checks = []check{
 	{"claude", false, checkClaude},
 	{"codex", false, checkCodex},
 	{"accounts", true, checkAccounts},
+	{"budgets", true, checkBudgets},
 	{"paths", true, checkPaths},
 	{"files", true, checkFiles},
 	{"mailboxes", true, checkMailboxes},

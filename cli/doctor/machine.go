@@ -109,7 +109,7 @@ func checkAccounts(_ context.Context, e *exam) []Finding {
 	states, err := breaker.List(e.Home)
 	var list []Finding
 	for _, s := range states {
-		if s.Unneeded(time.Now()) {
+		if s.Unneeded(time.Now()) || s.Fault.Reason == agent.Budget {
 			continue
 		}
 		f := Finding{Level: Warn, Text: fmt.Sprintf("%s: %s; nothing is offered to its agents, and mail waits", s.Account, s.Fault)}

@@ -104,6 +104,7 @@ type Options struct {
 	// Mistake returns what is wrong in netsky.toml and what that prevents, "" for nothing.
 	Mistake func() (text, then string)
 	Phone   func() []string // what is wrong with the phone bridge; may be nil
+	Budgets func() []string // what about budgets can't be checked; may be nil
 }
 
 // Collect collects the state. What can't be determined becomes a note.
@@ -153,6 +154,9 @@ func Collect(ctx context.Context, o Options) View {
 	}
 	if o.Phone != nil {
 		v.Notes = append(v.Notes, o.Phone()...)
+	}
+	if o.Budgets != nil {
+		v.Notes = append(v.Notes, o.Budgets()...)
 	}
 	if n, err := o.Unread(); err == nil {
 		v.Unread = n
@@ -325,13 +329,13 @@ func BuildNotes(list spawn.Statuses, version string) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	who, verb := names[0], "runs"
+	who, verb := console.Names(names), "runs"
 	if len(names) > 1 {
-		who, verb = strings.Join(names[:len(names)-1], ", ")+" and "+names[len(names)-1], "run"
+		verb = "run"
 	}
 	words := strings.Join(names, " ")
 	if len(names) > 6 {
-		who, words = fmt.Sprintf("%d agents", len(names)), "--all"
+		words = "--all"
 	}
 	how := "`netsky down " + words + " && netsky up " + words + "` restarts them with their conversations"
 	if words == "--all" {

@@ -15,8 +15,10 @@ import (
 	"netsky/spawn"
 	"netsky/spawn/approve"
 	"netsky/spawn/interrupt"
+	"netsky/spawn/meter"
 	"netsky/spawn/needs"
 	"netsky/spawn/pane"
+	"netsky/store"
 )
 
 // A Desk does what the owner asks for by text, as the verbs do it.
@@ -46,8 +48,11 @@ const (
 
 // Answer implements [imessage.Desk].
 func (d Desk) Answer(ctx context.Context, n needs.Need, allow bool) (string, error) {
-	if n.Kind == needs.Dialog {
+	switch n.Kind {
+	case needs.Dialog:
 		return d.dialog(ctx, n, allow)
+	case needs.Budget:
+		return d.budget(ctx, n, allow)
 	}
 	q, err := d.Approve.Answer(ctx, n.Code, agent.Answer{Allow: allow, By: ByPhone})
 	if errors.Is(err, agent.ErrNoApproval) {
@@ -65,6 +70,17 @@ func (d Desk) Answer(ctx context.Context, n needs.Need, allow bool) (string, err
 		what += " But " + why + "."
 	}
 	return what, nil
+}
+
+// budget answers for a budget that is used up.
+func (d Desk) budget(ctx context.Context, n needs.Need, allow bool) (string, error) {
+	db, err := store.Open(ctx, d.launcher().Home)
+	if err != nil {
+		return "", fmt.Errorf("%s was not answered: %w", n.Code, err)
+	}
+	defer db.Close()
+	text, err := meter.Answer(ctx, d.launcher().Bus, db, n.Budget, allow)
+	return n.Code + ": " + text, err
 }
 
 // unread waits until the asker has read the answer to its question, which removes the

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"netsky/agent"
 	"netsky/internal/advice"
 	"netsky/spawn"
 )
@@ -73,14 +74,14 @@ type inOtherDir struct {
 }
 
 // DisobeyedDir returns an error if agents are up in another directory than --dir names.
-func DisobeyedDir(plans []spawn.Plan, states spawn.Statuses, flag string) error {
+func DisobeyedDir(plans []spawn.Plan, states spawn.Statuses, flag string, base func(agent.ID, string) string) error {
 	if flag == "" {
 		return nil
 	}
 	e, wanted := inOtherDir{}, ""
 	for _, p := range plans {
 		st := states.Find(p.Agent)
-		if !st.Alive() || st.Dir == "" || st.Dir == p.Dir {
+		if !st.Alive() || st.Dir == "" || st.Dir == p.Dir || base(p.Agent, st.Dir) == p.Dir {
 			continue
 		}
 		if e.agents = append(e.agents, string(p.Agent)); len(e.agents) == 1 {

@@ -86,19 +86,27 @@ func (p *Planner) Facts(la agent.Launch) prompts.Input {
 	if err != nil {
 		name = ""
 	}
-	return prompts.Input{
+	in := prompts.Input{
 		Agent: la.Agent, Dir: la.Dir, Owner: p.Config.Owner.Name, Machine: name, Home: p.Launcher.Home, Runtime: la.Runtime,
 	}
+	if w, ok := p.treeOf(la.Agent, la.Dir); ok {
+		in.Tree = treeFacts(w)
+	}
+	return in
 }
 
-// Again returns an agent's prompt for a start like the last one, but on this runtime.
-func (p *Planner) Again(id agent.ID, runtime string) (prompts.Input, error) {
+// Prompt returns the prompt of an agent where it was started last, but on this runtime.
+func (p *Planner) Prompt(id agent.ID, runtime string) (prompts.Input, error) {
 	before, err := Before(p.Launcher.Home, id)
 	if err != nil && !named(p.Config.Agent[id].Dir, p.Config.Agents.Dir) {
 		return prompts.Input{}, err
 	}
 	in, err := p.input(id, "", before.Dir)
 	in.Runtime = runtime
+	if w, ok := p.treeOf(id, before.Dir); ok {
+		in.Dir = before.Dir
+		inTree(&in, w)
+	}
 	return in, err
 }
 

@@ -29,7 +29,7 @@ func (p *Planner) dir(id agent.ID, flag, before string) (dir string, err error) 
 				return "", err // this agent would work where agent0 does
 			}
 		}
-		if dir = p.recorded(before); dir == "" {
+		if dir = p.recorded(id, before); dir == "" {
 			dir, err = p.Cwd()
 		}
 	}
@@ -43,10 +43,12 @@ func (p *Planner) configured(id agent.ID, flag string) string {
 	return cmp.Or(flag, p.Config.Agent[id].Dir, p.Config.Agents.Dir)
 }
 
-// recorded returns where the agent, else agent0, was started last.
-func (p *Planner) recorded(before string) string {
-	if before != "" {
-		return before
+// recorded returns where the agent, else agent0, was started last: for one that was in its
+// worktree, the directory of the owner's that this stands for. A worktree that is not on record any more
+// stands for nothing.
+func (p *Planner) recorded(id agent.ID, before string) string {
+	if _, ok := p.treeOf(id, before); before != "" && (ok || !within(p.Launcher.Home.Path(home.Workspace(id)), before)) {
+		return p.Base(id, before)
 	}
 	root, _ := p.Launcher.Home.LoadLaunch(agent.Root)
 	return root.Dir
@@ -113,7 +115,7 @@ func (p *Planner) OwnCheckout(ids []agent.ID, flag string) (dir string, ok bool,
 		if err != nil {
 			continue // Plans refuses it unless both are named
 		}
-		open = open || p.configured(id, flag) == "" && p.recorded(before.Dir) == ""
+		open = open || p.configured(id, flag) == "" && p.recorded(id, before.Dir) == ""
 	}
 	if !open {
 		return "", false, nil
@@ -131,7 +133,7 @@ func (p *Planner) OwnCheckout(ids []agent.ID, flag string) (dir string, ok bool,
 func (p *Planner) Elsewhere(plans []spawn.Plan, flag, here string) (agents []string, dir string) {
 	for _, one := range plans {
 		before, _ := p.Launcher.Home.LoadLaunch(one.Agent)
-		if p.configured(one.Agent, flag) != "" || p.recorded(before.Dir) == "" || Holds(one.Dir, here) {
+		if p.configured(one.Agent, flag) != "" || p.recorded(one.Agent, before.Dir) == "" || Holds(one.Dir, here) {
 			continue
 		}
 		if agents = append(agents, string(one.Agent)); len(agents) == 1 {

@@ -17,6 +17,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/cli/console"
 	"netsky/cli/overview"
+	"netsky/cli/plan"
 	"netsky/daemon"
 	"netsky/spawn"
 	"netsky/spawn/approve"
@@ -30,6 +31,7 @@ type Up struct {
 	runtimes map[string]spawn.Runtime
 	may      func(runtime string) string
 	plans    map[agent.ID]spawn.Plan
+	places   map[agent.ID]plan.Place
 	board    *console.Board
 
 	failed map[string]agent.ID // the first agent with that failure
@@ -37,9 +39,10 @@ type Up struct {
 
 // A Printer is where a report goes.
 type Printer struct {
-	Out     io.Writer // stdout
-	Live    bool      // it is a terminal on which lines can change in place
-	JSON    bool      // one object at the end
+	Out io.Writer // stdout
+	// Size returns the size of the terminal that Out is, if lines can change in place there; else nil.
+	Size    func() (width, height int)
+	JSON    bool // one object at the end
 	Warn    func(format string, args ...any)
 	Home    string // the user's
 	Version string // of this netsky
@@ -57,15 +60,16 @@ func (p Printer) json(v any) error {
 
 // NewUp begins a report. may returns what agents of a runtime may do.
 func NewUp(p Printer, runtimes map[string]spawn.Runtime, may func(runtime string) string, plans []spawn.Plan) *Up {
-	r := &Up{Printer: p, runtimes: runtimes, may: may, plans: make(map[agent.ID]spawn.Plan), failed: make(map[string]agent.ID)}
+	r := &Up{Printer: p, runtimes: runtimes, may: may, plans: make(map[agent.ID]spawn.Plan), places: make(map[agent.ID]plan.Place), failed: make(map[string]agent.ID)}
 	for _, one := range plans {
 		r.plans[one.Agent] = one
 	}
 	out := p.Out
 	if p.JSON {
-		out = io.Discard
+		out, p.Size = io.Discard, nil
 	}
-	r.board = console.NewBoard(out, p.Live && !p.JSON)
+	r.board = console.NewBoard(out, p.Size)
+	r.Warn = func(format string, args ...any) { r.board.Above(func() { p.Warn(format, args...) }) }
 	return r
 }
 
@@ -84,6 +88,12 @@ func (r *Up) Daemon(p daemon.Pong, started daemon.Started, err error) {
 	}
 }
 
+// Placed reports where an agent is about to start.
+func (r *Up) Placed(one spawn.Plan, at plan.Place) {
+	r.plans[one.Agent] = one
+	r.places[one.Agent] = at
+}
+
 // Progress reports one step.
 func (r *Up) Progress(p spawn.Progress) {
 	if p.Step == spawn.StepBlocked {
@@ -94,9 +104,9 @@ func (r *Up) Progress(p spawn.Progress) {
 		r.Warn("tmux has not answered yet; waiting up to half a minute for it")
 		return
 	}
-	name, plan := string(p.Agent), r.plans[p.Agent]
-	what := plan.Runtime.Name() + "  " + console.Tilde(r.Home, plan.Dir)
-	if may := r.may(plan.Runtime.Name()); may != "" {
+	name, one := string(p.Agent), r.plans[p.Agent]
+	what := one.Runtime.Name() + "  " + console.Tilde(r.Home, one.Dir) + r.branch(p.Agent)
+	if may := r.may(one.Runtime.Name()); may != "" {
 		what += "  " + may
 	}
 	switch p.Step {
@@ -136,6 +146,19 @@ func (r *Up) Progress(p spawn.Progress) {
 		}
 		r.board.Set(name, text, true)
 	}
+}
+
+// branch says on which branch the agent works, if that is its own.
+func (r *Up) branch(id agent.ID) string {
+	at := r.places[id]
+	if !at.Apart {
+		return ""
+	}
+	text := " (" + at.Short() + " from " + cmp.Or(strings.TrimPrefix(at.Base, "refs/heads/"), at.From[:min(7, len(at.From))])
+	if at.Moved != "" {
+		text += ", moved on to " + at.Moved[:min(7, len(at.Moved))]
+	}
+	return text + ")"
 }
 
 // Stayed reports agents that are up on another runtime than requested.
@@ -205,8 +228,8 @@ func wordy(s string) bool {
 func (r *Up) Dialogs(ends []spawn.Progress) (list []approve.Dialog) {
 	for _, e := range ends {
 		if e.State == agent.Waiting && (e.Step == spawn.StepReady || e.Step == spawn.StepAlready) {
-			plan := r.plans[e.Agent]
-			list = approve.Group(list, e.Agent, e.Note, pane.Decidable(r.runtimes[cmp.Or(e.Runtime, plan.Runtime.Name())], e.Dialog))
+			one := r.plans[e.Agent]
+			list = approve.Group(list, e.Agent, e.Note, pane.Decidable(r.runtimes[cmp.Or(e.Runtime, one.Runtime.Name())], e.Dialog))
 		}
 	}
 	return list
@@ -227,6 +250,8 @@ func (r *Up) Finish(h home.Dir, p daemon.Pong, ends []spawn.Progress) error {
 		State   agent.State `json:"state,omitempty"`
 		Runtime string      `json:"runtime"`
 		Dir     string      `json:"dir"`
+		Branch  string      `json:"branch,omitempty"`
+		Base    string      `json:"base,omitempty"`
 		Note    string      `json:"note,omitempty"`
 		Error   string      `json:"error,omitempty"`
 		Lines   []string    `json:"lines,omitempty"`
@@ -237,8 +262,11 @@ func (r *Up) Finish(h home.Dir, p daemon.Pong, ends []spawn.Progress) error {
 		Agents []row       `json:"agents"`
 	}{Home: h.Root(), Daemon: p}
 	for _, e := range ends {
-		plan := r.plans[e.Agent]
-		o := row{Agent: e.Agent, Step: e.Step, State: e.State, Runtime: plan.Runtime.Name(), Dir: plan.Dir, Note: e.Note, Lines: e.Lines}
+		one := r.plans[e.Agent]
+		o := row{Agent: e.Agent, Step: e.Step, State: e.State, Runtime: one.Runtime.Name(), Dir: one.Dir, Note: e.Note, Lines: e.Lines}
+		if at := r.places[e.Agent]; at.Apart {
+			o.Branch, o.Base = at.Branch, at.Base
+		}
 		if e.Step == spawn.StepAlready {
 			o.Runtime, o.Dir = e.Runtime, e.Dir
 		}

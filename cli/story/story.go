@@ -40,7 +40,7 @@ func Lines(t store.Timeline) []string {
 	case t.Note != nil:
 		l.note(*t.Note)
 	case t.Task != nil:
-		l.add("task %s: %s (%s)", t.Task.ID, t.Task.Title, t.Task.State)
+		l.add("task %s: %s (%s)", t.Task.ID, t.Task.Title, t.Task.Word())
 	case t.Actor != nil:
 		l.add("on record: %s%s", t.Actor.ID, console.Note(agent.RoleWord(t.Actor.Role)))
 		if t.Actor.Objective != "" {
@@ -90,6 +90,13 @@ func (l *lines) note(n store.Note) {
 	for text := range strings.SplitSeq(n.Text, "\n") {
 		l.add("  | %s", text)
 	}
+}
+
+// NoteLines formats a note.
+func NoteLines(n store.Note) []string {
+	var l lines
+	l.note(n)
+	return l
 }
 
 func viaWords(via string) string {

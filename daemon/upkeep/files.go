@@ -23,9 +23,9 @@ const mostFiles = 1000
 // tempFor is how long a file may be unfinished.
 const tempFor = 24 * time.Hour
 
-// aside matches what netsky set aside because it could not read it, and rotated logs.
+// aside matches what netsky set aside because it could not read it, rotated logs, and those of checks.
 var aside = regexp.MustCompile(`^(state/(owed|codex|demo|claude)/[^/]+\.bad(-[0-9]+)?|` + home.SpoolDir + `/[^/]+\.(bad|why)|` +
-	home.LogDir + `/(daemon\.log\.1|netsky-[^/]+\.jsonl))$`)
+	home.LogDir + `/(daemon\.log\.1|netsky-[^/]+\.jsonl|(check|setup)-[^/]+\.log))$`)
 
 // ofAgent matches what only a running agent, or one that owes something, needs.
 var ofAgent = regexp.MustCompile(`^(` + home.EventsDir + `/([a-z0-9]+)\.jsonl(\.1)?|state/(screens|dialogs|watchdog/restarts|watchdog/hangs)/([a-z0-9]+)\.json)$`)

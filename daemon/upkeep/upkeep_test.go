@@ -297,7 +297,7 @@ func TestStateFiles(t *testing.T) {
 	gone := []string{
 		"state/owed/agent1.json.bad-12", "state/spool/00000000000000000001-0000000001-a.bad", "state/spool/00000000000000000001-0000000001-a.why",
 		"state/events/agent3.jsonl", "state/events/agent3.jsonl.1", "state/screens/agent3.json", "state/watchdog/hangs/agent3.json",
-		"logs/daemon.log.1", "logs/netsky-2026-01-01T00-00-00.000.jsonl", "state/launch/.tmp-4194999-1",
+		"logs/daemon.log.1", "logs/netsky-2026-01-01T00-00-00.000.jsonl", "logs/check-abcdefghij.log", "state/launch/.tmp-4194999-1",
 	}
 	stays := []string{
 		"state/events/agent1.jsonl", "state/launch/agent3.json", "state/codex/agent3.json", "state/claude/agent3.json", "state/mine.bad", "state/owed/notes.bad",

@@ -113,7 +113,7 @@ func (p *Question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, er
 			return answer, unanswered("no answer from %s in %v%s; the message %s is %s; its answer will be in `netsky inbox`",
 				p.To, p.Limit, p.stuck, p.id, p.whereabouts())
 		case <-w.C:
-			e, ok, err := p.Launcher.Bus.FindAnswer(wctx, p.From, p.id, p.sent)
+			e, ok, err := p.Launcher.Bus.FindAnswer(wctx, p.To, p.From, p.id, p.sent)
 			switch {
 			case ok && err == nil:
 				return e, nil
@@ -217,7 +217,7 @@ func (p *Question) restarted(ctx context.Context) error {
 		p.Warn("%s was ended and started again; its new start answers the message, or gets it again", p.To)
 		return nil
 	}
-	if _, found, err := p.Launcher.Bus.FindAnswer(ctx, p.From, p.id, p.sent); found || err != nil {
+	if _, found, err := p.Launcher.Bus.FindAnswer(ctx, p.To, p.From, p.id, p.sent); found || err != nil {
 		return nil // it is read next
 	}
 	return unanswered("%s was ended and started again, and has not answered; the message %s is %s, and its new start does not know of it",
@@ -236,7 +236,7 @@ func (p *Question) cancelled(ctx context.Context) error {
 	if p.missing++; p.missing < 3 || courier.Owes(p.Launcher.Home, p.To, p.id) {
 		return nil // it may be moving, or be held
 	}
-	if _, found, err := p.Launcher.Bus.FindAnswer(ctx, p.From, p.id, p.sent); found || err != nil {
+	if _, found, err := p.Launcher.Bus.FindAnswer(ctx, p.To, p.From, p.id, p.sent); found || err != nil {
 		return nil // it is read next
 	}
 	if taken {

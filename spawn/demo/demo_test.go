@@ -234,7 +234,7 @@ func TestShutdown(t *testing.T) {
 		t.Errorf("Run = %v, want nil", err)
 	}
 	p.shows("asked to shut down")
-	if _, found, err := w.bus.FindAnswer(w.ctx, agent.Root, id, time.Time{}); err != nil || !found {
+	if _, found, err := w.bus.FindAnswer(w.ctx, "", agent.Root, id, time.Time{}); err != nil || !found {
 		t.Errorf("no ack in agent0's mailbox: %v", err)
 	}
 }

@@ -84,7 +84,19 @@ func (d *demo) deal(ctx context.Context, e envelope.Envelope) (outcome, error) {
 	if ball, ok := parseBall(e); ok {
 		return outcome{silent: true}, d.hitBack(ctx, e, ball)
 	}
-	return d.do(ctx, request{text: e.Text, mail: e})
+	return d.do(ctx, request{text: ask(e), mail: e})
+}
+
+// ask returns what a message asks for: of a task that is the first line of its body, if that is a
+// command.
+func ask(e envelope.Envelope) string {
+	if e.Kind == envelope.KindBrief && strings.HasPrefix(e.Text, "Task ") {
+		if _, body, ok := strings.Cut(e.Text, "\n\n"); ok && strings.HasPrefix(body, "/") {
+			line, _, _ := strings.Cut(body, "\n")
+			return line
+		}
+	}
+	return e.Text
 }
 
 // typed handles a line typed in the pane; it is answered only there.

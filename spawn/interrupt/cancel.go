@@ -79,8 +79,8 @@ func before(ctx context.Context, l *spawn.Launcher, m *bus.Entry) (how, at strin
 		}
 		return "before " + string(to) + " took it", at
 	}
-	a, ok, err := l.Bus.FindAnswer(ctx, e.From, e.ID, e.Time)
-	if err == nil && ok && a.Envelope.From == to && a.Envelope.Cancelled() {
+	a, ok, err := l.Bus.FindAnswer(ctx, to, e.From, e.ID, e.Time)
+	if err == nil && ok && a.Envelope.Cancelled() {
 		return "while " + string(to) + " held it", ", at " + agent.Clock(a.Envelope.Time, time.Now())
 	}
 	return "", ""

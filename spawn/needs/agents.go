@@ -74,7 +74,7 @@ func (s Sources) dialogs() (list []Need) {
 func (s Sources) accounts() (list []Need) {
 	at := map[string]int{} // by kind and account
 	for _, a := range s.Agents {
-		if a.State != agent.Blocked {
+		if a.State != agent.Blocked || a.Fault.Reason == agent.Budget {
 			continue
 		}
 		kind := kindOf(a.Fault.Reason)
@@ -99,7 +99,7 @@ func (s Sources) accounts() (list []Need) {
 		lasting := kind == Login || b.Fault.Reason == agent.UsageLimit || b.Fault.Reason == agent.Billing
 		_, shown := at[string(kind)+" "+b.Account]
 		i := slices.IndexFunc(s.Agents, func(a Agent) bool { return a.ID == b.By && a.Wanted })
-		if shown || !lasting || i < 0 || b.Unneeded(s.Now) {
+		if shown || !lasting || b.Fault.Reason == agent.Budget || i < 0 || b.Unneeded(s.Now) {
 			continue // an account that no agent needs now concerns nobody
 		}
 		n := s.blocked(kind, s.Agents[i], b.Fault, b.Retry())
@@ -111,6 +111,37 @@ func (s Sources) accounts() (list []Need) {
 			n.Title = map[Kind]string{Login: "are not logged in", Limit: "are not served by their vendor"}[n.Kind]
 			n.Otherwise = strings.NewReplacer("its mail waits", "their mail waits", "it continues by itself", "they continue by themselves").Replace(n.Otherwise)
 		}
+	}
+	return list
+}
+
+// budgets are those that are used up, unless the owner has left it at that.
+func (s Sources) budgets() (list []Need) {
+	for _, b := range s.Breakers {
+		if b.Fault.Reason != agent.Budget || b.Refused {
+			continue
+		}
+		n := Need{
+			Kind: Budget, About: b.Account, Title: "is used up", Text: b.Fault.Text, Budget: b.About, Since: store.Time(b.SinceMS),
+			Options: []string{More, Deny}, Commands: []Command{{"See what was used", "netsky cost"}},
+			Otherwise: "nothing more is offered, and mail waits", id: []string{b.About, b.Fault.Text},
+		}
+		if retry := b.Retry(); !retry.IsZero() {
+			n.Otherwise += " until " + agent.Clock(retry, s.Now)
+		}
+		for _, a := range s.Agents {
+			if a.ID == b.By || b.Account == breaker.AllBudget {
+				n.Agents = append(n.Agents, a.ID)
+			}
+		}
+		if len(n.Agents) == 0 {
+			n.Agents = []agent.ID{b.By}
+		}
+		n.Title = "has used up its budget"
+		if len(n.Agents) > 1 {
+			n.Title = "have used up their budget"
+		}
+		list = append(list, n)
 	}
 	return list
 }

@@ -19,6 +19,7 @@ const (
 	Dialog     Kind = "dialog"
 	Login      Kind = "login"   // an account that nobody is logged in to
 	Limit      Kind = "limit"   // an account that does not serve anybody
+	Budget     Kind = "budget"  // of the owner's, which is used up
 	Blocked    Kind = "blocked" // an agent that can't go on: its conversation is full, say
 	Hung       Kind = "hung"
 	Looping    Kind = "looping"
@@ -28,11 +29,12 @@ const (
 	Daemon     Kind = "daemon"
 	Unreached  Kind = "unreached" // an alert that could not be sent to the owner
 	Question   Kind = "question"
+	Conflict   Kind = "conflict" // between the work of two agents, or with the branch it lands on
 	Unreadable Kind = "unreadable"
 )
 
 // kinds are all, those that are shown first first.
-var kinds = []Kind{Approval, Dialog, Login, Limit, Blocked, Hung, Looping, Dead, Down, Config, Daemon, Unreached, Question, Unreadable}
+var kinds = []Kind{Approval, Dialog, Login, Limit, Budget, Blocked, Hung, Looping, Dead, Down, Config, Daemon, Unreached, Question, Conflict, Unreadable}
 
 // words are the kinds' texts: a heading, and the verb for one agent and for several.
 var words = map[Kind]struct{ title, one, many string }{
@@ -40,6 +42,7 @@ var words = map[Kind]struct{ title, one, many string }{
 	Dialog:     {"Dialogs", "waits at a dialog", "agents wait at a dialog"},
 	Login:      {"Logins", "is not logged in", "agents are not logged in"},
 	Limit:      {"Limits", "is not served by its vendor", "agents are not served by their vendor"},
+	Budget:     {"Budgets", "is at the end of its budget", "agents are at the end of their budget"},
 	Blocked:    {"Blocked", "is blocked", "agents are blocked"},
 	Hung:       {"Hung", "is hung", "agents are hung"},
 	Looping:    {"Crashing", "keeps crashing", "agents keep crashing"},
@@ -49,6 +52,7 @@ var words = map[Kind]struct{ title, one, many string }{
 	Daemon:     {"Daemon", "needs you", "need you"},
 	Unreached:  {"Alerts", "did not reach you", "did not reach you"},
 	Question:   {"Questions", "waits for your answer", "agents wait for your answer"},
+	Conflict:   {"Conflicts", "has work that conflicts", "agents have work that conflicts"},
 	Unreadable: {"Unreadable messages", "received an unreadable message", "agents received unreadable messages"},
 }
 
@@ -59,7 +63,7 @@ func (k Kind) Title() string { return words[k].title }
 func (k Kind) Phrase() string { return words[k].one }
 
 // Passes reports whether agents go on working meanwhile, or go on by themselves.
-func (k Kind) Passes() bool { return k == Unreadable || k == Limit }
+func (k Kind) Passes() bool { return k == Unreadable || k == Limit || k == Conflict }
 
 // Headline names the first need, or how many agents have one of its kind; "" if there is
 // none. Beside what can be answered it also names the worst failure, which answering would
@@ -72,7 +76,7 @@ func Headline(list []Need) string {
 	if list[0].Kind != Approval && list[0].Kind != Dialog {
 		return line
 	}
-	for _, k := range []Kind{Dead, Looping, Hung, Blocked, Login, Limit, Down} {
+	for _, k := range []Kind{Dead, Looping, Hung, Blocked, Login, Limit, Budget, Down} {
 		if more := kindLine(list, k); more != "" {
 			return line + ", " + more
 		}
@@ -128,6 +132,8 @@ func (n Need) Line() string {
 // How is the command that settles the need, and how to refuse if that is possible.
 func (n Need) How() string {
 	switch {
+	case n.Kind == Budget:
+		return "`" + n.Command + "` allows as much again, --deny leaves it at that"
 	case n.Kind == Dialog && len(n.Options) > 0:
 		return "`" + n.Command + "` answers with yes, --deny refuses"
 	case len(n.Options) > 0:
@@ -147,6 +153,8 @@ const compact = "Open its terminal, then /compact"
 // Next is the command that settles the need, as the next step of `netsky` alone.
 func (n Need) Next() string {
 	switch {
+	case n.Kind == Budget:
+		return n.Command + " allows " + n.Who() + " as much again, --deny leaves it at that; netsky cost shows what was used"
 	case n.Kind == Dialog && len(n.Options) > 0:
 		return n.Command + " answers what " + n.Who() + " waits at with yes, --deny refuses; netsky needs shows what that is"
 	case len(n.Options) > 0:
@@ -168,6 +176,7 @@ func (n Need) Next() string {
 		Down:       "starts it",
 		Daemon:     "starts the daemon again",
 		Unreached:  "forgets the alert that did not reach you, once you have seen to it",
+		Conflict:   "shows whose work conflicts with what",
 		Question:   "answers what " + n.Who() + " asks; netsky needs shows that",
 		Unreadable: "lists the unreadable messages",
 	}[n.Kind], "is the next step: "+n.Otherwise)

@@ -1,11 +1,12 @@
-// Package needs lists what needs the owner: approvals, dialogs, logins and limits, agents
+// Package needs lists what needs the owner: approvals, dialogs, logins and limits, budgets that are used up, agents
 // that hang, crash or are down though they are wanted up, a mistake in netsky.toml, the
-// daemon, alerts that did not reach the owner, questions to them, and unreadable messages.
+// daemon, alerts that did not reach the owner, questions to them, work that conflicts, and
+// unreadable messages.
 // Every surface shows this list in these words: `netsky needs`, `netsky` alone, status, and
 // the dashboard.
 //
 // The list is derived from the sources of truth each time and stored nowhere: the pending
-// approvals, the agents' states, the breakers and the owner's mailbox. So an item is gone
+// approvals, the agents' states, the breakers, the owner's mailbox and the last forecast. So an item is gone
 // as soon as what it is about is settled, wherever that was done, and a crash leaves
 // nothing. How an item was settled is in the logs, written by whoever settled it.
 //
@@ -28,6 +29,7 @@ import (
 	"netsky/agent/breaker"
 	"netsky/agent/home"
 	"netsky/spawn/escalate"
+	"netsky/spawn/worktree/forecast"
 	"netsky/store"
 )
 
@@ -42,6 +44,7 @@ type Need struct {
 	Reason  string     `json:"reason,omitempty"`
 	Dir     string     `json:"dir,omitempty"`
 	Message string     `json:"message,omitempty"` // the id of the message that asks a question
+	Budget  string     `json:"budget,omitempty"`  // the key of the budget that is used up
 	Options []string   `json:"options"`           // the answers that netsky takes, if any
 	Digest  string     `json:"digest"`            // of what a yes refers to
 	Since   store.Time `json:"since,omitzero"`
@@ -59,10 +62,11 @@ type Command struct {
 	Line string `json:"line"`
 }
 
-// The options of an approval; a dialog that netsky can answer has "allow" and Deny.
+// The options of an approval, and of a budget; a dialog that netsky can answer has "allow" and Deny.
 const (
 	Allow = "allow once"
 	Deny  = "deny"
+	More  = "allow as much again" // of a budget
 )
 
 // Sources are what the list is derived from.
@@ -74,6 +78,7 @@ type Sources struct {
 	Breakers  []breaker.State  // the tripped ones
 	Questions []Asked
 	Failed    []escalate.Failure // alerts that did not reach the owner
+	Conflicts []forecast.Known   // between branches that have not landed
 	Mistake   string             // what is wrong in netsky.toml, with its name; Prevents is what that prevents
 	Prevents  string
 	Daemon    string // DaemonRuns, DaemonHung, DaemonGone, or "": it is not wanted
@@ -123,6 +128,8 @@ func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, er
 	note("alerts", err)
 	s.Questions, err = mail.Questions(ctx)
 	note("questions to you", err)
+	s.Conflicts, err = forecast.Load(h)
+	note("conflicts", err)
 	if len(failed) > 0 {
 		err = fmt.Errorf("%s", strings.Join(failed, "; "))
 	}
@@ -148,6 +155,7 @@ func List(s Sources) []Need {
 	list := s.approvals()
 	list = append(list, s.dialogs()...)
 	list = append(list, s.accounts()...)
+	list = append(list, s.budgets()...)
 	for _, a := range s.Agents {
 		list = append(list, s.agent(a)...)
 	}
@@ -162,6 +170,9 @@ func List(s Sources) []Need {
 	}
 	for _, q := range s.Questions {
 		list = append(list, q.need())
+	}
+	for _, k := range s.Conflicts {
+		list = append(list, conflict(k))
 	}
 	slices.SortStableFunc(list, func(x, y Need) int {
 		if x.Kind != y.Kind {
@@ -185,8 +196,11 @@ func List(s Sources) []Need {
 func (n *Need) finish() {
 	if len(n.Options) > 0 {
 		does := "Allow once"
-		if n.Kind == Dialog { // what it allows may last
+		switch n.Kind {
+		case Dialog: // what it allows may last
 			does = "Allow"
+		case Budget:
+			does = "Allow as much again"
 		}
 		n.Commands = append([]Command{
 			{does, "netsky approve " + n.Code}, {"Deny", "netsky approve " + n.Code + " --deny"},

@@ -13,6 +13,7 @@ import (
 	"netsky/internal/testworld"
 	"netsky/spawn/escalate"
 	"netsky/spawn/needs"
+	"netsky/spawn/worktree/forecast"
 	"netsky/store"
 )
 
@@ -55,6 +56,18 @@ func TestList(t *testing.T) {
 			[]string{"approval|agent1|asks for permission to use Bash|rm -rf x|netsky approve abcde|nothing is run, and agent1 waits"},
 		},
 		"an answer that has not been read yet": {needs.Sources{Answered: []agent.ID{"agent1"}, Agents: []needs.Agent{one("agent1", agent.Waiting, nil)}}, nil},
+		"conflicts": {
+			needs.Sources{Conflicts: []forecast.Known{
+				{Conflict: forecast.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"a.go", "b.go"}, More: 2}},
+				{Conflict: forecast.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"c.go"}}, Told: true},
+				{Conflict: forecast.Conflict{Agents: []agent.ID{"agent2"}, Target: "main"}, Told: true},
+			}},
+			[]string{
+				"conflict|agent1, agent3|have work that conflicts in 4 files|a.go, b.go and 2 more|netsky work|whichever lands second has to resolve it",
+				"conflict|agent1, agent3|have work that conflicts in 1 file|c.go|netsky work|whichever lands second has to resolve it; both were told",
+				"conflict|agent2|has work that conflicts with main in directories|the names of directories|netsky work|its work can't land; it was told",
+			},
+		},
 		"dialogs": {
 			needs.Sources{Agents: []needs.Agent{
 				one("agent0", agent.Waiting, detail("trust it?", true)), one("agent1", agent.Waiting, detail("log in", false)), one("agent2", agent.Waiting, detail("trust it?", true)),
@@ -102,6 +115,23 @@ func TestList(t *testing.T) {
 				Breakers: []breaker.State{{Account: "a, opus", By: "agent0", SinceMS: 5, RetryMS: now.Add(-time.Hour).UnixMilli(), Fault: agent.Fault{Reason: agent.UsageLimit, Scope: "opus"}}},
 			},
 			nil,
+		},
+		"budgets": {
+			needs.Sources{
+				Agents: []needs.Agent{
+					limited("agent0", agent.Budget, breaker.AllBudget, reset), limited("agent1", agent.Budget, breaker.Budget("agent1"), time.Time{}), limited("agent2", agent.Budget, breaker.Budget("agent2"), reset),
+				},
+				Now: now,
+				Breakers: []breaker.State{
+					{Account: breaker.AllBudget, By: "agent0", SinceMS: 5, RetryMS: reset.UnixMilli(), About: "day:d:", Fault: agent.Fault{Reason: agent.Budget, Text: "100 tokens"}},
+					{Account: breaker.Budget("agent1"), By: "agent1", SinceMS: 6, About: "task::t", Fault: agent.Fault{Reason: agent.Budget, Text: "50 tokens"}},
+					{Account: breaker.Budget("agent2"), By: "agent2", SinceMS: 7, Refused: true, Fault: agent.Fault{Reason: agent.Budget, Text: "left so"}},
+				},
+			},
+			[]string{
+				"budget|agent0 to agent2|have used up their budget|100 tokens|netsky approve CODE|nothing more is offered, and mail waits until " + agent.Clock(reset, now),
+				"budget|agent1|has used up its budget|50 tokens|netsky approve CODE|nothing more is offered, and mail waits",
+			},
 		},
 		"a tripped account": {
 			needs.Sources{

@@ -342,7 +342,7 @@ func TestTurn(t *testing.T) {
 	id := busy("/busy 2s")
 	r := w.submit(restart.Request{})
 	w.process(0)
-	a, ok, err := w.l.Bus.FindAnswer(t.Context(), agent.Owner, id, time.Time{})
+	a, ok, err := w.l.Bus.FindAnswer(t.Context(), "", agent.Owner, id, time.Time{})
 	if got := w.load(r.ID).Agents[0]; got.How != "its turn is finished" || got.Step != restart.Ready || !ok || err != nil || a.Envelope.Kind != envelope.KindReply {
 		t.Errorf("%+v; answered %v: %+v %v", got, ok, a.Envelope, err)
 	}

@@ -113,6 +113,16 @@ func (t Team) Stop(ctx context.Context, id agent.ID) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
+// StartTask gives a task to an agent and returns what that did.
+func (t Team) StartTask(ctx context.Context, task string, id agent.ID) (string, error) {
+	args := []string{"task", "start", task}
+	if id != "" {
+		args = append(args, "--agent", id.N())
+	}
+	out, err := t.verb(ctx, args...)
+	return strings.TrimSpace(out), err
+}
+
 // verb runs a verb of this netsky; its error contains the verb's output.
 func (t Team) verb(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)

@@ -16,8 +16,10 @@ import (
 
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/retire"
 )
 
 // ErrUnproved is returned by Purge if something of a killed agent may still run.
@@ -58,6 +60,15 @@ func Purge(ctx context.Context, l *spawn.Launcher, unproved func([]spawn.Remnant
 	if _, err := Unsaved(ctx, h, "everything has ended, nothing was removed"); err != nil {
 		return nil, err
 	}
+	trees, err := worktree.List(h)
+	if err != nil {
+		return nil, fmt.Errorf("uninstall: nothing was removed: %w", err)
+	}
+	for _, w := range trees { // so that their repositories forget them, and keep what they ended at
+		if _, err := retire.Retire(ctx, retire.Options{Home: h, Directories: true}, w.Agent); err != nil {
+			return nil, fmt.Errorf("uninstall: stopped before anything else was removed: %w", err)
+		}
+	}
 	left, err = h.Purge()
 	if err != nil {
 		return nil, fmt.Errorf("uninstall: %s: could not remove everything: %w", h.Root(), err)
@@ -69,6 +80,9 @@ func Purge(ctx context.Context, l *spawn.Launcher, unproved func([]spawn.Remnant
 // repositories anywhere below the home, and in the workspaces. ignored are the
 // directories that would be removed although no repository has them.
 func Unsaved(ctx context.Context, h home.Dir, state string) (ignored []string, err error) {
+	if err := worktree.Sweep(ctx, h); err != nil { // what killed checks have left is nobody's work
+		return nil, fmt.Errorf("uninstall: %w; %s", err, state)
+	}
 	var loose []string
 	list, err := os.ReadDir(h.Path(home.WorkDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -77,18 +91,54 @@ func Unsaved(ctx context.Context, h home.Dir, state string) (ignored []string, e
 	for _, e := range list {
 		loose = append(loose, h.Path(home.WorkDir, e.Name()))
 	}
+	lines, judged, err := agents(ctx, h)
+	if err != nil {
+		return nil, fmt.Errorf("uninstall: nobody can tell whether all work of the agents has landed: %w; %s", err, state)
+	}
 	found, dirs, err := worktree.Find(ctx, h.Root(), loose...)
 	if err != nil {
 		return nil, fmt.Errorf("uninstall: %s: cannot check for work that exists nowhere else: %w; %s", h.Root(), err, state)
 	}
-	if len(found) == 0 {
+	var advised []string
+	if len(lines) > 0 {
+		advised = append(advised, "land or remove the agents' work, or push their branches")
+	}
+	kept := len(lines)
+	for _, f := range found {
+		if !slices.Contains(judged, f.Dir) {
+			lines = append(lines, f.String())
+		}
+	}
+	if len(lines) == 0 {
 		return slices.DeleteFunc(dirs, func(d string) bool { return !strings.HasPrefix(d, h.Path(home.WorkDir)+"/") }), nil
 	}
-	var lines []string
-	for _, f := range found {
-		lines = append(lines, f.String())
+	if len(lines) > kept {
+		advised = append(advised, map[bool]string{true: "push it or move it away", false: "push or move away the rest"}[kept == 0])
 	}
-	return nil, fmt.Errorf("%s\nuninstall: this work may exist nowhere else: push it or move it away first; %s", strings.Join(first(lines), "\n"), state)
+	return nil, fmt.Errorf("%s\nuninstall: this work may exist nowhere else; first %s; %s", strings.Join(first(lines), "\n"), strings.Join(advised, ", and "), state)
+}
+
+// agents returns why worktrees that netsky has made for agents can't be retired, and the directories
+// of all.
+func agents(ctx context.Context, h home.Dir) (lines, dirs []string, err error) {
+	trees, err := worktree.List(h)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, w := range trees {
+		v, err := retire.Judge(ctx, h, w)
+		if err == nil {
+			err = v.Err(w, true)
+		}
+		if err != nil {
+			lines = append(lines, err.Error())
+			if next := advice.Of(err); next != "" {
+				lines = append(lines, "  "+next)
+			}
+		}
+		dirs = append(dirs, w.Dir)
+	}
+	return lines, dirs, nil
 }
 
 // first returns the beginning of a list that is too long to print.

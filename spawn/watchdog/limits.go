@@ -56,7 +56,7 @@ func (l *loop) limit(ctx context.Context) {
 	changed := false
 	tripped := make(map[string]bool)
 	for _, s := range list {
-		if s.Unneeded(time.Now()) {
+		if s.Unneeded(time.Now()) || s.Fault.Reason == agent.Budget { // of which the owner is told by whoever accounts for it
 			continue
 		}
 		tripped[s.Account] = true

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/cli/config"
+	"netsky/cli/story"
+	codexusage "netsky/codex/usage"
+	"netsky/spawn"
+	claudeusage "netsky/spawn/claude/usage"
+	"netsky/spawn/meter"
+	"netsky/spawn/needs"
+	"netsky/store"
+	"netsky/store/cost"
+)
+
+func (a *app) costCommand() *cli.Command {
+	return &cli.Command{
+		Name: "cost", Usage: "print what agents used: tokens, and money where a price is known",
+		Description: "Counts the tokens of each request, from the files in which Claude Code and Codex write their conversations. No token is in\n" +
+			"two columns: input is what neither came from the cache nor went into it. Money is what the program states itself, or what\n" +
+			"[price] in netsky.toml makes of the tokens; what has no price is listed as not known, and is in no sum.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "by", Value: string(cost.ByAgent), DefaultText: string(cost.ByAgent), Usage: "sum up by `WHAT`: agent, task, model or day"},
+			&cli.StringFlag{Name: "since", Usage: "count only what was used since then: a `TIME` ago, such as 12h or 7d, or a day, such as 2026-11-20"},
+			&cli.StringFlag{Name: "agent", Usage: "count only what `AGENT` used"},
+			&cli.StringFlag{Name: "task", Usage: "count only what the task with that `ID` used"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+		},
+		Action: a.cost,
+	}
+}
+
+func (a *app) cost(c *cli.Context) error {
+	by := cost.By(c.String("by"))
+	if !slices.Contains(cost.Bys, by) {
+		return usagef("cost: --by %q: must be agent, task, model or day", by)
+	}
+	var f cost.Filter
+	var err error
+	if f.Since, err = meter.Since(c.String("since"), time.Now()); err != nil {
+		return usagef("cost: --since %v", err)
+	}
+	if who := c.String("agent"); who != "" {
+		if f.Agent, err = agent.ParseAgent(who); err != nil {
+			return usagef("cost: --agent: %w", err)
+		}
+	}
+	l, err := a.launcher()
+	if err != nil {
+		return err
+	}
+	if id := c.String("task"); id != "" {
+		cr, err := a.crew(l)
+		if err != nil {
+			return err
+		}
+		k, err := cr.Book().Find(c.Context, id)
+		if err != nil {
+			return a.taskErr("cost: --task", err)
+		}
+		f.Task = k.ID
+	}
+	db, err := a.records(c.Context, l.Home)
+	if errors.Is(err, fs.ErrNotExist) {
+		a.warn("no records yet: no agent was ever started here")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	sums, err := meter.Read(c.Context, db, by, f, time.Now())
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return a.writeJSON(sums)
+	}
+	for _, line := range costLines(sums) {
+		a.print("%s", line)
+	}
+	return nil
+}
+
+// costLines are a table: a line for each sum, and what there is to say about prices and budgets.
+func costLines(a meter.Account) []string {
+	if len(a.Sums) == 0 {
+		return []string{story.NoUsage}
+	}
+	rows := [][]string{{strings.ToUpper(string(a.By)), "REQUESTS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "COST"}}
+	row := func(name string, s meter.Sum) {
+		u := s.Usage
+		rows = append(rows, []string{
+			name, meter.Number(s.Requests), meter.Number(u.Input), meter.Number(u.Output), meter.Number(u.CacheRead), meter.Number(u.CacheWrite), meter.Cost(s.Sum),
+		})
+	}
+	for _, s := range a.Sums {
+		row(meter.Called(a.By, s.Sum), s)
+	}
+	if len(a.Sums) > 1 && a.Total != nil {
+		row("total", *a.Total)
+	}
+	return append(table(rows), a.Notes()...)
+}
+
+// table lines up columns: the first to the left, the others to the right.
+func table(rows [][]string) (lines []string) {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	for _, row := range rows {
+		line := fmt.Sprintf("%-*s", widths[0], row[0])
+		for i, cell := range row[1:] {
+			line += fmt.Sprintf("  %*s", widths[i+1], cell)
+		}
+		lines = append(lines, strings.TrimRight(line, " "))
+	}
+	return lines
+}
+
+// allowMore answers for a budget that is used up.
+func (a *app) allowMore(ctx context.Context, l *spawn.Launcher, n needs.Need, allow bool) error {
+	db, err := store.Open(ctx, l.Home)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	text, err := meter.Answer(ctx, l.Bus, db, n.Budget, allow)
+	if text != "" {
+		a.print("%s", text)
+	}
+	return err
+}
+
+// budgetNotes say what about budgets can't be checked.
+func (a *app) budgetNotes(h home.Dir) (notes []string) {
+	prices, limits, unknown := a.config.Terms()
+	if unknown {
+		notes = append(notes, "[price] and [budget] of netsky.toml can't be relied on; those known last hold")
+	}
+	if limits.Money() && len(prices) == 0 {
+		notes = append(notes, "a budget is in money, but no model has a price in netsky.toml: until programs state what they cost, it can't be checked")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	db, err := store.OpenRead(ctx, h)
+	if err != nil {
+		return notes // which is noted by others
+	}
+	defer db.Close()
+	doubts, _ := meter.Doubts(ctx, db)
+	return append(notes, doubts...)
+}
+
+// costService returns what counts the cost of turns in the daemon.
+func (a *app) costService(l *spawn.Launcher, log *slog.Logger) func(context.Context, func() *store.DB) error {
+	return func(ctx context.Context, records func() *store.DB) error {
+		return meter.New(meter.Options{
+			Home: l.Home, Bus: l.Bus, Records: records, Log: log.With("part", "cost"),
+			Sources: map[string]meter.Source{claudeusage.Source: claudeFiles{}, codexusage.Source: &codexFiles{}},
+			Terms: func() (t meter.Terms) {
+				c, _, _ := config.Load(l.Home) // a mistake is shown by others
+				t.Prices, t.Limits, t.Unknown = c.Terms()
+				return t
+			},
+		}).Run(ctx)
+	}
+}
+
+// claudeFiles are the conversations of Claude Code.
+type claudeFiles struct{}
+
+func (claudeFiles) Files(env []string, thread string) []string { return claudeusage.Files(env, thread) }
+func (claudeFiles) Open(thread, state string) meter.Reader     { return claudeusage.Open(thread, state) }
+
+// codexFiles are the threads of Codex.
+type codexFiles struct{ codexusage.Finder }
+
+func (f *codexFiles) Files(env []string, thread string) []string {
+	return f.Finder.Files(env, thread, time.Now())
+}
+func (f *codexFiles) Open(thread, state string) meter.Reader { return codexusage.Open(thread, state) }

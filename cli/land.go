@@ -1,0 +1,328 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/cli/config"
+	"netsky/cli/console"
+	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/land"
+	"netsky/store/work"
+)
+
+func (a *app) landCommand() *cli.Command {
+	return &cli.Command{
+		Name: "land", Usage: "put an agent's checked work on your branch", ArgsUsage: "AGENT", Args: true,
+		Description: "The branch moves to the agent's work, as `netsky check` has seen it pass; where it is checked out, the files follow.\n" +
+			"Without commits of its own it moves forward; otherwise a merge commit is made, or what --squash and --rebase say. The\n" +
+			"hooks of the repository run. Nothing is moved if the check has not passed on the present state of both branches, if\n" +
+			"they conflict (the agent is told), or if files where the branch is checked out have changes that are not committed.\n" +
+			"`netsky undo` takes it back.\n\n" +
+			"--all lands all work whose check has passed: first what shares no file with the rest, then the rest, oldest first.\n" +
+			"What another landing has overtaken is checked again.\n\n" +
+			"--pr needs a remote to push to, and gh (GitHub) or glab (GitLab) with a login. Without one of them the branch is pushed,\n" +
+			"and what to run is printed.\n\n" +
+			"Exit status: 0 landed, or nothing to land; 2 you may not; 3 nothing was moved, or with --all not everything, or the branch\n" +
+			"was pushed and nobody asked to merge it; 1 anything else.\n\n" +
+			"Only you can land work, and agent0 if `land = \"agent0\"` under [work] in netsky.toml says so.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "all", Usage: "land the work of all agents whose check has passed"},
+			&cli.BoolFlag{Name: "merge", Usage: "make a merge commit even if the branch could move forward"},
+			&cli.BoolFlag{Name: "squash", Usage: "make one commit of the agent's work"},
+			&cli.BoolFlag{Name: "rebase", Usage: "make the agent's commits again on top of the branch"},
+			&cli.BoolFlag{Name: "pr", Usage: "push the agent's branch and ask for it to be merged, with gh or glab, instead of moving yours"},
+			&cli.StringFlag{Name: "onto", Usage: "land on `BRANCH`", DefaultText: "the one that was checked out when the worktree was made"},
+			&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "use `TEXT` as the message of the commit or the request", DefaultText: "from the agent's commits"},
+			&cli.BoolFlag{Name: "unchecked", Usage: "land without a check that has passed, and record that"},
+			&cli.BoolFlag{Name: "yes", Usage: "with --all: agree to the text of the check command"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+		},
+		Subcommands: []*cli.Command{{
+			Name: "ls", Usage: "list what has landed, the newest first", ArgsUsage: "[AGENT]", Action: a.landLs,
+			Flags: []cli.Flag{
+				&cli.IntFlag{Name: "n", Aliases: []string{"limit"}, Value: 40, Usage: "list the last `N`, at most 1000"},
+				&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+			},
+		}},
+		Action: a.land,
+	}
+}
+
+// mayLand returns who lands work, if that may.
+func (a *app) mayLand(verb string) (agent.ID, error) {
+	self, err := a.self()
+	if err != nil {
+		return "", err
+	}
+	cfg, err := a.cfg()
+	switch {
+	case err != nil:
+		return "", err
+	case !self.IsAgent(), self == agent.Root && cfg.Work.Land == config.LandRoot:
+		return self, nil
+	case self == agent.Root:
+		return "", usagef("%s: only the owner can, as `land` under [work] in netsky.toml is not \"agent0\"", verb)
+	}
+	return "", usagef("%s: not allowed for %s; ask for it in your reply", verb, self)
+}
+
+func (a *app) land(c *cli.Context) error {
+	self, err := a.mayLand("land")
+	if err != nil {
+		return err
+	}
+	o := land.LandOptions{Onto: c.String("onto"), Unchecked: c.Bool("unchecked"), PR: c.Bool("pr"), Message: c.String("message")}
+	for _, how := range []string{land.Merging, land.Squash, land.Rebase} {
+		if c.Bool(how) {
+			o.How = how
+		}
+	}
+	if c.Bool("all") {
+		if c.NArg() > 0 {
+			return usagef("land: --all lands the work of every agent, so it takes no name")
+		}
+		return a.landAll(c, self, o)
+	}
+	id, err := oneAgent(c, "the agent whose work to land, or --all")
+	if err != nil {
+		return err
+	}
+	d, done, err := a.lander(self)
+	if err != nil {
+		return err
+	}
+	defer done()
+	l, err := d.Land(c.Context, id, o)
+	if errors.Is(err, land.ErrNothing) {
+		a.complain(err)
+		return nil
+	}
+	if err != nil && l.State != work.Pushed {
+		return a.needsWorktree(d.Home, id, err)
+	}
+	if perr := a.printLanding(l, c.Bool("json")); perr != nil {
+		return perr
+	}
+	return err
+}
+
+func (a *app) printLanding(l land.Landing, asJSON bool) error {
+	a.tellLoose(l.Agent, l.Loose, "landed")
+	for _, n := range l.Notes {
+		a.warn("%s", n)
+	}
+	if asJSON {
+		return a.writeJSON(l)
+	}
+	a.print("%s", landingLine(l.Landing))
+	return nil
+}
+
+// landingLine says what a landing did.
+func landingLine(l work.Landing) string {
+	line := fmt.Sprintf("%s: %s", l.Agent, land.Says(l))
+	if l.State == work.Pushed {
+		return line + "  " + l.URL
+	}
+	return line + fmt.Sprintf("; `netsky undo %s` takes it back", l.ID)
+}
+
+func (a *app) landAll(c *cli.Context, self agent.ID, o land.LandOptions) error {
+	d, done, err := a.lander(self)
+	if err != nil {
+		return err
+	}
+	defer done()
+	d.Agree = func() error { return a.agreeToCheck(d, c.Bool("yes")) }
+	landed, failed := []land.Landing{}, 0
+	out, flush := a.commandOutput()
+	defer flush()
+	err = d.LandAll(c.Context, o, out, func(one land.Outcome) {
+		if one.Err != nil {
+			failed++
+			a.complain(one.Err)
+		}
+		if one.Err == nil || one.Landing.State == work.Pushed {
+			landed = append(landed, one.Landing)
+			if !c.Bool("json") {
+				_ = a.printLanding(one.Landing, false)
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		if err := a.writeJSON(map[string]any{"landings": landed, "refused": failed}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case failed > 0:
+		return exitError{exitPartly, errTold}
+	case len(landed) == 0:
+		a.warn("nothing to land")
+	}
+	return nil
+}
+
+func (a *app) landLs(c *cli.Context) error {
+	f := work.Filter{Limit: c.Int("n")}
+	if f.Limit < 1 || f.Limit > 1000 {
+		return usagef("land ls: -n %d: must be 1 to 1000", f.Limit)
+	}
+	if c.NArg() > 0 {
+		id, err := oneAgent(c, "an agent")
+		if err != nil {
+			return err
+		}
+		f.Agent = id
+	}
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	list := []work.Landing{}
+	db, err := a.records(c.Context, h)
+	if err == nil {
+		defer db.Close()
+		list, err = work.Records{DB: db}.Landings(c.Context, f)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if c.Bool("json") {
+		return a.writeJSON(map[string]any{"landings": list})
+	}
+	width := 0
+	if w, ok := console.Width(a.out); ok {
+		width = w
+	}
+	for _, line := range landingLines(list, subjects(c.Context, list), width) {
+		a.print("%s", line)
+	}
+	if len(list) == 0 {
+		a.warn("nothing has landed")
+	}
+	return nil
+}
+
+// landingLines are a table of landings. Its lines have at most width columns, if that is not 0.
+func landingLines(list []work.Landing, subjects map[string]string, width int) (lines []string) {
+	if len(list) == 0 {
+		return nil
+	}
+	rows := [][]string{{"ID", "TIME", "AGENT", "STATE", "CHECK", "ONTO", "HOW", "COMMIT", "SUBJECT"}}
+	for _, l := range list {
+		proof, commit := "unchecked", cmp.Or(l.After, "-")
+		if l.Evidence != "" {
+			proof = "checked"
+		}
+		subject := cmp.Or(l.URL, subjects[commit])
+		rows = append(rows, []string{
+			l.ID, l.Started.Time().Local().Format("Jan 02 15:04"), string(l.Agent), l.State, proof, strings.TrimPrefix(l.Target, "refs/heads/"), l.How,
+			commit[:min(7, len(commit))], console.Brief(subject, 72),
+		})
+	}
+	last := len(rows[0]) - 1
+	most := make([]int, last)
+	for _, row := range rows {
+		for i := range most {
+			most[i] = max(most[i], len([]rune(row[i])))
+		}
+	}
+	const little = 12 // columns that are no room for a subject
+	room := width == 0
+	if used := 2 * last; !room {
+		for _, n := range most {
+			used += n
+		}
+		room = width-used >= little
+	}
+	for _, row := range rows {
+		var b strings.Builder
+		for i, n := range most {
+			fmt.Fprintf(&b, "%-*s  ", n, row[i])
+		}
+		if room {
+			b.WriteString(row[last])
+		}
+		lines = append(lines, console.Cut(strings.TrimRight(b.String(), " "), width))
+	}
+	return lines
+}
+
+// subjects returns the first lines of the messages of what landed, as far as git still has them.
+func subjects(ctx context.Context, list []work.Landing) map[string]string {
+	commits, found := make(map[string][]string), make(map[string]string)
+	for _, l := range list {
+		if l.After != "" {
+			commits[l.Repo] = append(commits[l.Repo], l.After)
+		}
+	}
+	for repo, of := range commits {
+		// A repository that is gone has no subjects.
+		out, _ := git.Dir{Path: repo}.List(ctx, append([]string{"log", "--no-walk=unsorted", "--ignore-missing", "--format=%H%x00%s"}, of...)...)
+		for line := range strings.Lines(out) {
+			if commit, subject, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\x00"); ok {
+				found[commit] = subject
+			}
+		}
+	}
+	return found
+}
+
+func (a *app) undoCommand() *cli.Command {
+	return &cli.Command{
+		Name: "undo", Usage: "take back what landed", ArgsUsage: "LANDING",
+		Description: "The branch moves back to where it was before, with its files; if there are commits on top, a commit reverses it\n" +
+			"instead. What had landed is kept. Nothing is moved if files where the branch is checked out have changes that are not\n" +
+			"committed, or if what came later conflicts. `netsky land ls` lists the landings; the first characters of an id do.",
+		Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
+		Action: a.undo,
+	}
+}
+
+func (a *app) undo(c *cli.Context) error {
+	self, err := a.mayLand("undo")
+	if err != nil {
+		return err
+	}
+	if c.NArg() > 1 {
+		return usagef("undo: takes one landing, not %d", c.NArg())
+	}
+	id, err := one(c, "a landing; `netsky land ls` lists them")
+	if err != nil {
+		return err
+	}
+	d, done, err := a.lander(self)
+	if err != nil {
+		return err
+	}
+	defer done()
+	u, err := d.Undo(c.Context, id)
+	if err != nil {
+		return err
+	}
+	for _, n := range u.Notes {
+		a.warn("%s", n)
+	}
+	if c.Bool("json") {
+		return a.writeJSON(u)
+	}
+	target := strings.TrimPrefix(u.Target, "refs/heads/")
+	if u.Reverted {
+		a.print("%s: undone: %s has a commit on top that reverses it, %.7s; %s", u.ID, target, u.Undo, u.Again)
+	} else {
+		a.print("%s: undone: %s is back at %.7s; what landed is kept at %.7s", u.ID, target, u.Undo, u.After)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/cli/story"
+	"netsky/store"
+)
+
+func (a *app) noteCommand() *cli.Command {
+	return &cli.Command{
+		Name: "note", Usage: "record something about a task, a message or an agent", Action: a.needsSub,
+		Subcommands: []*cli.Command{
+			{
+				Name: "add", Usage: "record a note", ArgsUsage: "ABOUT TEXT", Action: a.noteAdd,
+				Description: "ABOUT is the id of a task or a message, or an agent. Nobody is told.",
+				Flags:       []cli.Flag{&cli.StringFlag{Name: "file", Usage: "read the text from `FILE`; - is stdin"}},
+			},
+			{
+				Name: "ls", Usage: "list notes, the oldest first", ArgsUsage: "[ABOUT]", Action: a.noteList,
+				Flags: []cli.Flag{
+					&cli.IntFlag{Name: "limit", Value: 40, Usage: "list the last `N`, at most 1000"},
+					&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+				},
+			},
+		},
+	}
+}
+
+func (a *app) noteAdd(c *cli.Context) error {
+	text, err := a.textArg(c, 1, "note add: needs what it is about and one text, in quotes")
+	if err != nil {
+		return err
+	}
+	_, cr, err := a.tasks()
+	if err != nil {
+		return err
+	}
+	about, err := cr.Book().Note(c.Context, c.Args().First(), text)
+	if err != nil && !errors.Is(err, store.ErrSpooled) {
+		return a.taskErr("note add", err)
+	}
+	a.print("note on %s", about)
+	return a.taskErr("note add", err)
+}
+
+func (a *app) noteList(c *cli.Context) error {
+	f := store.NoteFilter{About: c.Args().First(), Page: store.Page{Limit: c.Int("limit")}}
+	switch {
+	case c.NArg() > 1:
+		return usagef("note ls: takes one id at most")
+	case f.Limit < 1 || f.Limit > 1000:
+		return usagef("note ls: --limit %d: must be 1 to 1000", f.Limit)
+	}
+	l, err := a.launcher()
+	if err != nil {
+		return err
+	}
+	cr, err := a.crew(l)
+	if err != nil {
+		return err
+	}
+	db, err := a.records(c.Context, l.Home)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	list := store.List[store.Note]{Items: []store.Note{}}
+	if err == nil {
+		defer db.Close()
+		if id, perr := agent.ParseArg(f.About); perr == nil {
+			f.About = string(id)
+		} else if k, ferr := cr.Book().Find(c.Context, f.About); ferr == nil {
+			f.About = k.ID
+		}
+		if list, err = db.Notes(c.Context, f); err != nil {
+			return err
+		}
+	}
+	if c.Bool("json") {
+		return a.writeJSON(map[string]any{"notes": list.Items})
+	}
+	for i := len(list.Items) - 1; i >= 0; i-- {
+		for _, line := range story.NoteLines(list.Items[i]) {
+			a.print("%s", line)
+		}
+	}
+	if len(list.Items) == 0 {
+		a.warn("no notes")
+	}
+	return nil
+}

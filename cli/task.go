@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/cli/console"
+	"netsky/internal/advice"
+	"netsky/spawn"
+	"netsky/spawn/crew"
+	"netsky/spawn/worktree/land"
+	"netsky/store"
+	"netsky/store/task"
+	"netsky/store/work"
+)
+
+func (a *app) taskCommand() *cli.Command {
+	return &cli.Command{
+		Name: "task", Usage: "give agents tasks, and see what came of them", Action: a.needsSub,
+		Description: "A task is a piece of work on record: who asked for it, who does it, what it waits for and what proves it. Started, it is\n" +
+			"sent to its agent, and the agent's answer closes it as claimed: done, by its worker's word. It is proved while\n" +
+			"the check has passed for the present tree, landed once it has landed, and done when you say so. An id may be cut to its\n" +
+			"first six or more characters. Agents have the same as tools.",
+		Subcommands: []*cli.Command{
+			a.taskAddCommand(), a.taskListCommand(),
+			{
+				Name: "show", Usage: "print all about a task: who asked, who worked on it, what it cost, what came of it", ArgsUsage: "ID", Action: a.taskShow,
+				Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
+			},
+			a.taskStartCommand(), a.taskEditCommand(),
+			{
+				Name: "done", Usage: "close a task, or accept one that is claimed", ArgsUsage: "ID [PROOF]",
+				Description: "PROOF is what shows that it is done. You may leave it out: your word is recorded. An agent has to give one, and what it\n" +
+					"closes is claimed.",
+				Flags:  []cli.Flag{&cli.DurationFlag{Name: "took", Usage: "it took `TIME`, such as 90m", DefaultText: "the time since it was started"}},
+				Action: a.taskDone,
+			},
+			{
+				Name: "block", Usage: "say what keeps a task from being done, or which others it needs", ArgsUsage: "ID [REASON]",
+				Description: "With a reason the task is blocked, and taken back from its agent. With --needs it waits for other tasks, too.",
+				Flags:       []cli.Flag{&cli.StringSliceFlag{Name: "needs", Usage: "it needs the task `ID` to be done first; may be repeated"}},
+				Action:      a.taskBlock,
+			},
+			{
+				Name: "cancel", Usage: "end a task that is not wanted any more", ArgsUsage: "ID [REASON]", Action: a.taskCancel,
+				Description: "It is taken back from its agent: a brief that was not read is withdrawn, a turn that works on it is ended.",
+			},
+		},
+	}
+}
+
+func (a *app) taskAddCommand() *cli.Command {
+	return &cli.Command{
+		Name: "add", Usage: "record a task and print its id", ArgsUsage: "TITLE",
+		Description: "Nobody is told: `netsky task start ID --agent N` gives it to an agent.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "body", Usage: "what is wanted, and how to see that it is done: `TEXT`"},
+			&cli.StringFlag{Name: "file", Usage: "read the body from `FILE`; - is stdin"},
+			&cli.StringFlag{Name: "agent", Usage: "`AGENT` does it", DefaultText: "nobody"},
+			&cli.IntFlag{Name: "priority", Value: 5, Usage: "`N`: 0 is done first, 9 last"},
+			&cli.DurationFlag{Name: "estimate", Usage: "it should take `TIME`, such as 90m"},
+			&cli.StringSliceFlag{Name: "needs", Usage: "it needs the task `ID` to be done first; may be repeated"},
+			&cli.StringFlag{Name: "message", Usage: "the message `ID` asks for it"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+		},
+		Action: a.taskAdd,
+	}
+}
+
+// crew returns what gives out tasks on behalf of who runs this.
+func (a *app) crew(l *spawn.Launcher) (crew.Crew, error) {
+	self, err := a.self()
+	return crew.Crew{Home: l.Home, Bus: l.Bus, Records: task.Shelf{Journal: l.Journal, Home: l.Home}, By: self, Environ: a.environ}, err
+}
+
+// tasks returns the launcher and the crew for a verb that changes tasks.
+func (a *app) tasks() (*spawn.Launcher, crew.Crew, error) {
+	if _, err := a.madeHome(); err != nil {
+		return nil, crew.Crew{}, err
+	}
+	l, err := a.launcher()
+	if err != nil {
+		return nil, crew.Crew{}, err
+	}
+	c, err := a.crew(l)
+	return l, c, err
+}
+
+// judge returns what decides what tasks are called.
+func (a *app) judge(h home.Dir, db *store.DB) *task.Judge {
+	j := &task.Judge{Work: work.Records{DB: db}, Current: func(ctx context.Context, id agent.ID) (string, error) { return land.Current(ctx, h, id) }}
+	if cfg, err := a.cfg(); err == nil && cfg.Work.Check != "" {
+		j.Check = checkOf(cfg).Digest()
+	}
+	return j
+}
+
+// taskErr returns a verb's error from one about a task.
+func (a *app) taskErr(verb string, err error) error {
+	var (
+		field   *task.FieldError
+		missing *task.MissingError
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrSpooled):
+		return exitError{exitPartly, fmt.Errorf("%s: it takes effect once the records can be written: %w", verb, err)}
+	case errors.As(err, &field):
+		option := strings.TrimSuffix(field.Field, "_minutes")
+		switch {
+		case option == "assignee":
+			option = "agent"
+		case option == "proof" && verb == "task done":
+			return advice.With(usagef("task done: %s: %s", option, field.Fact), "`netsky task done ID \"go test ./...: ok\"` gives one")
+		}
+		return usagef("%s: %s: %s", verb, option, field.Fact)
+	case errors.Is(err, task.ErrNotYours):
+		return exitError{exitUsage, fmt.Errorf("%s: %w", verb, err)}
+	case errors.As(err, &missing):
+		return advice.With(fmt.Errorf("%s: no such task: %s", verb, missing.Short()), "`netsky task ls` lists them")
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return advice.With(fmt.Errorf("%s: no such task", verb), "`netsky task ls` lists them")
+	}
+	return fmt.Errorf("%s: %w", verb, err)
+}
+
+func (a *app) taskAdd(c *cli.Context) error {
+	title, err := one(c, "one title, in quotes: netsky task add \"fix the build\"")
+	if err != nil {
+		return err
+	}
+	priority := c.Int("priority")
+	w := task.Wish{
+		Title: title, Body: c.String("body"), Priority: &priority, EstimateMinutes: wholeMinutes(c.Duration("estimate")),
+		Needs: c.StringSlice("needs"), Message: c.String("message"),
+	}
+	if name := c.String("file"); name != "" {
+		if w.Body, err = a.textFile("--file", name); err != nil {
+			return err
+		}
+	}
+	if who := c.String("agent"); who != "" {
+		if w.Assignee, err = agent.ParseAgent(who); err != nil {
+			return usagef("task add: agent: %w", err)
+		}
+	}
+	_, crew, err := a.tasks()
+	if err != nil {
+		return err
+	}
+	k, err := crew.Book().Add(c.Context, w)
+	if err != nil && !errors.Is(err, store.ErrSpooled) {
+		return a.taskErr("task add", err)
+	}
+	if c.Bool("json") {
+		return errors.Join(a.writeJSON(map[string]any{"task": k}), a.taskErr("task add", err))
+	}
+	a.print("%s", k.ID)
+	return a.taskErr("task add", err)
+}
+
+// wholeMinutes returns a duration as the records have it: a part of a minute is one.
+func wholeMinutes(d time.Duration) int { return int((d + time.Minute - 1) / time.Minute) }
+
+func (a *app) taskDone(c *cli.Context) error {
+	id, text, err := idAndText(c, "an id, and what shows that it is done, in quotes")
+	if err != nil {
+		return err
+	}
+	change := task.Change{State: store.TaskDone, Proof: text}
+	if n := wholeMinutes(c.Duration("took")); n != 0 {
+		change.ActualMinutes = &n
+	}
+	return a.endTask(c, id, change)
+}
+
+func (a *app) taskBlock(c *cli.Context) error {
+	id, text, err := idAndText(c, "an id and a reason, in quotes, or --needs")
+	if err != nil {
+		return err
+	}
+	change := task.Change{Note: text, Needs: c.StringSlice("needs")}
+	switch {
+	case text != "":
+		change.State = store.TaskBlocked
+	case len(change.Needs) == 0:
+		return usagef("task block: needs an id and a reason, in quotes, or --needs")
+	}
+	return a.endTask(c, id, change)
+}
+
+func (a *app) taskCancel(c *cli.Context) error {
+	id, text, err := idAndText(c, "an id, and perhaps a reason, in quotes")
+	if err != nil {
+		return err
+	}
+	return a.endTask(c, id, task.Change{State: store.TaskCancelled, Note: text})
+}
+
+// idAndText returns the arguments of a verb that takes an id and, if it is given, a text.
+func idAndText(c *cli.Context, what string) (id, text string, err error) {
+	if n := c.NArg(); n < 1 || n > 2 {
+		return "", "", usagef("task %s: needs %s", c.Command.Name, what)
+	}
+	return c.Args().Get(0), c.Args().Get(1), nil
+}
+
+// endTask changes a task and prints what it is called now.
+func (a *app) endTask(c *cli.Context, id string, change task.Change) error {
+	l, crew, err := a.tasks()
+	if err != nil {
+		return err
+	}
+	verb := "task " + c.Command.Name
+	k, note, err := crew.Stop(c.Context, id, change)
+	if err != nil && !errors.Is(err, store.ErrSpooled) {
+		return a.taskErr(verb, err)
+	}
+	a.print("%s: %s  %s", k.ID, strings.ReplaceAll(a.wordOf(c.Context, l.Home, k), "_", " "), console.Brief(k.Title, 80))
+	if note != "" {
+		a.warn("%s", note)
+	}
+	a.wakeDaemon(c.Context, l.Home)
+	return a.taskErr(verb, err)
+}
+
+// wordOf returns what a task is called.
+func (a *app) wordOf(ctx context.Context, h home.Dir, k store.Task) string {
+	db, err := store.OpenRead(ctx, h)
+	if err != nil {
+		return k.Word()
+	}
+	defer db.Close()
+	return a.judge(h, db).Word(ctx, k)
+}

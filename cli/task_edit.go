@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/cli/console"
+	"netsky/store"
+	"netsky/store/task"
+)
+
+func (a *app) taskEditCommand() *cli.Command {
+	return &cli.Command{
+		Name: "edit", Usage: "change a task's title, priority, estimate or agent", ArgsUsage: "ID", Action: a.taskEdit,
+		Description: "Nobody is told. A task that its agent has been given gets another by `netsky task start ID --agent N`.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "title", Usage: "call it `TITLE`"},
+			&cli.StringFlag{Name: "agent", Usage: "`AGENT` does it; nobody: no one"},
+			&cli.IntFlag{Name: "priority", Usage: "`N`: 0 is done first, 9 last", DefaultText: "as it is"},
+			&cli.DurationFlag{Name: "estimate", Usage: "it should take `TIME`, such as 90m; 0 is not known", DefaultText: "as it is"},
+		},
+	}
+}
+
+func (a *app) taskEdit(c *cli.Context) error {
+	id, err := one(c, "one id")
+	if err != nil {
+		return err
+	}
+	change := task.Change{Assignee: c.String("agent")}
+	if c.IsSet("title") {
+		title := c.String("title")
+		change.Title = &title
+	}
+	if c.IsSet("priority") {
+		n := c.Int("priority")
+		change.Priority = &n
+	}
+	if c.IsSet("estimate") {
+		n := wholeMinutes(c.Duration("estimate"))
+		change.EstimateMinutes = &n
+	}
+	if c.NumFlags() == 0 {
+		return usagef("task edit: needs what to change: --title, --agent, --priority or --estimate")
+	}
+	l, crew, err := a.tasks()
+	if err != nil {
+		return err
+	}
+	_, k, changed, err := crew.Book().Update(c.Context, id, change)
+	if err != nil && !errors.Is(err, store.ErrSpooled) {
+		return a.taskErr("task edit", err)
+	}
+	if !changed {
+		a.warn("nothing to change")
+	}
+	a.print("%s: %s  %s", k.ID, strings.ReplaceAll(a.wordOf(c.Context, l.Home, k), "_", " "), console.Brief(k.Title, 80))
+	return a.taskErr("task edit", err)
+}

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/cli/console"
+	"netsky/cli/story"
+	"netsky/spawn"
+	"netsky/spawn/backoff"
+	"netsky/spawn/crew"
+	"netsky/store"
+	"netsky/store/task"
+)
+
+func (a *app) taskListCommand() *cli.Command {
+	return &cli.Command{
+		Name: "ls", Usage: "list the tasks, by what they are at", Action: a.taskList,
+		Description: "Each line has the id, the priority, who does it, since when, the title, and what keeps it. Long groups and what is finished\n" +
+			"are cut; --all lists everything.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "state", Usage: "only those that are `STATE`: " + strings.Join(words(), ", ")},
+			&cli.StringFlag{Name: "agent", Usage: "only those of `AGENT`; nobody: those of no one"},
+			&cli.BoolFlag{Name: "mine", Usage: "only those that you asked for or do"},
+			&cli.IntFlag{Name: "limit", Usage: "list at most `N` of a group", DefaultText: "20, of finished ones 5"},
+			&cli.BoolFlag{Name: "all", Usage: "list everything"},
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+		},
+	}
+}
+
+// words lists what tasks are called.
+func words() []string {
+	return []string{"in_progress", task.Waiting, "open", "blocked", task.Claimed, task.Proved, task.Landed, task.Done, "cancelled"}
+}
+
+// taskFilter returns what the options of `task ls` select.
+func (a *app) taskFilter(c *cli.Context) (f task.Filter, err error) {
+	switch word := strings.ReplaceAll(c.String("state"), " ", "_"); {
+	case word == "":
+		f.States = []string{store.TaskInProgress, store.TaskOpen, store.TaskBlocked, store.TaskDone, store.TaskCancelled}
+	case !slices.Contains(words(), word):
+		return f, usagef("task ls: --state %q: must be one of %s", word, strings.Join(words(), ", "))
+	case word == task.Waiting:
+		f.States = []string{store.TaskOpen}
+	case word == task.Claimed, word == task.Proved, word == task.Landed:
+		f.States = []string{store.TaskDone}
+	default:
+		f.States = []string{word}
+	}
+	if c.IsSet("limit") && c.Int("limit") < 1 {
+		return f, usagef("task ls: --limit %d: must be above 0", c.Int("limit"))
+	}
+	who := c.String("agent")
+	if f.Nobody = who == task.Nobody; who != "" && !f.Nobody {
+		if f.Assignee, err = agent.ParseArg(who); err != nil {
+			return f, usagef("task ls: agent: %w", err)
+		}
+	}
+	if c.Bool("mine") {
+		f.Mine, err = a.self()
+	}
+	return f, err
+}
+
+func (a *app) taskList(c *cli.Context) error {
+	f, err := a.taskFilter(c)
+	if err != nil {
+		return err
+	}
+	l, err := a.launcher()
+	if err != nil {
+		return err
+	}
+	list, err := a.taskViews(c.Context, l, f)
+	if err != nil {
+		return a.taskErr("task ls", err)
+	}
+	if word := strings.ReplaceAll(c.String("state"), " ", "_"); word != "" {
+		list = slices.DeleteFunc(list, func(v crew.View) bool { return v.Word != word })
+	}
+	if c.Bool("json") {
+		return a.writeJSON(map[string]any{"tasks": list})
+	}
+	width, _ := console.Width(a.out)
+	limit := c.Int("limit")
+	if c.Bool("all") || c.String("state") != "" && limit == 0 {
+		limit = -1
+	}
+	if lines := story.TaskLines(list, width, limit, time.Now()); len(lines) > 0 {
+		a.print("%s", strings.Join(lines, "\n"))
+	} else {
+		a.warn("%s", noTasks(c, f))
+	}
+	return nil
+}
+
+// noTasks says that a list is empty.
+func noTasks(c *cli.Context, f task.Filter) string {
+	text := "no tasks"
+	switch {
+	case f.Nobody:
+		text += " of nobody"
+	case f.Assignee != "":
+		text += fmt.Sprintf(" of %s", f.Assignee)
+	}
+	if c.Bool("mine") {
+		text += " that you asked for or do"
+	}
+	if state := c.String("state"); state != "" {
+		text += " are " + strings.ReplaceAll(state, "_", " ")
+	}
+	if text == "no tasks" {
+		text += "; `netsky task add` records one"
+	}
+	return text
+}
+
+// taskViews returns the tasks of a filter, as lists show them.
+func (a *app) taskViews(ctx context.Context, l *spawn.Launcher, f task.Filter) ([]crew.View, error) {
+	db, err := a.records(ctx, l.Home)
+	if errors.Is(err, fs.ErrNotExist) {
+		return []crew.View{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	cr, err := a.crew(l)
+	if err != nil {
+		return nil, err
+	}
+	list, err := cr.Book().List(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	var states spawn.Statuses
+	if slices.ContainsFunc(list, func(k store.Task) bool { return k.State == store.TaskInProgress }) {
+		if states, err = l.Inspect(ctx); err != nil {
+			states = nil // nobody is called down
+		}
+	}
+	views, err := crew.Views(ctx, db, a.judge(l.Home, db), list, states, func(st spawn.Status) bool { return backoff.Soon(l.Home, st.Agent, st.Start) })
+	crew.Order(views)
+	return views, err
+}
+
+func (a *app) taskShow(c *cli.Context) error {
+	id, err := one(c, "one id")
+	if err != nil {
+		return err
+	}
+	l, err := a.launcher()
+	if err != nil {
+		return err
+	}
+	cr, err := a.crew(l)
+	if err != nil {
+		return err
+	}
+	db, err := a.freshRecords(c.Context, l.Home)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &task.MissingError{ID: id}
+	}
+	if err != nil {
+		return a.taskErr("task show", err)
+	}
+	defer db.Close()
+	k, err := cr.Book().Find(c.Context, id)
+	if err != nil {
+		return a.taskErr("task show", err)
+	}
+	states, err := l.Inspect(c.Context)
+	if err != nil {
+		states = nil
+	}
+	views, err := crew.Views(c.Context, db, a.judge(l.Home, db), []store.Task{k}, states, func(st spawn.Status) bool { return backoff.Soon(l.Home, st.Agent, st.Start) })
+	if err != nil {
+		return a.taskErr("task show", err)
+	}
+	s, err := crew.Tell(c.Context, db, views[0])
+	if err != nil {
+		return a.taskErr("task show", err)
+	}
+	if c.Bool("json") {
+		return a.writeJSON(s)
+	}
+	a.print("%s", strings.Join(story.TaskStory(s), "\n"))
+	return nil
+}

@@ -1,0 +1,336 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/agent/home"
+	"netsky/bus/envelope"
+	"netsky/cli/console"
+	"netsky/internal/advice"
+	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/land"
+	"netsky/spawn/worktree/retire"
+	"netsky/spawn/worktree/state"
+	"netsky/store"
+	"netsky/store/work"
+)
+
+func (a *app) workCommand() *cli.Command {
+	return &cli.Command{
+		Name: "work", Usage: "print how the work of each agent is, and the next step", ArgsUsage: "[AGENT]",
+		Description: "One line for each agent that works in a git worktree of its own: the files that are not committed (dirty), the commits\n" +
+			"that have not landed (ahead), whether what landing it would make was checked, and with whose work it conflicts. All of it\n" +
+			"is read from git each time.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "print it again every second, until Ctrl-C"},
+		},
+		Subcommands: []*cli.Command{
+			{
+				Name: "gone", Usage: "list what was retired, and the command that brings each back",
+				Description: "Lists the commits that agents' branches ended at, in the repositories that netsky knows and in the one here. Git\n" +
+					"keeps them under " + retire.Refs + ".",
+				Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
+				Action: a.workGone,
+			},
+			{
+				Name: "retire", Usage: "remove the worktree and branch of an agent whose work has landed", ArgsUsage: "AGENT…",
+				Description: "Removes nothing that is not committed, has not landed, or is ignored by git and no copy of a file in your directory; no\n" +
+					"option makes it. Git keeps the branch's last commit; `netsky work gone` lists it. The agent must be down.",
+				Action: a.workRetire,
+			},
+		},
+		Action: a.work,
+	}
+}
+
+func (a *app) work(c *cli.Context) error {
+	if c.NArg() > 1 {
+		return usagef("work: takes one agent at most")
+	}
+	var only agent.ID
+	if arg := c.Args().First(); arg != "" {
+		var err error
+		if only, err = agent.ParseAgent(arg); err != nil {
+			return err
+		}
+	}
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	if trees, err := worktree.List(h); err == nil && len(trees) > 0 {
+		if err := git.Version(c.Context); err != nil {
+			return err
+		}
+	}
+	cfg, err := a.cfg()
+	if err != nil {
+		return err
+	}
+	o := state.Options{Command: checkOf(cfg), Up: a.isUp}
+	db, err := store.OpenRead(c.Context, h)
+	switch {
+	case err == nil:
+		defer db.Close()
+		o.Records = &work.Records{DB: db}
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrOlder):
+		a.warn("what was checked is not known: %v", err)
+	}
+	r := state.New(h, o)
+	defer func() {
+		if err := r.Close(); err != nil {
+			a.warn("%v", err)
+		}
+	}()
+	if c.Bool("watch") {
+		return a.watch(c, func(width, height int) ([]string, error) {
+			list, err := a.states(c.Context, r, only)
+			lines := workLines(list, width)
+			return lines[:min(len(lines), max(height, 1))], err
+		})
+	}
+	list, err := a.states(c.Context, r, only)
+	if list == nil {
+		return err
+	}
+	if c.Bool("json") {
+		return errors.Join(a.writeJSON(map[string]any{"work": list}), err)
+	}
+	width := 0
+	if w, ok := console.Width(a.out); ok {
+		width = w
+	}
+	lines := workLines(list, width)
+	if only != "" {
+		lines = oneWork(list[0])
+	}
+	for _, line := range lines {
+		a.print("%s", line)
+	}
+	return err
+}
+
+// isUp reports whether an agent runs, as far as can be told.
+func (a *app) isUp(ctx context.Context, id agent.ID) bool {
+	up, err := a.running(ctx, id)
+	return up && err == nil
+}
+
+// running reports whether an agent runs.
+func (a *app) running(ctx context.Context, id agent.ID) (bool, error) {
+	l, err := a.launcher()
+	if err != nil {
+		return false, err
+	}
+	list, err := l.Inspect(ctx)
+	st := list.Find(id)
+	return st.State != "" && st.Alive(), err
+}
+
+// needsWorktree adds to the error of an agent without a worktree what to do; others stay as they are.
+func (a *app) needsWorktree(h home.Dir, id agent.ID, err error) error {
+	if !errors.Is(err, land.ErrNoWorktree) {
+		return err
+	}
+	if _, lerr := h.LoadLaunch(id); errors.Is(lerr, fs.ErrNotExist) {
+		return advice.With(fmt.Errorf("%s: was never started: it %w", id, land.ErrNoWorktree), "`netsky agent %s` starts it; `netsky status` lists the agents", id.N())
+	}
+	return advice.With(err, "`netsky work` lists the agents that have one, `netsky work gone` what was retired")
+}
+
+// oneWork is all that is known of one agent's work, a fact a line.
+func oneWork(st state.State) []string {
+	lines := []string{fmt.Sprintf("%s  %s", st.Agent, st.State)}
+	for _, fact := range st.Facts() {
+		if fact != st.State {
+			lines = append(lines, "  "+fact)
+		}
+	}
+	base := ""
+	if st.Base != "" {
+		base = ", lands on " + st.Base
+	}
+	lines = append(lines, "  branch "+st.Branch+base, "  in "+st.Dir)
+	if st.Next != "" {
+		lines = append(lines, "  next: "+st.Next)
+	}
+	for i := range lines {
+		lines[i] = envelope.Plain(lines[i])
+	}
+	return lines
+}
+
+// states returns the states of all agents, or of one.
+func (a *app) states(ctx context.Context, r *state.Reader, only agent.ID) ([]state.State, error) {
+	list, err := r.States(ctx)
+	if only == "" {
+		return list, err
+	}
+	for _, st := range list {
+		if st.Agent == only {
+			return []state.State{st}, err
+		}
+	}
+	h, herr := a.home()
+	return nil, errors.Join(err, herr, a.needsWorktree(h, only, fmt.Errorf("%s: %w", only, land.ErrNoWorktree)))
+}
+
+// workLines are one line for each agent: who, how its work is, and the next step. They have at most
+// width columns, if that is not 0; a next step that has no room there has a line of its own.
+func workLines(list []state.State, width int) (lines []string) {
+	if len(list) == 0 {
+		return []string{"no agent works in a worktree of its own"}
+	}
+	names, facts, most := 0, make([]string, len(list)), 0
+	for _, st := range list {
+		names = max(names, len(st.Agent))
+	}
+	fits := func(i int) bool {
+		return width == 0 || names+2+len([]rune(facts[i]))+2+len([]rune(list[i].Next)) <= width
+	}
+	for i, st := range list {
+		if facts[i] = envelope.Plain(strings.Join(st.Facts(), ", ")); fits(i) {
+			most = max(most, len([]rune(facts[i])))
+		}
+	}
+	for i, st := range list {
+		column := most
+		if width > 0 {
+			column = min(column, max(0, width-names-4-len([]rune(st.Next))))
+		}
+		line := fmt.Sprintf("%-*s  %-*s", names, st.Agent, column, facts[i])
+		if fits(i) {
+			lines = append(lines, strings.TrimRight(line+"  "+st.Next, " "))
+			continue
+		}
+		lines = append(lines, console.Cut(strings.TrimRight(line, " "), width))
+		if st.Next != "" {
+			lines = append(lines, console.Cut(fmt.Sprintf("%*s  %s", names, "", st.Next), width))
+		}
+	}
+	return lines
+}
+
+func (a *app) workGone(c *cli.Context) error {
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	repos, err := a.repos(c.Context, h)
+	if err != nil {
+		a.warn("%v", err)
+	}
+	list, err := retire.Gone(c.Context, repos)
+	if c.Bool("json") {
+		return errors.Join(a.writeJSON(map[string]any{"gone": list}), err)
+	}
+	for _, r := range list {
+		when := "-"
+		if r.Time > 0 {
+			when = r.Time.Time().Local().Format(time.DateOnly)
+		}
+		a.print("%s  %s  %s", strings.TrimPrefix(r.Ref, retire.Refs), when, console.Brief(r.Subject, 60))
+		a.print("  %s", r.Command)
+	}
+	if len(list) == 0 && err == nil {
+		a.print("nothing was retired")
+	}
+	return err
+}
+
+// repos returns the repositories that netsky knows, and the one here, by their git directories. The
+// error is about some of them.
+func (a *app) repos(ctx context.Context, h home.Dir) (list []string, err error) {
+	trees, err := worktree.List(h)
+	for _, w := range trees {
+		list = append(list, w.Repo)
+	}
+	if db, derr := store.OpenRead(ctx, h); derr == nil {
+		defer db.Close()
+		rows, rerr := work.Records{DB: db}.Worktrees(ctx)
+		err = errors.Join(err, rerr)
+		for _, w := range rows {
+			if exists(w.Repo) {
+				list = append(list, w.Repo)
+			}
+		}
+	}
+	if dir, derr := os.Getwd(); derr == nil {
+		if r, oerr := git.Open(ctx, dir, ""); oerr == nil {
+			list = append(list, r.Common)
+		}
+	}
+	return list, err
+}
+
+func (a *app) workRetire(c *cli.Context) error {
+	if err := a.notForClones("work retire"); err != nil {
+		return err
+	}
+	ids, err := agentArgs(c)
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		return usagef("work retire: needs an agent that is down; `netsky work` lists their work")
+	}
+	l, err := a.launcher()
+	if err != nil {
+		return err
+	}
+	// Nothing is started meanwhile.
+	lock, err := l.Home.WaitLock(c.Context, home.UpLock, nil)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	list, err := l.Inspect(c.Context)
+	if err != nil { // an agent may run unseen
+		return err
+	}
+	done, failed := 0, 0
+	for _, id := range ids {
+		w, err := worktree.Load(l.Home, id)
+		switch st := list.Find(id); {
+		case errors.Is(err, fs.ErrNotExist):
+			err = a.needsWorktree(l.Home, id, fmt.Errorf("%s: %w", id, land.ErrNoWorktree))
+		case err == nil && (st.State != agent.Down && st.State != "" || st.Wanted):
+			err = advice.With(fmt.Errorf("%s: is %s", id, st.State), "`netsky down %s` ends it", id)
+		case err == nil:
+			if err := a.planner(l).Leave(id); err != nil { // a crash before it is removed changes nothing by that
+				a.warn("%v", err)
+			}
+			var ref string
+			if ref, err = retire.Retire(c.Context, retire.Options{Home: l.Home, Record: l.Journal.Record}, id); err == nil {
+				done++
+				kept := ""
+				if ref != "" {
+					kept = "; " + ref + " keeps its last commit"
+				}
+				a.print("%s: removed %s and the branch %s%s", id, tilde(a, w.Dir), w.Short(), kept)
+			}
+		}
+		if err != nil {
+			failed++
+			a.complain(err) // with its own next step
+		}
+	}
+	switch {
+	case failed == 0:
+		return nil
+	case done > 0:
+		return exitError{exitPartly, errTold}
+	}
+	return exitError{exitFailed, errTold}
+}

@@ -1,0 +1,20 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"netsky/spawn/meter"
+	"netsky/store/cost"
+)
+
+// costs are what turns cost as the dashboard shows it.
+type costs struct{ d *daemon }
+
+func (c costs) Account(ctx context.Context, by cost.By, f cost.Filter) (meter.Account, error) {
+	db := c.d.database()
+	if db == nil {
+		return meter.Account{}, errNoRecords
+	}
+	return meter.Read(ctx, db, by, f, time.Now())
+}
