@@ -30,7 +30,7 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, new(badRequest)), errors.Is(err, store.ErrCursor):
 		return http.StatusBadRequest
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, live.ErrNoPane):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, live.ErrNoPane), errors.Is(err, errNoWork), errors.Is(err, errNoCost):
 		return http.StatusNotFound
 	case errors.Is(err, store.ErrAmbiguous):
 		return http.StatusConflict

@@ -36,6 +36,8 @@ func (s *Server) api(r *web.Routes) {
 	r.Get("/api/agents", answer(s, func(ctx context.Context, q *query) (any, error) { return items(s.o.Agents.Agents(ctx)) }))
 	r.Get("/api/approvals", answer(s, func(ctx context.Context, q *query) (any, error) { return items(s.approvals()) }))
 	r.Get("/api/pane/{agent}", answer(s, s.apiPane))
+	r.Get("/api/work", answer(s, s.workAPI))
+	r.Get("/api/cost", answer(s, s.costAPI))
 
 	r.Get("/api/actors", records(s, func(ctx context.Context, db Reader, q *query) (any, error) { return items(db.Actors(ctx)) }))
 	r.Get("/api/actors/{id}", records(s, func(ctx context.Context, db Reader, q *query) (any, error) {

@@ -110,6 +110,50 @@ func TestBrowserLive(t *testing.T) {
 	l.clean()
 }
 
+// A comment is written at its line, stays while news come, is kept and then sent; a file that the reader
+// has closed stays closed.
+func TestBrowserComment(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.open("/work/agent1")
+	l.live()
+	l.click(".file:nth-of-type(2) > summary")
+	news := func(text string) {
+		t.Helper()
+		w.apply(t, store.UpsertMessage{ID: text, From: "agent0", To: "owner", Text: text})
+		w.work.mu.Lock()
+		w.work.states[0].Ahead++
+		ahead := w.work.states[0].Ahead
+		w.work.mu.Unlock()
+		l.waits(fmt.Sprintf(`document.querySelector(".tree-head").innerText.includes("ahead %d")`, ahead))
+	}
+	news("first")
+	w.work.mu.Lock()
+	c := w.work.changes["agent1"]
+	c.Tree = "another"
+	w.work.changes["agent1"] = c
+	w.work.mu.Unlock()
+	news("second")
+	if eval[bool](l, `document.querySelector(".file:nth-of-type(2)").open`) || !eval[bool](l, `document.querySelector(".file").open`) {
+		t.Error("a file was opened or closed")
+	}
+	l.click(`a[href*="south.go%3A43"]`)
+	l.waits(`document.activeElement.id === "remark"`)
+	l.live()
+	l.typeIn("#remark", "what is h?")
+	news("third")
+	if got := eval[string](l, `document.querySelector("#remark").value`); got != "what is h?" {
+		t.Errorf("the text is %q", got)
+	}
+	l.click(".ask-form button")
+	l.waits(`location.search === "" && [...document.querySelectorAll("tr.said .words")].some((e) => e.textContent === "what is h?")`)
+	l.click(".waits button")
+	l.waits(`!document.querySelector(".waits") && document.querySelector(".remarks").innerText.includes("3 comments sent")`)
+	l.clean()
+}
+
 // A page goes on by itself after a daemon's restart, with what came meanwhile.
 func TestBrowserReconnect(t *testing.T) {
 	t.Parallel()

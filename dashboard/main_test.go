@@ -39,6 +39,7 @@ type world struct {
 	bus    *bus.Bus
 	agents *fakeAgents
 	panes  *fakePanes
+	work   *fakeWork
 	srv    *dashboard.Server
 	token  string
 	addr   string // host:port
@@ -56,7 +57,7 @@ func mustDo(tb testing.TB, err error) {
 // mustWorld makes a world whose options edit may change.
 func mustWorld(tb testing.TB, edit func(*dashboard.Options)) *world {
 	tb.Helper()
-	w := &world{home: testworld.Home(tb), agents: &fakeAgents{}, panes: newFakePanes()}
+	w := &world{home: testworld.Home(tb), agents: &fakeAgents{}, panes: newFakePanes(), work: &fakeWork{}}
 	var err error
 	w.db, err = store.Open(tb.Context(), w.home)
 	mustDo(tb, err)
@@ -66,7 +67,7 @@ func mustWorld(tb testing.TB, edit func(*dashboard.Options)) *world {
 	mustDo(tb, err)
 	o := dashboard.Options{
 		Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil },
-		Agents: w.agents, Panes: w.panes, Bus: w.bus, Token: w.token, Version: "v1", Poll: 5 * time.Millisecond,
+		Agents: w.agents, Panes: w.panes, Bus: w.bus, Work: w.work, Costs: costs{w.db}, Token: w.token, Version: "v1", Poll: 5 * time.Millisecond,
 	}
 	if edit != nil {
 		edit(&o)

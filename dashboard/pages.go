@@ -27,7 +27,8 @@ const (
 	onPage    = 50              // items of a list on one page
 	pageLimit = 5 * time.Second // to read what a page shows
 
-	// updateHeader marks the script's request for a page that it already shows.
+	// updateHeader marks the script's request for a page that it already shows, by the name of the
+	// changes on it, if it shows any.
 	updateHeader = "Netsky-Update"
 )
 
@@ -52,7 +53,7 @@ type asset struct {
 func (s *Server) pages(r *web.Routes) {
 	p := &pages{Server: s, set: map[string]func() *template.Template{}, assets: sync.OnceValue(assets)}
 	for _, name := range []string{
-		"overview", "agent", "panes", "tasks", "task", "messages", "message", "sessions", "session", "logs", "note", "find", "say", "error",
+		"overview", "agent", "panes", "tasks", "task", "messages", "message", "sessions", "session", "logs", "note", "find", "say", "error", "work", "changes", "cost",
 	} {
 		p.set[name] = sync.OnceValue(func() *template.Template {
 			t := template.New("base").Funcs(p.funcs())
@@ -68,6 +69,12 @@ func (s *Server) pages(r *web.Routes) {
 	r.Get("/messages/{id}", p.show(p.messagePage))
 	r.Get("/sessions", p.show(p.sessionsPage))
 	r.Get("/sessions/{id}", p.show(p.sessionPage))
+	r.Get("/work", p.showWithin(workLimit, p.workPage))
+	r.Get("/work/{agent}", p.showWithin(workLimit, p.changesPage))
+	r.Post("/work/{agent}/comment", p.commentForm)
+	r.Post("/work/{agent}/drop", p.dropForm)
+	r.Post("/work/{agent}/send", p.sendForm)
+	r.Get("/cost", p.show(p.costPage))
 	r.Get("/logs", p.show(p.logsPage))
 	r.Get("/notes/{id}", p.show(p.notePage))
 	r.Get("/find", p.find)
@@ -138,6 +145,7 @@ type shell struct {
 	Known     string // the versions of what it shows; the script ignores events with these
 	Watch     bool   // it shows panes
 	Update    bool   // requested by the script, which draws the panes itself
+	Have      string // with that: the name of the changes that the page shows
 	Body      any
 }
 
@@ -194,14 +202,18 @@ func (p *pages) shell(ctx context.Context) *shell {
 // A drawer fills in a page and returns the name of its template.
 type drawer func(ctx context.Context, sh *shell, q *query) (name string, err error)
 
-func (p *pages) show(draw drawer) http.HandlerFunc {
+func (p *pages) show(draw drawer) http.HandlerFunc { return p.showWithin(pageLimit, draw) }
+
+// showWithin is show for pages that may take longer to read.
+func (p *pages) showWithin(limit time.Duration, draw drawer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), pageLimit)
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
 		records := p.live.RecordsVersion(ctx) // before they are read, so that a change in between is reported as an event
 		sh, q := p.shell(ctx), newQuery(r)
 		sh.Known = live.Known(sh.Agents, sh.Approvals, records)
-		sh.Update = r.Header.Get(updateHeader) != ""
+		sh.Have = r.Header.Get(updateHeader)
+		sh.Update = sh.Have != ""
 		name, err := draw(ctx, sh, q)
 		if wrong := q.done(); wrong != nil { // takes precedence over what a misread parameter led to
 			err = wrong

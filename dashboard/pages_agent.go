@@ -12,7 +12,9 @@ import (
 	"netsky/dashboard/live"
 	"netsky/dashboard/term"
 	"netsky/dashboard/web"
+	"netsky/spawn/meter"
 	"netsky/spawn/needs"
+	"netsky/spawn/worktree"
 	"netsky/store"
 )
 
@@ -79,6 +81,8 @@ type agentBody struct {
 	Queue    []letter // waiting in its inbox, or claimed
 	Mail     []letter
 	Logs     []store.Log
+	Branch   string     // of its worktree; "" if it has none
+	Today    *meter.Sum // what it used today
 }
 
 func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, error) {
@@ -107,6 +111,10 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 			b.Needs = append(b.Needs, aloneOf(n, id))
 		}
 	}
+	if w, err := worktree.Load(p.o.Home, id); err == nil && p.o.Work != nil {
+		b.Branch = w.Short()
+	}
+	b.Today = p.usedToday(ctx, sh, id)
 	b.Pane = p.paneBody(ctx, sh, b.Agent, above)
 	b.Pane.Large, b.Pane.Ended = true, endingOf(b.Agent, b.Session)
 	sh.Title, sh.Section, sh.Sub, sh.Watch, sh.Draft.To, sh.Body = string(id), "overview", true, true, id, b

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/dashboard/worded"
 	"netsky/store"
 )
 
@@ -199,9 +200,13 @@ func (p *pages) tasksPage(ctx context.Context, sh *shell, q *query) (string, err
 		}
 		var groups []grouper
 		for _, s := range []string{store.TaskInProgress, store.TaskBlocked, store.TaskOpen, store.TaskDone, store.TaskCancelled} {
-			groups = append(groups, grouper{stateTitle(s), []string{s}, count, ""})
+			title := stateTitle(s)
+			if s == store.TaskDone { // most are only claimed, each says which
+				title = "Closed"
+			}
+			groups = append(groups, grouper{title, []string{s}, count, ""})
 		}
-		err = b.group(q, "state", groups, anys(l.Items), func(t any) string { return t.(store.Task).State })
+		err = b.group(q, "state", groups, anys(p.called(ctx, l.Items)), func(t any) string { return t.(worded.Task).State })
 	}
 	sh.Body = b
 	return "tasks", err

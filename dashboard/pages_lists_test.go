@@ -498,7 +498,7 @@ func TestListGroups(t *testing.T) {
 	}
 	w.apply(t, store.UpsertTask{ID: "t-open", Title: "x", State: store.TaskOpen, Created: 500, Updated: 500})
 	body := w.mustPage(t, "/tasks")
-	for _, want := range []string{`Open</a> <span class="count">1</span>`, `Done</a> <span class="count">100&#43;</span>`} {
+	for _, want := range []string{`Open</a> <span class="count">1</span>`, `Closed</a> <span class="count">100&#43;</span>`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s: %q", want, regexp.MustCompile(`class="count">[^<]*`).FindAllString(body, -1))
 		}

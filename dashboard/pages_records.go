@@ -8,7 +8,10 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/dashboard/live"
+	"netsky/dashboard/worded"
+	"netsky/spawn/meter"
 	"netsky/store"
+	"netsky/store/cost"
 )
 
 // A messageBody is a message, what led to it and what became of it.
@@ -142,10 +145,11 @@ func stagesOf(d store.Delivery, answer bool) []stage {
 // A taskBody is a task with the message that asked for it, the sessions that worked on
 // it, and its proof.
 type taskBody struct {
-	Task     store.Task
+	Task     worded.Task
 	Cause    *store.Message
-	Needs    []store.Task
-	NeededBy []store.Task
+	Needs    []worded.Task
+	NeededBy []worded.Task
+	Used     *meter.Sum
 	Sessions []store.Session // that may have worked on it
 	Story    story
 }
@@ -157,10 +161,11 @@ func (p *pages) taskPage(ctx context.Context, sh *shell, q *query) (string, erro
 		return "", err
 	}
 	var b taskBody
-	if b.Task, err = db.Task(ctx, q.path("id")); err != nil {
+	k, err := db.Task(ctx, q.path("id"))
+	if err != nil {
 		return "", err
 	}
-	k := b.Task
+	b.Task, b.Used = p.called(ctx, []store.Task{k})[0], p.used(ctx, sh, cost.Filter{Task: k.ID})
 	if k.Message != "" {
 		switch m, err := db.Message(ctx, k.Message); {
 		case err == nil:
@@ -169,7 +174,7 @@ func (p *pages) taskPage(ctx context.Context, sh *shell, q *query) (string, erro
 			return "", err
 		}
 	}
-	if err := b.dependencies(ctx, db); err != nil {
+	if err := p.dependencies(ctx, db, &b); err != nil {
 		return "", err
 	}
 	if b.Sessions, err = worked(ctx, db, k); err != nil {
@@ -183,7 +188,7 @@ func (p *pages) taskPage(ctx context.Context, sh *shell, q *query) (string, erro
 	return "task", err
 }
 
-func (b *taskBody) dependencies(ctx context.Context, db Reader) error {
+func (p *pages) dependencies(ctx context.Context, db Reader, b *taskBody) error {
 	list, err := db.Dependencies(ctx, b.Task.ID)
 	if err != nil {
 		return err
@@ -197,7 +202,7 @@ func (b *taskBody) dependencies(ctx context.Context, db Reader) error {
 		if err != nil {
 			return err
 		}
-		*to = append(*to, k)
+		*to = append(*to, p.called(ctx, []store.Task{k})...)
 	}
 	return nil
 }

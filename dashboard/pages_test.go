@@ -49,9 +49,10 @@ var (
 	attrs   = regexp.MustCompile(`\s([^\s=>"]+)(?:="([^"]*)")?`)
 	voids   = []string{"br", "input", "link", "meta"}
 	plainly = strings.Fields(`a body br button code dd details div dl dt footer form h1 h2 h3 head header html input kbd label li link main
-		meta nav ol option p pre q script section select span strong summary svg symbol textarea time title ul use path circle rect`)
+		meta nav ol option p pre q script section select span strong summary svg symbol textarea time title ul use path circle rect
+		bdi caption progress table tbody td tfoot th thead tr`)
 	// no style, no on…, no srcdoc, no formaction
-	attributes = strings.Fields(`action alt aria-current aria-describedby aria-hidden aria-invalid aria-label aria-labelledby aria-live aria-pressed
+	attributes = strings.Fields(`autofocus colspan data-done data-have data-next data-of max maxlength open scope action alt aria-current aria-describedby aria-hidden aria-invalid aria-label aria-labelledby aria-live aria-pressed
 		autocomplete charset checked class content cx cy d data-above data-ago data-at data-bg data-calm data-copy data-fg data-keep data-key data-live data-needs data-now
 		data-known data-pane data-say data-screen data-unseen data-version datetime defer dir fill for height hidden href id lang media method name
 		opacity placeholder popover popovertarget r rel required role rows rx ry selected spellcheck src stroke stroke-dasharray stroke-linecap
@@ -138,8 +139,8 @@ func TestPages(t *testing.T) {
 		{"/agents/agent3", []string{"dead", "Ended", "exit status 2", "index out of range", "netsky agent 3", "its keeper wrote", "exited 2"}},
 		{"/panes", []string{"agent0", "Planning the next step", "agent2", "Do you want to proceed", "agent3", "index out of range"}},
 		{"/panes?agent=agent2", []string{"Do you want to proceed"}},
-		{"/tasks", []string{"In progress", "Check the tables", "agent1", "Blocked", "Write the release notes", "Done", "Offline tide tables"}},
-		{"/tasks/task-offline", []string{"Offline tide tables", "done", "Bundle harmonics", "Proof", "212 tests", "/messages/msg-plan-01", "asked for a task", "started", "noted", "off by 4 minutes", "40 min, took 29 min", "/sessions/" + start(1)}},
+		{"/tasks", []string{"In progress", "Check the tables", "agent1", "Blocked", "Write the release notes", "Closed", "Offline tide tables"}},
+		{"/tasks/task-offline", []string{"Offline tide tables", "claimed", "Bundle harmonics", "Proof", "212 tests", "/messages/msg-plan-01", "asked for a task", "started", "noted", "off by 4 minutes", "40 min, took 29 min", "/sessions/" + start(1)}},
 		{"/tasks/task-notes", []string{"blocked", "None yet", "Waits for", "Rebase release/1.4"}},
 		{"/tasks/task-release", []string{"Needed by", "Write the release notes"}},
 		{"/messages", []string{"Not delivered", "half a report", "failed", "Waiting", "Which commit", "queued", "Delivered and answered", "Ship tideline", "answered"}},
@@ -149,6 +150,23 @@ func TestPages(t *testing.T) {
 		{"/sessions", []string{"Open", "Ended", "exited 2"}},
 		{"/sessions/" + start(3), []string{"agent3", "Last lines", "index out of range", "exited 2"}},
 		{"/sessions/" + start(1), []string{"Running", "/agents/agent1"}},
+		{"/work", []string{"Worktrees", "/work/agent1", "ahead 2", "<strong>checked", "netsky land agent1", "/work/agent2", "dirty 3", "conflicts with agent1 in tides/south.go", "landed", "failed", "clean", "unknown: git status",
+			"Landings", "agent3", "landed on main, 8c1f2ab to 1d94e0c, by merge", "netsky undo 3kx7q", "by squash, unchecked", "undone", "pushed 77aa010 for main", "https://example.org/pull/7",
+			"Checks", "make test", "running", "passed", "took 2 min", "failed", "exit status 2", "logs/check-c1.log"}},
+		{"/work/agent1", []string{"agent1</a>: changes", "as of", "ahead 2", "netsky/agent1", "main", "netsky land agent1", "2 comments wait", "Send 2 comments to agent1", "1 comment sent", "/messages/web-5d1f0c77a2b94e6180c3d2aa", "4 files", "+18", "−4", "tides/south.go", "recording.mov",
+			`<caption class="away">Changes in tides/south.go`, "func (c Constituent) Height", `<span class="sk">if</span>`, "−</td>", "Why was this returned", `<span class="sc">// South of`, "not sent", "on the equator itself", "Remove", `\u202eevil\x1b[31m`,
+			"south_test.go", "binary: not shown", "renamed from scripts/get.sh", "now executable", "Comments on files that have not changed", "12: var ports", "not in this change"}},
+		{"/work/agent1?at=tides/south.go:41", []string{"Comment on line 41", `name="text"`, `name="at" value="tides/south.go:41"`, "Keep comment", "Cancel"}},
+		{"/work/agent1?at=tides/south.go:-41", []string{"Comment on line 41 before", `name="at" value="tides/south.go:-41"`}},
+		{"/work/agent1?at=a.go:1", []string{`id="at"`, "Comment on line 1 of <bdi>a.go", `id="changes"`}},
+		{"/work/agent1?file=tides/south.go", []string{"show all files", "func (c Constituent)"}},
+		{"/work/agent2", []string{"conflicts with agent1", "Its directory was deleted"}},
+		{"/cost", []string{"Today", "15.37 &#43; not known", "tokens in 3 requests", "Last 7 days", "43.23", "Budgets", "160 % of agent1&#39;s budget", `value="100"`, "it can&#39;t be checked", "agent</th>", "agent1", "24,800", "not known: no price for gpt-5.5"}},
+		{"/cost?by=day&since=7d", []string{`aria-current="true">7 days`, "day</th>"}},
+		{"/cost?by=model&agent=agent2", []string{"agent</span> agent2", "gpt-5.5", "not known"}},
+		{"/tasks", []string{"Closed", "proved"}},
+		{"/tasks/task-offline", []string{"proved", "The check has passed for what landing its branch would make now.", "212 tests"}},
+		{"/agents/agent1", []string{"Tokens today", "16,005,300", "14.41"}},
 		{"/logs", []string{"agent2", "asks: Bash git push", "approvals", "/find?q=" + start(3), "records follow the bus"}},
 	} {
 		body := w.mustPage(t, tt.path)
@@ -165,6 +183,8 @@ func TestPages(t *testing.T) {
 	for path, want := range map[string]int{
 		"/agents/agent9": 404, "/agents/owner": 404, "/agents/x": 404, "/agents/agent01": 404, "/tasks/x": 404, "/messages/x": 404, "/sessions/x": 404,
 		"/find?q=nothing-has-this&cursor=x": 400, "/find?q=a+b+c+d+e+f+g+h+i": 400, "/find?colour=red": 400, "/tasks?colour=red": 400, "/tasks?state=happy": 400, "/messages?from=me": 400, "/logs?cursor=x": 400,
+		"/work/agent9": 404, "/work/owner": 404, "/work/x": 404, "/work/agent1?at=x": 400, "/work/agent1?at=a.go:0": 400, "/work/agent1?at=:3": 400, "/work?x=1": 400,
+		"/cost?by=hour": 400, "/cost?since=yesterday": 400, "/cost?agent=x": 400,
 		"/panes?agent=x": 400, "/agents/agent1?history=x": 400, "/?x=1": 400, "/static/nothing": 404,
 	} {
 		if a := w.page(t, path); a.status != want {
@@ -202,7 +222,14 @@ func TestPagesCrawl(t *testing.T) {
 		}
 		checkPage(t, path, a.body)
 		for _, m := range links.FindAllStringSubmatch(a.body, -1) {
-			if to := html.UnescapeString(m[1]); !seen[to] {
+			to := html.UnescapeString(m[1])
+			if page, at, _ := strings.Cut(to, "?at="); at != "" { // each line has one
+				if seen[page+"?at="] {
+					continue
+				}
+				seen[page+"?at="] = true
+			}
+			if !seen[to] {
 				seen[to] = true
 				todo = append(todo, to)
 			}

@@ -27,7 +27,9 @@ type Options struct {
 	Agents  live.Agents
 	Panes   live.Panes // nil: panes are not shown
 	Bus     Bus
-	Desk    Desk // nil: approvals are answered elsewhere
+	Desk    Desk  // nil: approvals are answered elsewhere
+	Work    Work  // nil: how the agents' work is, is not shown
+	Costs   Costs // nil: what turns cost is not shown
 	// Mistake returns what is wrong in netsky.toml and what that prevents, "" for nothing.
 	Mistake func() (text, then string)
 	Version string

@@ -14,6 +14,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/spawn/meter"
 	"netsky/store"
 )
 
@@ -22,7 +23,10 @@ func (p *pages) funcs() template.FuncMap {
 	return template.FuncMap{
 		"ago":       func(t store.Time) string { return span(p.o.Now().Sub(t.Time())) },
 		"asset":     func(name string) string { return p.assets()[name].url },
+		"called":    meter.Called,
 		"clock":     func(t store.Time) string { return t.Time().Local().Format("15:04:05") },
+		"costOf":    costOf,
+		"costs":     meter.Cost,
 		"day":       func(t store.Time) string { return t.Time().Local().Format("Monday, 2 January 2006") },
 		"full":      func(t store.Time) string { return t.Time().Local().Format("Mon 2 Jan 2006, 15:04:05 MST") },
 		"elapsed":   elapsed,
@@ -38,14 +42,17 @@ func (p *pages) funcs() template.FuncMap {
 		"key":       keyOf,
 		"long":      func(text string) bool { return len(text) > onPageText },
 		"millis":    func(t store.Time) int64 { return int64(t) },
+		"number":    meter.Number,
 		"past":      func(t store.Time) string { return past(p.o.Now().Sub(t.Time())) },
 		"role":      func(id agent.ID) string { return agent.RoleWord(id.Role()) },
 		"plain":     func(v any) string { return envelope.Plain(fmt.Sprint(v)) },
 		"plural":    plural,
 		"query":     withQuery,
 		"short":     short,
+		"stands":    meter.Stands,
 		"tall":      func(lines int, text string) bool { return len(text) > 40*lines || strings.Count(text, "\n") >= lines },
 		"tone":      tone,
+		"unpriced":  func(s *meter.Sum) string { return meter.Unpriced(s.Sum) },
 		"where":     where,
 		"who":       who,
 		"words":     func(v any) string { return strings.ReplaceAll(envelope.Plain(fmt.Sprint(v)), "_", " ") },
@@ -194,7 +201,7 @@ func fieldsOf(m map[string]any) []string {
 var glyphs = []string{
 	"starting", "idle", "busy", "waiting", "blocked", "hung", "dead", "crash-looping", "down", "unknown",
 	"queued", "claimed", "delivered", "answered", "failed", "poisoned", "cancelled", "expired",
-	"open", "in_progress", "done", "well", "message", "session_start", "session_end", "note", "log",
+	"open", "in_progress", "done", "clean", "dirty", "ahead", "conflict", "landed", "checked", "well", "message", "session_start", "session_end", "note", "log",
 }
 
 // glyph returns the shape for a word of the records.
@@ -215,6 +222,16 @@ func glyph(word any) string {
 		w = "in_progress"
 	case "task_ended":
 		w = "done"
+	case "proved", "passed":
+		w = "checked"
+	case "pushed":
+		w = "ahead"
+	case "running", "begun":
+		w = "starting"
+	case "broken":
+		w = "hung"
+	case "undone", "gone", "void":
+		w = "cancelled"
 	}
 	if slices.Contains(glyphs, w) {
 		return w
@@ -225,13 +242,13 @@ func glyph(word any) string {
 // tone returns the colour for a word of the records: good, busy, wait, bad, off.
 func tone(word any) string {
 	switch fmt.Sprint(word) {
-	case "busy", "in_progress", "starting", "started", "claimed":
+	case "busy", "in_progress", "starting", "started", "claimed", "dirty", "running", "begun":
 		return "busy"
-	case "idle", "delivered", "answered", "done", "well", "phone_heard", "phone_sent":
+	case "idle", "delivered", "answered", "done", "well", "phone_heard", "phone_sent", "checked", "proved", "passed", "landed", "pushed":
 		return "good"
-	case "waiting", "queued", "open", "phone_waits", "phone_unconfirmed", store.LevelWarn:
+	case "waiting", "queued", "open", "phone_waits", "phone_unconfirmed", "ahead", store.LevelWarn:
 		return "wait"
-	case "blocked", "hung", "dead", "crash-looping", "failed", "poisoned", "phone_failed", store.LevelError:
+	case "blocked", "hung", "dead", "crash-looping", "failed", "poisoned", "phone_failed", "conflict", "gone", "broken", store.LevelError:
 		return "bad"
 	}
 	return "off"

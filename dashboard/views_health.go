@@ -76,6 +76,7 @@ var needWords = map[needs.Kind]string{
 	needs.Approval: "waiting", needs.Dialog: "waiting", needs.Question: "waiting",
 	needs.Login: "blocked", needs.Limit: "blocked", needs.Blocked: "blocked", needs.Daemon: "hung", needs.Unreached: "hung", needs.Config: "hung",
 	needs.Hung: "hung", needs.Looping: "crash-looping", needs.Dead: "dead", needs.Down: "down", needs.Unreadable: "poisoned",
+	needs.Conflict: "waiting",
 }
 
 // A needGroup is the needs of one kind: the first few, and the rest.
@@ -144,7 +145,7 @@ func healthOf(list []live.Agent, waits []need, unsure bool) health {
 	}
 	items := needs.Count(len(h.Waits))
 	h.Counts = counts(list)
-	urgent := len(h.Waits) > 0 && h.Waits[0].Kind != needs.Unreadable
+	urgent := len(h.Waits) > 0 && h.Waits[0].Kind != needs.Unreadable && h.Waits[0].Kind != needs.Conflict
 	switch {
 	case urgent:
 		h.Word, h.Line = h.Waits[0].Word, headline(waits)

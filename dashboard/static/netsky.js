@@ -22,7 +22,7 @@
     if (a.nodeType !== 1) { a.data = b.data; return; }
     if (a.dataset.keep !== undefined && a.dataset.keep === b.dataset.keep) return;
     for (const { name } of [...a.attributes]) if (!b.hasAttribute(name) && name !== "open") a.removeAttribute(name);
-    for (const { name, value } of [...b.attributes]) if (a.getAttribute(name) !== value) a.setAttribute(name, value);
+    for (const { name, value } of [...b.attributes]) if (name !== "open" && a.getAttribute(name) !== value) a.setAttribute(name, value);
     children(a, b);
   }
 
@@ -73,7 +73,7 @@
     const asked = location.href; // Back may lead elsewhere meanwhile, and fetches that
     let failed = false;
     try {
-      const r = await netsky.ask(asked, { headers: { Accept: "text/html", "Netsky-Update": "1" } });
+      const r = await netsky.ask(asked, { headers: { Accept: "text/html", "Netsky-Update": $("[data-have]")?.dataset.have || "1" } });
       if (asked === location.href && r.type.startsWith("text/html") && r.status !== 401) show(r.text());
     } catch { failed = true; } finally { fetching = false; }
     if (failed && conn) refresh(); // a new connection would fetch it anyway
@@ -422,6 +422,7 @@
     if (e.target.matches("form.sign-out")) { e.preventDefault(); return signOut(e.target); }
     if (e.target.matches("form.read")) { e.preventDefault(); return markRead(e.target); }
     if (e.target.matches("form.approval")) { e.preventDefault(); return answer(e.target); }
+    if (e.target.matches("form.remark")) { e.preventDefault(); return remark(e.target); }
     if (!e.target.matches("form.say")) return;
     e.preventDefault();
     send(e.target);
@@ -450,6 +451,25 @@
       if (!r.ok) throw new Error(r.json().detail);
       say(form.elements.answer.value === "deny" ? "Denied" : "Allowed once");
       return refresh();
+    } catch (e) { complain(form, whyNot(e)); } finally { button.disabled = false; }
+  }
+
+  // remark submits a form about comments, and shows the page as it is then.
+  async function remark(form) {
+    const button = $("button", form), next = form.dataset.next;
+    button.disabled = true;
+    complain(form, "");
+    try {
+      await netsky.prove();
+      const r = await netsky.ask(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
+      if (!r.ok) throw new Error(r.json().detail);
+      say(form.dataset.done);
+      if (!next) return refresh();
+      history.replaceState(null, "", next);
+      await elsewhere();
+      const to = location.hash && document.getElementById(location.hash.slice(1));
+      to?.scrollIntoView({ block: "center" });
+      to?.querySelector("a, summary")?.focus();
     } catch (e) { complain(form, whyNot(e)); } finally { button.disabled = false; }
   }
 

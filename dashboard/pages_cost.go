@@ -1,0 +1,159 @@
+package dashboard
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"time"
+
+	"netsky/agent"
+	"netsky/spawn/meter"
+	"netsky/store/cost"
+)
+
+// Costs sums up what the agents' turns used.
+type Costs interface {
+	Account(context.Context, cost.By, cost.Filter) (meter.Account, error)
+}
+
+// A costBody is what turns used, as the page shows it.
+type costBody struct {
+	Off     bool
+	Today   meter.Account
+	Week    meter.Account
+	Account meter.Account
+	Budgets []cost.Standing // the most used first
+	Others  []cost.Standing
+	Tabs    []tab
+	Since   []tab
+	Only    []chip
+}
+
+// A tab is one choice of several.
+type tab struct {
+	Name, Link string
+	Here       bool
+}
+
+// onCost is how many budgets the page shows at once.
+const onCost = 6
+
+// week is how many days the second total covers, today with them.
+const week = 7
+
+// sinces are the times to choose from.
+var sinces = []struct{ word, name string }{{"", "all time"}, {"today", "today"}, {"7d", "7 days"}, {"30d", "30 days"}}
+
+func (q *query) costs(now time.Time) (by cost.By, f cost.Filter) {
+	by = cost.By(q.word("by", string(cost.ByAgent), string(cost.ByTask), string(cost.ByModel), string(cost.ByDay)))
+	if by == "" {
+		by = cost.ByAgent
+	}
+	f = cost.Filter{Agent: q.agent("agent"), Task: q.text("task"), Model: q.text("model")}
+	since := q.text("since")
+	if since == "today" {
+		f.Since = midnight(now, 0)
+		return by, f
+	}
+	var err error
+	if f.Since, err = meter.Since(since, now); err != nil {
+		q.wrong("since", "not how long ago, such as 12h or 7d, nor a day, such as 2026-11-20")
+	}
+	return by, f
+}
+
+// midnight is when the day began that was so many days ago.
+func midnight(now time.Time, days int) time.Time {
+	y, m, d := now.Local().Date()
+	return time.Date(y, m, d-days, 0, 0, 0, 0, time.Local)
+}
+
+func (p *pages) costPage(ctx context.Context, sh *shell, q *query) (string, error) {
+	sh.Title, sh.Section = "Cost", "cost"
+	now := p.o.Now()
+	by, f := q.costs(now)
+	b := costBody{Off: p.o.Costs == nil}
+	if err := q.done(); err != nil || b.Off {
+		sh.Body = b
+		return "cost", err
+	}
+	var err error
+	if b.Today, err = p.o.Costs.Account(ctx, cost.ByAll, cost.Filter{Since: midnight(now, 0)}); err != nil {
+		return "", err
+	}
+	if b.Week, err = p.o.Costs.Account(ctx, cost.ByAll, cost.Filter{Since: midnight(now, week-1)}); err != nil {
+		return "", err
+	}
+	if b.Account, err = p.o.Costs.Account(ctx, by, f); err != nil {
+		return "", err
+	}
+	if by == cost.ByDay { // what is new comes first on a page
+		slices.Reverse(b.Account.Sums)
+	}
+	b.Budgets = b.Account.Budgets
+	slices.SortStableFunc(b.Budgets, func(x, y cost.Standing) int { return y.Percent() - x.Percent() })
+	if len(b.Budgets) > onCost {
+		b.Budgets, b.Others = b.Budgets[:onCost], b.Budgets[onCost:]
+	}
+	for _, w := range cost.Bys {
+		b.Tabs = append(b.Tabs, tab{string(w), q.with("/cost", "by", string(w)), w == by})
+	}
+	known := false
+	for _, s := range sinces {
+		here := q.values.Get("since") == s.word
+		known = known || here
+		b.Since = append(b.Since, tab{s.name, q.with("/cost", "since", s.word), here})
+	}
+	if since := q.values.Get("since"); !known {
+		b.Since = append(b.Since, tab{since, q.with("/cost", "since", since), true})
+	}
+	for _, name := range []string{"agent", "task", "model"} {
+		if v := q.values.Get(name); v != "" {
+			b.Only = append(b.Only, chip{name, v, q.with("/cost", name, "")})
+		}
+	}
+	sh.Body = b
+	return "cost", nil
+}
+
+// used returns what turns used that the filter selects; nil if that is nothing, or not known.
+func (p *pages) used(ctx context.Context, sh *shell, f cost.Filter) *meter.Sum {
+	if p.o.Costs == nil {
+		return nil
+	}
+	a, err := p.o.Costs.Account(ctx, cost.ByAll, f)
+	sh.failed(err)
+	return a.Total
+}
+
+// usedToday is used for an agent, since midnight.
+func (p *pages) usedToday(ctx context.Context, sh *shell, id agent.ID) *meter.Sum {
+	return p.used(ctx, sh, cost.Filter{Agent: id, Since: midnight(p.o.Now(), 0)})
+}
+
+// costOf is the page about a sum of a table.
+func costOf(by cost.By, name string) string {
+	switch {
+	case name == "":
+		return ""
+	case by == cost.ByAgent:
+		return href("agents", name)
+	case by == cost.ByTask:
+		return href("tasks", name)
+	case by == cost.ByModel:
+		return "/cost?" + url.Values{"by": {string(cost.ByAgent)}, "model": {name}}.Encode()
+	}
+	return ""
+}
+
+// costAPI is GET /api/cost.
+func (s *Server) costAPI(ctx context.Context, q *query) (any, error) {
+	by, f := q.costs(s.o.Now())
+	if err := q.done(); err != nil {
+		return nil, err
+	}
+	if s.o.Costs == nil {
+		return nil, errNoCost
+	}
+	return s.o.Costs.Account(ctx, by, f)
+}

@@ -1,0 +1,139 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"netsky/agent"
+	"netsky/dashboard/worded"
+	"netsky/spawn/worktree/look"
+	"netsky/spawn/worktree/review"
+	"netsky/spawn/worktree/state"
+	"netsky/store"
+	"netsky/store/work"
+)
+
+// Work reads how the agents' work is, and takes the owner's comments on it. States, Change and Words may
+// run git: they answer with what was read some seconds ago if that was asked for then, and as of when
+// that was.
+type Work interface {
+	States(context.Context) ([]state.State, time.Time, error)
+	// Change returns what the agent has changed, in one file if it is named. The error matches
+	// fs.ErrNotExist if it has no worktree.
+	Change(ctx context.Context, id agent.ID, file string) (look.Change, time.Time, error)
+	// Words returns what the tasks are called: see task.Judge.
+	Words(context.Context, []store.Task) []string
+	Landings(context.Context, work.Filter) ([]work.Landing, error)
+	Checks(context.Context, work.Filter) ([]work.Check, error)
+
+	// Comments returns those of the owner's comments on the agent's work that have not been sent, and
+	// those sent last.
+	Comments(context.Context, agent.ID) (pending, sent []work.Comment, err error)
+	// Comment keeps a comment under a key; a second one under it has no effect.
+	Comment(ctx context.Context, key string, id agent.ID, file string, line int, old bool, text string) error
+	Drop(ctx context.Context, id agent.ID, comment string) error
+	// Send sends all that have not been sent in one message.
+	Send(context.Context, agent.ID) ([]review.Sent, error)
+}
+
+// workLimit is the time to read a page for which git may run.
+const workLimit = 25 * time.Second
+
+// onWork is how many landings and checks the page shows.
+const onWork = 12
+
+// A workBody is how the work of all agents is.
+type workBody struct {
+	Off      bool // it is not available here
+	At       store.Time
+	Trees    []worded.Tree
+	Landings []worded.Landing
+	Checks   []worded.Check
+}
+
+func (p *pages) workPage(ctx context.Context, sh *shell, q *query) (string, error) {
+	sh.Title, sh.Section = "Work", "work"
+	b := workBody{Off: p.o.Work == nil}
+	if err := q.done(); err != nil || b.Off {
+		sh.Body = b
+		return "work", err
+	}
+	list, at, err := p.o.Work.States(ctx)
+	sh.failed(err)
+	b.At = store.At(at)
+	for _, st := range list {
+		b.Trees = append(b.Trees, worded.TreeOf(st))
+	}
+	landings, err := p.o.Work.Landings(ctx, work.Filter{Limit: onWork})
+	sh.failed(err)
+	for _, l := range landings {
+		b.Landings = append(b.Landings, worded.LandingOf(l))
+	}
+	checks, err := p.o.Work.Checks(ctx, work.Filter{Limit: onWork})
+	sh.failed(err)
+	for _, k := range checks {
+		b.Checks = append(b.Checks, worded.Check{Check: k, Took: elapsed(k.Started, k.Ended)})
+	}
+	sh.Body = b
+	return "work", nil
+}
+
+// wordLimit is how long git may take for what tasks are called; what is not known by then is not claimed.
+const wordLimit = 2 * time.Second
+
+// called returns the tasks with their words.
+func (p *pages) called(ctx context.Context, list []store.Task) []worded.Task {
+	out := make([]worded.Task, len(list))
+	for i, k := range list {
+		out[i] = worded.Task{Task: k, Called: k.Word()}
+	}
+	if p.o.Work != nil && len(list) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, wordLimit)
+		defer cancel()
+		for i, word := range p.o.Work.Words(ctx, list) {
+			out[i].Called = word
+		}
+	}
+	return out
+}
+
+// errNoWork and errNoCost report what this server was not given.
+var (
+	errNoWork = errors.New("how the agents' work is, is not available here")
+	errNoCost = errors.New("what turns cost is not available here")
+)
+
+// workAPI is GET /api/work.
+func (s *Server) workAPI(ctx context.Context, q *query) (any, error) {
+	if err := q.done(); err != nil {
+		return nil, err
+	}
+	if s.o.Work == nil {
+		return nil, errNoWork
+	}
+	ctx, cancel := context.WithTimeout(ctx, workLimit)
+	defer cancel()
+	list, at, err := s.o.Work.States(ctx)
+	if err != nil && len(list) == 0 {
+		return nil, err
+	}
+	v := struct {
+		At       store.Time     `json:"at"`
+		Work     []state.State  `json:"work"`
+		Landings []work.Landing `json:"landings"`
+		Checks   []work.Check   `json:"checks"`
+		Errors   []string       `json:"errors"`
+	}{At: store.At(at), Work: list, Errors: []string{}}
+	failed := func(err error) {
+		if err != nil {
+			v.Errors = append(v.Errors, err.Error())
+		}
+	}
+	failed(err)
+	v.Landings, err = s.o.Work.Landings(ctx, work.Filter{})
+	failed(err)
+	v.Checks, err = s.o.Work.Checks(ctx, work.Filter{})
+	failed(err)
+	return v, nil
+}

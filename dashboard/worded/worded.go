@@ -1,0 +1,126 @@
+// Package worded words the agents' work for a page: how it is, what landed and was checked, what tasks
+// are called, and which comments were sent.
+//
+// The words are those of the packages that know; here is what a page adds. It keeps no state, so a crash
+// leaves nothing.
+package worded
+
+import (
+	"strings"
+
+	"netsky/spawn/needs"
+	"netsky/spawn/worktree/land"
+	"netsky/spawn/worktree/state"
+	"netsky/store"
+	"netsky/store/task"
+	"netsky/store/work"
+)
+
+// A Tree is how the work of one agent is.
+type Tree struct {
+	state.State
+	Mark  string // the word that its glyph and its color are of
+	Facts []Fact
+	Next  []needs.Command
+}
+
+// A Fact is one thing that is true of an agent's work; Toned reports that the mark is of it.
+type Fact struct {
+	Text  string
+	Toned bool
+}
+
+// TreeOf words how the work of an agent is.
+func TreeOf(st state.State) Tree {
+	t := Tree{State: st, Mark: st.State}
+	if st.State == "ahead" && (st.Proof == state.Checked || st.Proof == state.Failed) {
+		t.Mark = st.Proof
+	}
+	toned := t.Mark
+	if st.Gone {
+		toned = "its directory"
+	}
+	for _, text := range st.Facts() {
+		t.Facts = append(t.Facts, Fact{text, strings.HasPrefix(text, toned)})
+	}
+	if st.Next != "" {
+		t.Next = []needs.Command{{Line: st.Next}}
+	}
+	return t
+}
+
+// A Landing is what landed, as the page words it.
+type Landing struct {
+	work.Landing
+	Says string
+	Undo []needs.Command
+}
+
+// LandingOf words what landed.
+func LandingOf(l work.Landing) Landing {
+	out := Landing{Landing: l, Says: land.Says(l)}
+	if l.State == work.Landed {
+		out.Undo = []needs.Command{{Line: "netsky undo " + l.ID}}
+	}
+	return out
+}
+
+// Page is where others merge what was pushed, if it is a page.
+func (l Landing) Page() string {
+	if !strings.HasPrefix(l.URL, "https://") {
+		return ""
+	}
+	return l.URL
+}
+
+// A Check is a run of the check command.
+type Check struct {
+	work.Check
+	Took string
+}
+
+// On is the branch that the work was merged into.
+func (k Check) On() string { return strings.TrimPrefix(k.Target, "refs/heads/") }
+
+// A Task is a task with the word for it.
+type Task struct {
+	store.Task
+	Called string
+}
+
+// Word is what the task is called.
+func (t Task) Word() string { return t.Called }
+
+// Means is what the word says about proof.
+func (t Task) Means() string {
+	switch t.Called {
+	case task.Waiting:
+		return "It is started when what it waits for is done."
+	case task.Claimed:
+		return "Its worker says that it is done. No check has passed for it as it is now."
+	case task.Proved:
+		return "The check has passed for what landing its branch would make now."
+	case task.Landed:
+		return "Its branch has landed since."
+	}
+	return ""
+}
+
+// A Batch is comments that were sent in one message.
+type Batch struct {
+	Message string
+	Count   int
+	At      store.Time
+}
+
+// Batches groups comments that were sent, by their message.
+func Batches(sent []work.Comment) (list []Batch) {
+	for _, k := range sent {
+		if n := len(list); n > 0 && list[n-1].Message == k.Message {
+			list[n-1].Count++
+			continue
+		}
+		list = append(list, Batch{k.Message, 1, k.Ended})
+	}
+	return list
+}
