@@ -15,8 +15,6 @@ type terminal struct {
 	at            int // the cursor's row
 }
 
-func (t *terminal) size() (int, int) { return t.width, t.height }
-
 func (t *terminal) Write(p []byte) (int, error) {
 	s := string(p)
 	for s != "" {
