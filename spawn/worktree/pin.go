@@ -86,28 +86,38 @@ func entryOf(common, top string) (string, error) {
 
 // leadsTo checks that a git in the directory finds the entry.
 func leadsTo(top, entry string) error {
-	name := filepath.Join(top, ".git")
-	info, err := os.Lstat(name)
+	to, err := Link(top)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // the error must not say that the directory is gone
 		return errors.New("it has no .git")
 	case err != nil:
 		return err
+	case to != entry && realOf(to) != realOf(entry):
+		return fmt.Errorf("its .git leads to %s", to)
+	}
+	return nil
+}
+
+// Link returns where the .git of a worktree leads. Whoever works there can write it. The error matches
+// fs.ErrNotExist if there is none.
+func Link(top string) (entry string, err error) {
+	name := filepath.Join(top, ".git")
+	info, err := os.Lstat(name)
+	switch {
+	case err != nil:
+		return "", err
 	case !info.Mode().IsRegular():
-		return errors.New("its .git is no file")
+		return "", errors.New("its .git is no file")
 	}
 	text, err := readPath(name)
 	to, ok := strings.CutPrefix(text, "gitdir: ")
 	if err != nil || !ok {
-		return errors.Join(errors.New("its .git names no repository"), err)
+		return "", errors.Join(errors.New("its .git names no repository"), err)
 	}
 	if !filepath.IsAbs(to) {
 		to = filepath.Join(top, to)
 	}
-	if to != entry && realOf(to) != realOf(entry) {
-		return fmt.Errorf("its .git leads to %s", to)
-	}
-	return nil
+	return to, nil
 }
 
 // readPath reads a file of one path.

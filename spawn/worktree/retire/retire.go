@@ -85,7 +85,7 @@ func Retire(ctx context.Context, o Options, id agent.ID) (ref string, err error)
 
 func (o Options) remove(ctx context.Context, w worktree.Worktree, v Verdict) (ref string, err error) {
 	if v.orphaned {
-		return "", sweep(ctx, o.Home, w.Agent)
+		return "", sweep(ctx, o.Home, w)
 	}
 	repo := git.Dir{Path: w.Repo, Acts: true}
 	if v.head != "" {
@@ -113,7 +113,7 @@ func (o Options) remove(ctx context.Context, w worktree.Worktree, v Verdict) (re
 	if others != "" {
 		return "", fmt.Errorf("%s: %w: %s is checked out in %s as well", w.Agent, ErrKept, w.Short(), others)
 	}
-	if err := setAside(ctx, w, asideOf(o.Home, w, v.head)); err != nil {
+	if err := setAside(ctx, w, asideOf(o.Home, w, v.head), listed); err != nil {
 		return "", err
 	}
 	if listed {
@@ -126,18 +126,18 @@ func (o Options) remove(ctx context.Context, w worktree.Worktree, v Verdict) (re
 			return "", fmt.Errorf("%s: it has moved meanwhile, so it stays; its worktree is gone, and the next start makes it again: %w", w.Short(), err)
 		}
 	}
-	return ref, sweep(ctx, o.Home, w.Agent)
+	return ref, sweep(ctx, o.Home, w)
 }
 
 // sweep removes the agent's directories that are set aside, this one's and those that a crash has left.
-func sweep(ctx context.Context, h home.Dir, id agent.ID) error {
+func sweep(ctx context.Context, h home.Dir, w worktree.Worktree) error {
 	list, err := os.ReadDir(h.Path(home.WorkDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, e := range list {
-		if rest, ok := strings.CutPrefix(e.Name(), aside+string(id)+"-"); ok && !strings.Contains(rest, "-") {
-			if cerr := clean(ctx, h.Path(home.WorkDir, e.Name())); cerr != nil {
+		if rest, ok := strings.CutPrefix(e.Name(), aside+string(w.Agent)+"-"); ok && !strings.Contains(rest, "-") {
+			if cerr := clean(ctx, h.Path(home.WorkDir, e.Name()), w, false); cerr != nil {
 				err = errors.Join(err, fmt.Errorf("%s: %w", h.Path(home.WorkDir, e.Name()), cerr))
 				continue
 			}
@@ -157,12 +157,12 @@ func asideOf(h home.Dir, w worktree.Worktree, head string) string {
 
 // setAside renames the directory, so that nobody works in it any more, and looks again whether it holds
 // nothing else. If it does, all is as before.
-func setAside(ctx context.Context, w worktree.Worktree, aside string) error {
+func setAside(ctx context.Context, w worktree.Worktree, aside string, listed bool) error {
 	_, err := os.Lstat(w.Dir)
 	_, aerr := os.Lstat(aside)
 	here, before := err == nil, aerr == nil
 	if here && before { // the next start after a crash made it again
-		if err := clean(ctx, aside); err != nil {
+		if err := clean(ctx, aside, w, false); err != nil {
 			return fmt.Errorf("%s: is in the way: %w", aside, err)
 		}
 		if err := os.RemoveAll(aside); err != nil {
@@ -179,34 +179,45 @@ func setAside(ctx context.Context, w worktree.Worktree, aside string) error {
 	case !before: // deleted by hand, and nothing is left of it
 		return nil
 	}
-	if err := clean(ctx, aside); err != nil {
+	if err := clean(ctx, aside, w, listed); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w: %w", w.Agent, ErrKept, err), os.Rename(aside, w.Dir))
 	}
 	return nil
 }
 
 // clean fails if a directory that was set aside holds anything but what is committed. git is told
-// where all is: it would take note of the new name.
-func clean(ctx context.Context, aside string) error {
-	link, err := os.ReadFile(filepath.Join(aside, ".git"))
-	entry, ok := strings.CutPrefix(strings.TrimSuffix(string(link), "\n"), "gitdir: ")
-	_, gone := os.Lstat(entry)
-	switch {
-	case errors.Is(err, fs.ErrNotExist): // it was being removed
+// where all is: it would take note of the new name. listed says that git still has an entry for it.
+func clean(ctx context.Context, aside string, w worktree.Worktree, listed bool) error {
+	entry, err := worktree.Link(aside)
+	if errors.Is(err, fs.ErrNotExist) { // it was being removed
 		return nil
-	case err != nil || !ok:
-		return errors.Join(errors.New("it is no worktree of git's any more"), err)
-	case filepath.Base(filepath.Dir(entry)) != "worktrees":
+	} else if err != nil {
+		return fmt.Errorf("it is no worktree of git's any more: %w", err)
+	}
+	_, gone := os.Lstat(entry)
+	switch forgotten := errors.Is(gone, fs.ErrNotExist); {
+	case !within(entry, filepath.Join(w.Repo, "worktrees")), forgotten && listed:
 		return fmt.Errorf("its .git leads to %s", entry)
-	case errors.Is(gone, fs.ErrNotExist): // git forgets it only after this
+	case forgotten: // git forgets it only after this
 		return nil
 	}
-	out, err := git.Pin(aside, entry, filepath.Dir(filepath.Dir(entry))).Look().First(ctx,
+	out, err := git.Pin(aside, entry, w.Repo).Look().First(ctx,
 		"status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=dirty")
 	if err == nil && out != "" {
-		err = fmt.Errorf("something was written there meanwhile: %s", strings.TrimSpace(out))
+		err = fmt.Errorf("something was written there meanwhile: %s", git.Shown(strings.Trim(out, "\x00 ")))
 	}
 	return err
+}
+
+// within says whether a file is in a directory itself. Either may be gone.
+func within(name, dir string) bool {
+	of := filepath.Dir(name)
+	if of == dir {
+		return true
+	}
+	a, aerr := filepath.EvalSymlinks(of)
+	b, berr := filepath.EvalSymlinks(dir)
+	return aerr == nil && berr == nil && a == b
 }
 
 // entries returns another worktree in which the branch is checked out, and whether git has an entry

@@ -207,6 +207,35 @@ func TestKept(t *testing.T) {
 	}
 }
 
+// What is written after the first look, and hidden from git by another .git, stays all the same.
+func TestReplacedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, text string }{
+		{"nowhere", "gitdir: /nonexistent/worktrees/agent1"},
+		{"an entry that is gone", "gitdir: COMMON/worktrees/agent9"},
+		{"another repository", "gitdir: OTHER/.git/worktrees/there"},
+		{"nothing of git's", "x"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newField(t)
+			other := testworld.NewRepo(t, filepath.Join(t.TempDir(), "other"))
+			other.Git("worktree", "add", "-q", filepath.Join(other.Dir, "..", "there"))
+			link := strings.NewReplacer("COMMON", filepath.Join(f.Dir, ".git"), "OTHER", other.Dir).Replace(tt.text)
+			hook := fmt.Sprintf("#!/bin/sh\ncd '%s' && echo mine >b.txt && echo '%s' >.git\n", f.w.Dir, link)
+			if err := os.WriteFile(filepath.Join(f.Dir, ".git", "hooks", "reference-transaction"), []byte(hook), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.retire(); !errors.Is(err, retire.ErrKept) {
+				t.Error(err)
+			}
+			if text, err := os.ReadFile(filepath.Join(f.w.Dir, "b.txt")); string(text) != "mine\n" {
+				t.Errorf("b.txt: %q, %v", text, err)
+			}
+		})
+	}
+}
+
 // Without its repository, only a worktree that is gone as well is forgotten.
 func TestRetireOrphan(t *testing.T) {
 	t.Parallel()
