@@ -36,7 +36,8 @@ type Task struct {
 	Brief           string   `json:"brief,omitempty"`   // id of the message that gave it to the last one, until that is answered
 	Briefed         Time     `json:"briefed,omitzero"`  // when that was sent
 	ClosedBy        agent.ID `json:"closed_by,omitempty"`
-	Head            string   `json:"head,omitempty"` // the commit that its worker was at when it was closed
+	Begun           string   `json:"begun,omitempty"` // the commit that its worker was at when it was given to it
+	Head            string   `json:"head,omitempty"`  // the commit that its worker was at when it was closed
 	Created         Time     `json:"created"`
 	Started         Time     `json:"started,omitzero"`
 	Ended           Time     `json:"ended,omitzero"`
@@ -81,17 +82,17 @@ func (k UpsertTask) apply(t *tx) error {
 		return fmt.Errorf("%w: task %q: id and title are required", errOp, k.ID)
 	}
 	return t.exec(`INSERT INTO tasks (id, title, body, priority, state, asked_by, assignee, message, estimate_minutes,
-			actual_minutes, proof, created, started, ended, updated, starter, starts, brief, briefed, closed_by, head)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			actual_minutes, proof, created, started, ended, updated, starter, starts, brief, briefed, closed_by, begun, head)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET title = excluded.title, body = excluded.body, priority = excluded.priority,
 			state = excluded.state, asked_by = excluded.asked_by, assignee = excluded.assignee, message = excluded.message,
 			estimate_minutes = excluded.estimate_minutes, actual_minutes = excluded.actual_minutes, proof = excluded.proof,
 			started = excluded.started, ended = excluded.ended, updated = excluded.updated,
 			starter = excluded.starter, starts = excluded.starts, brief = excluded.brief, briefed = excluded.briefed,
-			closed_by = excluded.closed_by, head = excluded.head
+			closed_by = excluded.closed_by, begun = excluded.begun, head = excluded.head
 		WHERE excluded.updated >= updated`,
 		k.ID, k.Title, k.Body, k.Priority, k.State, k.AskedBy, k.Assignee, k.Message, k.EstimateMinutes,
-		k.ActualMinutes, k.Proof, k.Created, k.Started, k.Ended, k.Updated, k.Starter, k.Starts, k.Brief, k.Briefed, k.ClosedBy, k.Head)
+		k.ActualMinutes, k.Proof, k.Created, k.Started, k.Ended, k.Updated, k.Starter, k.Starts, k.Brief, k.Briefed, k.ClosedBy, k.Begun, k.Head)
 }
 
 // A Dependency says that Task waits for Needs.
@@ -123,12 +124,12 @@ func (d AddDependency) apply(t *tx) error {
 }
 
 const taskColumns = `id, title, body, priority, state, asked_by, assignee, message, estimate_minutes, actual_minutes,
-	proof, created, started, ended, updated, starter, starts, brief, briefed, closed_by, head, seq`
+	proof, created, started, ended, updated, starter, starts, brief, briefed, closed_by, begun, head, seq`
 
 func scanTask(r *sql.Rows) (k Task, err error) {
 	err = r.Scan(&k.ID, &k.Title, &k.Body, &k.Priority, &k.State, &k.AskedBy, &k.Assignee, &k.Message, &k.EstimateMinutes,
 		&k.ActualMinutes, &k.Proof, &k.Created, &k.Started, &k.Ended, &k.Updated,
-		&k.Starter, &k.Starts, &k.Brief, &k.Briefed, &k.ClosedBy, &k.Head, &k.seq)
+		&k.Starter, &k.Starts, &k.Brief, &k.Briefed, &k.ClosedBy, &k.Begun, &k.Head, &k.seq)
 	return k, err
 }
 

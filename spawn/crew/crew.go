@@ -13,6 +13,7 @@
 package crew
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -233,6 +234,7 @@ func (c Crew) await(ctx context.Context, k store.Task, to agent.ID) (store.Task,
 		if err := same(k, *now); err != nil {
 			return nil, err
 		}
+		renew(now, to)
 		now.State, now.Assignee, now.Starter, now.Brief, now.Briefed, now.Ended = store.TaskOpen, to, c.By, "", 0, 0
 		return nil, nil
 	})
@@ -241,10 +243,13 @@ func (c Crew) await(ctx context.Context, k store.Task, to agent.ID) (store.Task,
 // begin records that the worker does the task from now on. starter gets its answer.
 func (c Crew) begin(ctx context.Context, k store.Task, to, starter agent.ID) (store.Task, error) {
 	defer step()
+	head := c.Book().Head(ctx, to) // before the lock is taken, as git may be slow
 	return c.Book().Alter(ctx, k.ID, func(now *store.Task) ([]store.Op, error) {
 		if err := same(k, *now); err != nil {
 			return nil, err
 		}
+		renew(now, to)
+		now.Begun = cmp.Or(now.Begun, head)
 		if now.State != store.TaskInProgress || now.Started == 0 {
 			now.Started = store.At(time.Now())
 		}
@@ -256,6 +261,13 @@ func (c Crew) begin(ctx context.Context, k store.Task, to, starter agent.ID) (st
 		}
 		return nil, nil
 	})
+}
+
+// renew forgets where the task was begun, unless its worker goes on with it.
+func renew(k *store.Task, to agent.ID) {
+	if k.Assignee != to || k.Ended != 0 {
+		k.Begun = ""
+	}
 }
 
 // same returns an error if somebody has started or ended the task since it was read.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -424,6 +425,40 @@ func TestDeadWorker(t *testing.T) {
 	r.answer("agent2", r.task(id).Brief, envelope.KindReply, "ok")
 	r.pass()
 	r.says(id, "claimed agent2 2")
+}
+
+// What a worker has committed for a task counts from where it was when the task was given to it; what
+// it goes on with, from where it began.
+func TestBegun(t *testing.T) {
+	r := newRig(t)
+	repo := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
+	for _, id := range []agent.ID{"agent1", "agent2"} {
+		r.must(r.home.SaveLaunch(agent.Launch{Agent: id, Dir: repo.Dir}))
+	}
+	first, second := repo.Git("rev-parse", "HEAD"), ""
+	id := r.add("one")
+	for _, step := range []struct {
+		to     agent.ID
+		change task.Change
+		want   *string
+	}{
+		{to: "agent1", want: &first},
+		{to: "agent1", change: task.Change{State: store.TaskBlocked, Note: "why"}, want: &first},
+		{to: "agent2", change: task.Change{State: store.TaskBlocked, Note: "why"}, want: &second},
+		{to: "agent1", change: task.Change{State: store.TaskBlocked, Note: "why"}, want: &second},
+	} {
+		if step.change.State != "" {
+			_, _, err := r.crew(agent.Owner).Stop(t.Context(), id, step.change)
+			r.must(err)
+		}
+		r.start(id, step.to)
+		if k := r.task(id); k.Begun != *step.want {
+			t.Errorf("%s began at %q, want %q", step.to, k.Begun, *step.want)
+		}
+		if second == "" {
+			second = repo.Commit("more", "a.txt", "more")
+		}
+	}
 }
 
 // What a worker had taken and not finished when it ended is taken back before another gets the task:

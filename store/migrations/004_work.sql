@@ -1,10 +1,11 @@
 -- What a task came to: who wants it started or has started it, the brief that its worker was
--- given and has not answered, and when; who closed it, and the commit that the worker was at then. starts
--- counts the briefs.
+-- given and has not answered, and when; who closed it, and the commits that the worker was at when it
+-- began, and then. starts counts the briefs.
 ALTER TABLE tasks ADD COLUMN starter TEXT NOT NULL DEFAULT '';
 ALTER TABLE tasks ADD COLUMN brief TEXT NOT NULL DEFAULT '';
 ALTER TABLE tasks ADD COLUMN briefed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN closed_by TEXT NOT NULL DEFAULT '';
+ALTER TABLE tasks ADD COLUMN begun TEXT NOT NULL DEFAULT '';
 ALTER TABLE tasks ADD COLUMN head TEXT NOT NULL DEFAULT '';
 ALTER TABLE tasks ADD COLUMN starts INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX tasks_brief ON tasks (brief) WHERE brief <> '';

@@ -48,8 +48,8 @@ func (b Book) Update(ctx context.Context, id string, c Change) (before, after st
 		return k, k, false, err
 	}
 	head := "" // asked before the lock is taken, as git may be slow
-	if c.State == store.TaskDone && b.Head != nil {
-		head = b.Head(ctx, cmp.Or(k.Assignee, b.By))
+	if (c.State == store.TaskDone || c.State == store.TaskInProgress) && b.Head != nil {
+		head = b.Head(ctx, b.worker(k, c))
 	}
 	err = b.locked(ctx, func() error {
 		if before, err = b.Records.Task(ctx, k.ID); err != nil {
@@ -66,6 +66,18 @@ func (b Book) Update(ctx context.Context, id string, c Change) (before, after st
 		return b.Records.Record(ctx, ops...)
 	})
 	return before, after, changed, err
+}
+
+// worker returns who does the task once it is changed.
+func (b Book) worker(k store.Task, c Change) agent.ID {
+	to := strings.TrimSpace(c.Assignee)
+	if id, err := agent.ParseArg(to); err == nil {
+		return id
+	}
+	if to == Nobody {
+		return b.By
+	}
+	return cmp.Or(k.Assignee, b.By)
 }
 
 // apply changes the task, and returns what is to be recorded.
@@ -124,9 +136,13 @@ func (b Book) assign(k *store.Task, to string) error {
 		}
 		k.Assignee = id
 	}
-	if k.Brief != "" && k.Assignee != before {
+	if k.Assignee == before {
+		return b.mayAssign(k.Assignee)
+	}
+	if k.Brief != "" {
 		return fieldf("assignee", "%s has been given it and has not answered; starting the task gives it to another", before)
 	}
+	k.Begun = ""
 	return b.mayAssign(k.Assignee)
 }
 
@@ -150,12 +166,16 @@ func (b Book) move(k *store.Task, c Change, head string, now store.Time) error {
 		}
 		return nil
 	}
+	if k.Ended != 0 {
+		k.Begun = "" // what its worker did then is not done for it again
+	}
 	k.State, k.Ended, k.ClosedBy, k.Head = c.State, 0, "", ""
 	if c.State != store.TaskInProgress {
 		k.Starter = ""
 	}
 	switch c.State {
 	case store.TaskInProgress:
+		k.Begun = cmp.Or(k.Begun, head)
 		k.Assignee = cmp.Or(k.Assignee, b.By)
 		k.Started = cmp.Or(k.Started, now)
 	case store.TaskBlocked:

@@ -3,6 +3,7 @@ package task_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -253,6 +254,12 @@ func TestWord(t *testing.T) {
 		{name: "the tree is unknown", task: store.Task{ClosedBy: "agent1", Head: "h"}, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "claimed"},
 		{name: "red", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Failed, ""))}, want: "claimed"},
 		{name: "nothing committed", task: store.Task{ClosedBy: "agent1"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "claimed"},
+		{name: "nothing committed for it", task: store.Task{ClosedBy: "agent1", Begun: "h", Head: "h"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "claimed"},
+		{name: "something committed for it", task: store.Task{ClosedBy: "agent1", Begun: "g", Head: "h"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "proved"},
+		{name: "nothing committed for it, and other work landed", task: store.Task{ClosedBy: "agent1", Begun: "h", Head: "h", Ended: 50}, ops: []store.Op{
+			work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h", State: work.Landed, Started: 60})}, want: "claimed"},
+		{name: "nothing committed for it, and landed by name", task: store.Task{ClosedBy: "agent1", Begun: "h", Head: "h", Ended: 50}, ops: []store.Op{
+			work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Task: "t-1", Target: "refs/heads/main", Base: "b", Head: "h", State: work.Landed, Started: 60})}, want: "landed"},
 		{name: "landed", task: store.Task{ClosedBy: "agent1", Head: "h", Ended: 50}, ops: []store.Op{
 			work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h2", State: work.Landed, Started: 60})}, want: "landed"},
 		{name: "no commit of its own, and a later task's landed twice", task: store.Task{ClosedBy: "agent1", Head: "b", Ended: 50}, ops: []store.Op{
@@ -302,6 +309,33 @@ func TestAccept(t *testing.T) {
 		_, k, _, err := tt.by.Update(t.Context(), id, task.Change{State: store.TaskDone, Proof: "go test: ok"})
 		if err != nil || k.Word() != tt.want || k.Head != "aaaa" {
 			t.Errorf("by %s: %+v, %v, want %s", tt.by.By, k, err, tt.want)
+		}
+	}
+}
+
+// Where a task was begun stays while its worker goes on with it, and no longer.
+func TestBegun(t *testing.T) {
+	d := newDesk(t)
+	id := d.add("x")
+	at := ""
+	b := d.book(agent.Root)
+	b.Head = func(_ context.Context, id agent.ID) string { return string(id) + " at " + at }
+	for n, tt := range []struct {
+		change task.Change
+		want   string
+	}{
+		{task.Change{State: store.TaskInProgress, Assignee: "1"}, "agent1 at 0"},
+		{task.Change{State: store.TaskBlocked, Note: "why"}, "agent1 at 0"},
+		{task.Change{State: store.TaskInProgress}, "agent1 at 0"},
+		{task.Change{State: store.TaskBlocked, Note: "why"}, "agent1 at 0"},
+		{task.Change{State: store.TaskInProgress, Assignee: "2"}, "agent2 at 4"},
+		{task.Change{State: store.TaskDone, Proof: "x"}, "agent2 at 4"},
+		{task.Change{State: store.TaskInProgress}, "agent2 at 6"},
+		{task.Change{Assignee: task.Nobody}, ""},
+	} {
+		at = strconv.Itoa(n)
+		if _, k, _, err := b.Update(t.Context(), id, tt.change); err != nil || k.Begun != tt.want {
+			t.Errorf("%d: begun at %q, %v, want %q", n, k.Begun, err, tt.want)
 		}
 	}
 }

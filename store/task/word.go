@@ -46,8 +46,13 @@ func (j *Judge) Word(ctx context.Context, k store.Task) string {
 	return Claimed
 }
 
-// landed reports whether a landing has the task: one that names it, one of the very commit that its worker
-// was at when it closed the task, or the first of its worker's branch since, if that had commits then.
+// own reports whether its worker has committed anything since the task was given to it, as far as that is
+// on record: without that, what proves or lands other work says nothing of this.
+func own(k store.Task) bool { return k.Head != "" && k.Head != k.Begun }
+
+// landed reports whether a landing has the task: one that names it, or, if its worker has committed
+// anything for it, one of the very commit that it was at when it closed the task, or the first of its
+// branch since, if that had commits then.
 func (j *Judge) landed(ctx context.Context, k store.Task) bool {
 	list, err := j.Work.Landings(ctx, work.Filter{Agent: k.Assignee, State: work.Landed})
 	if err != nil {
@@ -55,20 +60,20 @@ func (j *Judge) landed(ctx context.Context, k store.Task) bool {
 	}
 	first := work.Landing{Base: k.Head}
 	for _, l := range list { // the newest first
-		if l.Task == k.ID || k.Head != "" && l.Head == k.Head {
+		if l.Task == k.ID || own(k) && l.Head == k.Head {
 			return true
 		}
 		if l.Started >= k.Ended {
 			first = l
 		}
 	}
-	return k.Head != "" && first.Base != k.Head
+	return own(k) && first.Base != k.Head
 }
 
 // proved reports whether a check has passed for what landing would make of the worker's branch now.
 func (j *Judge) proved(ctx context.Context, k store.Task) bool {
 	tree := j.tree(ctx, k.Assignee)
-	if tree == "" || k.Head == "" {
+	if tree == "" || !own(k) {
 		return false
 	}
 	list, err := j.Work.Checks(ctx, work.Filter{Tree: tree, Limit: 1000})

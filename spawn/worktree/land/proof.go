@@ -68,8 +68,8 @@ func Said(ctx context.Context, rec work.Records, c command.Command, w worktree.W
 	return p.State, err
 }
 
-// Current returns the tree that landing an agent's work now would make, and an error that says why that is
-// not all of its work, or is nothing.
+// Current returns the tree that landing an agent's work now would make, and an error if that is not all of
+// its work, or if it has none that has not landed.
 func Current(ctx context.Context, h home.Dir, id agent.ID) (tree string, err error) {
 	w, err := Worktree(h, id)
 	if err != nil {
@@ -94,6 +94,8 @@ func Current(ctx context.Context, h home.Dir, id agent.ID) (tree string, err err
 		err = fmt.Errorf("%s has %s", id, loose)
 	case len(m.Conflicts) > 0:
 		err = fmt.Errorf("%s: its work conflicts with %s", id, branch(m.Target))
+	case m.Landed:
+		err = fmt.Errorf("%s: %w on %s", id, ErrNothing, branch(m.Target))
 	}
 	return m.Tree, err
 }
