@@ -156,6 +156,10 @@ func (a *app) lander(self agent.ID) (d land.Desk, done func(), err error) {
 	if err != nil {
 		return d, nil, err
 	}
+	environ, err := a.ownersEnviron(h, self)
+	if err != nil {
+		return d, nil, err
+	}
 	cfg, err := a.cfg()
 	if err != nil {
 		return d, nil, err
@@ -167,7 +171,7 @@ func (a *app) lander(self agent.ID) (d land.Desk, done func(), err error) {
 	journal := store.NewJournal(h)
 	return land.Desk{
 		Home: h, Journal: journal, Records: func(ctx context.Context) (*store.DB, error) { return a.records(ctx, h) },
-		Command: checkOf(cfg), Within: cfg.Work.CheckTime.Duration, Environ: a.environ, Asker: self,
+		Command: checkOf(cfg), Within: cfg.Work.CheckTime.Duration, Environ: environ, Asker: self,
 		Say:  a.warn,
 		Wait: func(err error) { a.warn("waiting until another landing is done: %v", err) },
 		Tell: func(to agent.ID, key, text string) error {

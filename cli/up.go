@@ -159,14 +159,8 @@ func (u *upRun) plan() error {
 	if err != nil {
 		return err
 	}
-	la, err := plan.Before(h, u.self)
-	if err != nil {
+	if a.environ, err = a.ownersEnviron(h, u.self); err != nil {
 		return err
-	}
-	if u.self.IsAgent() && len(la.Env) > 0 {
-		// An agent started by an agent inherits the same environment, without what
-		// the runtime adds for its tools.
-		a.environ = la.Env
 	}
 	if u.l, err = a.launcher(); err != nil {
 		return err

@@ -180,3 +180,16 @@ func (u *upRun) tellPlaces() {
 		}
 	}
 }
+
+// ownersEnviron returns the environment that what self starts inherits. If self is an agent, that is the one
+// it was started with itself: without what its program adds for its tools, and what it has changed there.
+func (a *app) ownersEnviron(h home.Dir, self agent.ID) ([]string, error) {
+	if !self.IsAgent() {
+		return a.environ, nil
+	}
+	la, err := plan.Before(h, self)
+	if err != nil || len(la.Env) == 0 {
+		return a.environ, err
+	}
+	return la.Env, nil
+}

@@ -4,8 +4,8 @@
 // A command runs in a shell, in a session of its own, with a time limit, and without the variables
 // by which netsky's own programs know whom they serve. When it ends, and when its time is over,
 // what is left of its process group is killed; a process that has made a group of its own is not.
-// Its output is kept in a log of bounded size. A netsky that is killed leaves the command running,
-// until it next prints something.
+// Its output is kept in a log of bounded size. If netsky is killed, so is the process group; the log
+// is not written.
 package command
 
 import (
