@@ -27,7 +27,7 @@ func (l look) answered(ctx context.Context, k store.Task) (bool, error) {
 	if answer != nil && k.Assignee != k.Starter {
 		return true, l.close(ctx, k, answer.From, answer.Kind == string(envelope.KindReply), answer.Text, answer.Time)
 	}
-	d, err := l.db.Deliveries(ctx, store.DeliveryFilter{Message: k.Brief, Target: k.Assignee})
+	d, err := l.db.Deliveries(ctx, store.DeliveryFilter{Message: k.Brief, From: k.Starter, Target: k.Assignee})
 	if err != nil || len(d.Items) == 0 {
 		return false, err
 	}
@@ -115,7 +115,7 @@ func (l look) unanswered(ctx context.Context, k store.Task) error {
 
 // taken returns when the worker took the brief out of its mailbox, 0 if that is not on record.
 func (l look) taken(ctx context.Context, k store.Task) (store.Time, error) {
-	d, err := l.db.Deliveries(ctx, store.DeliveryFilter{Message: k.Brief, Target: k.Assignee})
+	d, err := l.db.Deliveries(ctx, store.DeliveryFilter{Message: k.Brief, From: k.Starter, Target: k.Assignee})
 	if err != nil || len(d.Items) == 0 {
 		return 0, err
 	}

@@ -272,7 +272,7 @@ func (l look) lost(ctx context.Context, k store.Task, silent bool) error {
 		return err
 	}
 	for _, e := range list {
-		if e.Envelope.ID == k.Brief && e.Place != bus.Delivered { // it is about to get it
+		if e.Envelope.ID == k.Brief && e.Envelope.From == k.Starter && e.Place != bus.Delivered { // it is about to get it
 			delete(l.missing, k.Brief)
 			return nil
 		}

@@ -169,6 +169,16 @@ func TestTask(t *testing.T) {
 	if got, want := sums(t, r, cost.ByTask, cost.Filter{}), "task-1: 2 requests 2+4+6+8 = 0 (0 stated), 20 unpriced[m]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	// An agent can give a message such an id as well. That costs nobody's task anything.
+	forged := turn("forged", "m", 1)
+	forged.Prompt, forged.Message = "q", task.BriefID("task-1", 3)
+	if err := r.DB.Apply(t.Context(), store.UpsertMessage{ID: forged.Message, From: "agent2", To: "agent3", Kind: "brief", Text: "x", Time: store.At(noon)}); err != nil {
+		t.Fatal(err)
+	}
+	mustTake(t, r, "agent3", nil, cost.Limits{}, entries{}.turn(forged))
+	if got, want := sums(t, r, cost.ByTask, cost.Filter{Task: "task-1"}), "task-1: 2 requests 2+4+6+8 = 0 (0 stated), 20 unpriced[m]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 	if id, err := r.Worker(t.Context(), "task-1"); id != "agent1" || err != nil {
 		t.Errorf("Worker = %s, %v", id, err)
 	}

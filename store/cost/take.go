@@ -107,7 +107,8 @@ func (t *taking) attribute(now time.Time) error {
 	briefs, err := t.briefs(store.At(now.Add(-lateTasks)))
 	for _, message := range briefs {
 		if id, ok := task.OfBrief(message); ok {
-			err = cmp.Or(err, exec(t.c, `UPDATE turns SET task = ?1 WHERE agent = ?2 AND message = ?3 AND task = '' AND EXISTS (SELECT 1 FROM tasks WHERE id = ?1)`,
+			err = cmp.Or(err, exec(t.c, `UPDATE turns SET task = ?1 WHERE agent = ?2 AND message = ?3 AND task = '' AND EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND (assignee = ?2
+				OR EXISTS (SELECT 1 FROM messages WHERE id = ?3 AND target = ?2 AND sender NOT GLOB 'agent[1-9]*')))`, // clones give none to others
 				id, t.b.File.Agent, message))
 		}
 	}
