@@ -127,7 +127,7 @@ func (a *app) tellLoose(id agent.ID, l land.Loose, done string) {
 	switch {
 	case l.Aside != "":
 		what = "what is there is"
-	case l.Files == 1:
+	case l.Files == 1 && l.Hidden == "":
 		what = "it is"
 	}
 	a.warn("%s has %s; %s not %s", id, l, what, done)

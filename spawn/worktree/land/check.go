@@ -28,12 +28,13 @@ type Checked struct {
 
 // A Loose is work in an agent's worktree that no check and no landing is about.
 type Loose struct {
-	Files int    `json:"files"`           // that are not committed; a new directory counts once
-	Aside string `json:"aside,omitempty"` // what is checked out instead of the agent's branch
+	Files  int    `json:"files"`            // that are not committed; a new directory counts once
+	Hidden string `json:"hidden,omitempty"` // a file with changes that git was told not to look at
+	Aside  string `json:"aside,omitempty"`  // what is checked out instead of the agent's branch
 }
 
 // Any reports whether there is any.
-func (l Loose) Any() bool { return l.Files > 0 || l.Aside != "" }
+func (l Loose) Any() bool { return l.Files > 0 || l.Hidden != "" || l.Aside != "" }
 
 // maxLoose is how many files are counted.
 const maxLoose = 10_000
@@ -58,7 +59,9 @@ func LooseIn(ctx context.Context, w worktree.Worktree) (l Loose, err error) {
 	case at != w.Branch:
 		l.Aside = "the branch " + branch(at)
 	}
-	l.Files, err = own.Dirty(ctx, maxLoose)
+	if l.Files, err = own.Dirty(ctx, maxLoose); err == nil {
+		l.Hidden, err = worktree.Hidden(ctx, own.Look())
+	}
 	return l, err
 }
 

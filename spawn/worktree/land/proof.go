@@ -3,6 +3,7 @@ package land
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"netsky/agent"
 	"netsky/agent/home"
@@ -131,18 +132,18 @@ func (p *Proof) look(ctx context.Context, rec work.Records, digest string, w wor
 
 // String says what is not part of a check, in words that follow the agent's name and "has".
 func (l Loose) String() string {
-	what := ""
+	var what []string
 	switch {
 	case l.Files == 1:
-		what = "1 uncommitted file"
+		what = append(what, "1 uncommitted file")
 	case l.Files > 1:
-		what = fmt.Sprintf("%d uncommitted files", l.Files)
+		what = append(what, fmt.Sprintf("%d uncommitted files", l.Files))
+	}
+	if l.Hidden != "" {
+		what = append(what, "changes in "+git.Shown(l.Hidden)+", at which git was told not to look")
 	}
 	if l.Aside != "" {
-		if what != "" {
-			what += ", and "
-		}
-		what += l.Aside + " checked out instead of its own"
+		what = append(what, l.Aside+" checked out instead of its own")
 	}
-	return what
+	return strings.Join(what, ", and ")
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -32,6 +33,7 @@ const (
 	childHome = "LAND_TEST_HOME"
 	childVerb = "LAND_TEST_VERB"
 	childKill = "LAND_TEST_KILL"
+	childRoom = "LAND_TEST_ROOM" // if set, no file can grow beyond so many bytes
 )
 
 func TestMain(m *testing.M) {
@@ -49,6 +51,13 @@ func child(dir string) int {
 		return 2
 	}
 	last, _ := strconv.Atoi(os.Getenv(childKill))
+	if room, err := strconv.ParseUint(os.Getenv(childRoom), 10, 63); err == nil {
+		signal.Ignore(syscall.SIGXFSZ) // by git as well, whose writes fail then
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: room, Max: room}); err != nil {
+			fmt.Println(err)
+			return 2
+		}
+	}
 	n := 0
 	d := desk(h)
 	d.Step = func(name string) {
@@ -220,10 +229,11 @@ func (y yard) tidy() {
 }
 
 // netsky runs a verb in another process, and returns what it printed.
-func (y yard) netsky(verb string, kill int) string {
+func (y yard) netsky(verb string, kill int, env ...string) string {
 	y.t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childHome+"="+y.home.Root(), childVerb+"="+verb, childKill+"="+strconv.Itoa(kill))
+	cmd.Env = append(cmd.Env, env...)
 	out, _ := cmd.CombinedOutput()
 	return string(out)
 }
