@@ -248,9 +248,8 @@ func (r Records) Answer(ctx context.Context, b Budget, allow bool, l Limits, now
 				ON CONFLICT (scope, about, period) DO UPDATE SET refused = 1, changed = excluded.changed`, b.Scope, b.About, b.Period, store.At(now))
 		}
 		base, had := l.of(b.Scope), s.Limit
-		for s.Over() {
-			s.Limit = Limit{s.Limit.Tokens + base.Tokens, s.Limit.Nano + base.Nano}
-		}
+		times := max(lacks(s.Tokens, had.Tokens, base.Tokens), lacks(s.Nano, had.Nano, base.Nano))
+		s.Limit = Limit{had.Tokens + times*base.Tokens, had.Nano + times*base.Nano}
 		s.Reached, s.Told, s.Refused = 0, 0, false
 		return exec(c, `INSERT INTO budgets (scope, about, period, extra_tokens, extra_nano, changed) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 			ON CONFLICT (scope, about, period) DO UPDATE SET reached = 0, told = 0, refused = 0,
@@ -258,6 +257,14 @@ func (r Records) Answer(ctx context.Context, b Budget, allow bool, l Limits, now
 			b.Scope, b.About, b.Period, s.Limit.Tokens-had.Tokens, s.Limit.Nano-had.Nano, store.At(now))
 	})
 	return s, err
+}
+
+// lacks returns how often an amount has to be added to a limit until less than that is used.
+func lacks(used, limit, amount int64) int64 {
+	if amount <= 0 || used < limit {
+		return 0
+	}
+	return (used-limit)/amount + 1
 }
 
 // Worker returns the agent that works on a task: its assignee, else the one whose turn was about
