@@ -274,9 +274,9 @@ func TestBudget(t *testing.T) {
 	check("money", "the budget of all agents for 2026-11-20: 2 %, reached 0, told 0, over false, unsure true, refused false", cost.Limits{Day: cost.Limit{Nano: 1e6}}, noon)
 	// However small the limit is, it is allowed often enough at once.
 	tiny := cost.Limits{Agent: cost.Limit{Tokens: 1}}
-	mustTake(t, r, "agent2", nil, tiny, entries{}.turn(turn("e", "m", 1<<40)))
+	mustTake(t, r, "agent2", nil, tiny, entries{}.turn(turn("e", "m", 1<<37)))
 	b.About = "agent2"
-	if s, err := r.Answer(ctx, b, true, tiny, noon); err != nil || s.Limit.Tokens != 10<<40+1 {
+	if s, err := r.Answer(ctx, b, true, tiny, noon); err != nil || s.Limit.Tokens != 10<<37+1 {
 		t.Errorf("Answer = %+v, %v", s, err)
 	}
 	if end := b.Ends(); !end.Equal(time.Date(2026, 11, 21, 0, 0, 0, 0, time.Local)) {
