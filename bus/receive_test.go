@@ -428,8 +428,9 @@ func TestConfirmWhileMailboxIsAway(t *testing.T) {
 	mustDo(t, os.Rename(box, away))
 	testworld.Wait(t, "the receiver makes it anew", func() bool { return b.Exists(a1) })
 	mustConfirm(t, d)
-	mustDo(t, os.RemoveAll(box))
-	mustDo(t, os.Rename(away, box))
+	testworld.Wait(t, "it is back", func() bool { // unless the receiver makes it anew again in between
+		return os.RemoveAll(box) == nil && os.Rename(away, box) == nil
+	})
 	testworld.Wait(t, "it is filed", func() bool {
 		claimed, cerr := b.Count(a1, bus.Claimed)
 		names, derr := b.Names(a1, bus.Delivered)

@@ -28,7 +28,7 @@ func TestRecordsOfAnOlderNetsky(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := raw.Exec("DROP INDEX tasks_brief; DROP INDEX tasks_wanted; ALTER TABLE tasks DROP COLUMN starter; ALTER TABLE tasks DROP COLUMN brief; ALTER TABLE tasks DROP COLUMN briefed; ALTER TABLE tasks DROP COLUMN closed_by; ALTER TABLE tasks DROP COLUMN head; ALTER TABLE tasks DROP COLUMN starts; " +
+	if _, err := raw.Exec("DROP INDEX tasks_brief; DROP INDEX tasks_wanted; ALTER TABLE tasks DROP COLUMN starter; ALTER TABLE tasks DROP COLUMN brief; ALTER TABLE tasks DROP COLUMN briefed; ALTER TABLE tasks DROP COLUMN closed_by; ALTER TABLE tasks DROP COLUMN begun; ALTER TABLE tasks DROP COLUMN head; ALTER TABLE tasks DROP COLUMN starts; " +
 		"DROP TABLE worktrees; DROP TABLE checks; DROP TABLE landings; DROP TABLE comments; DROP TABLE turns; DROP TABLE turns_stated; DROP TABLE turn_files; DROP TABLE budgets; DROP TRIGGER sessions_thread_made; DROP TRIGGER sessions_thread_changed; DROP TABLE threads; " +
 		"DROP TABLE schedules; DROP TABLE phone_lines; DROP TABLE phone_heard; DROP TABLE phone_said; PRAGMA user_version = 1"); err != nil {
 		t.Fatal(err)
