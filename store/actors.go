@@ -69,8 +69,8 @@ func scanActor(r *sql.Rows) (a Actor, err error) {
 // Actors lists all actors in display order: agent0, agent1, ….
 func (db *DB) Actors(ctx context.Context) ([]Actor, error) { return actors(ctx, db.read.Load()) }
 
-func actors(ctx context.Context, q querier) ([]Actor, error) {
-	found, err := list(ctx, q, scanActor, "SELECT "+actorColumns+" FROM actors")
+func actors(ctx context.Context, q Querier) ([]Actor, error) {
+	found, err := Collect(ctx, q, scanActor, "SELECT "+actorColumns+" FROM actors")
 	slices.SortFunc(found, func(a, b Actor) int { return agent.Compare(a.ID, b.ID) })
 	return found, err
 }

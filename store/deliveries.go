@@ -178,6 +178,6 @@ func (db *DB) Delivery(ctx context.Context, message string, from, target agent.I
 // Waiting lists all unfinished deliveries to a mailbox, whether or not the message has
 // been answered meanwhile.
 func (db *DB) Waiting(ctx context.Context, target agent.ID) ([]Delivery, error) {
-	return list(ctx, db.read.Load(), scanDelivery, "SELECT "+deliveryColumns+
+	return Collect(ctx, db.read.Load(), scanDelivery, "SELECT "+deliveryColumns+
 		" FROM deliveries WHERE filed IN ('queued', 'claimed') AND target = ? ORDER BY seq", target)
 }

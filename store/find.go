@@ -104,7 +104,7 @@ func rankOfKind(kind string) int {
 	return slices.IndexFunc(searches, func(s search) bool { return s.kind == kind })
 }
 
-func (s search) find(ctx context.Context, q querier, rank int, words []string, from foundPlace, limit int) ([]Found, error) {
+func (s search) find(ctx context.Context, q Querier, rank int, words []string, from foundPlace, limit int) ([]Found, error) {
 	var w where
 	for _, word := range words {
 		pattern := "%" + likeEscape.Replace(word) + "%"
@@ -132,7 +132,7 @@ func (s search) find(ctx context.Context, q querier, rank int, words []string, f
 	excerpt := fmt.Sprintf("substr(%s, max(1, instr(lower(%s), lower(?)) - %d), %d)", s.text, s.text, foundBefore, foundText)
 	query := "SELECT id, " + s.time + ", " + s.from + ", " + s.to + ", " + s.about + ", " + s.file + ", " + excerpt + ", seq FROM " + s.table +
 		w.String() + " ORDER BY " + s.time + " DESC, seq DESC LIMIT " + strconv.Itoa(limit)
-	return list(ctx, q, func(r *sql.Rows) (Found, error) {
+	return Collect(ctx, q, func(r *sql.Rows) (Found, error) {
 		f := Found{Kind: s.kind}
 		err := r.Scan(&f.ID, &f.Time, &f.From, &f.To, &f.About, &f.File, &f.Text, &f.seq)
 		return f, err
@@ -169,7 +169,7 @@ func parseFoundPlace(s string) (p foundPlace, err error) {
 
 // byFile finds the newest messages that arrived in a file which a person gave that name,
 // with or without .json.
-func byFile(ctx context.Context, q querier, name string) ([]Subject, error) {
-	return list(ctx, q, scanSubject, `SELECT 'message', id FROM messages WHERE metadata <> ''
+func byFile(ctx context.Context, q Querier, name string) ([]Subject, error) {
+	return Collect(ctx, q, scanSubject, `SELECT 'message', id FROM messages WHERE metadata <> ''
 		AND json_extract(metadata, '$.`+MetaFile+`') IN (?1, ?1 || '.json') ORDER BY time DESC, seq DESC LIMIT 1`, name)
 }

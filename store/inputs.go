@@ -73,7 +73,7 @@ func scanInput(r *sql.Rows) (i ActorInput, err error) {
 
 // PendingInputs lists what the actor has not consumed, the oldest first.
 func (db *DB) PendingInputs(ctx context.Context, id agent.ID) ([]ActorInput, error) {
-	return list(ctx, db.read.Load(), scanInput, "SELECT "+inputColumns+
+	return Collect(ctx, db.read.Load(), scanInput, "SELECT "+inputColumns+
 		" FROM actor_inputs WHERE state = 'pending' AND actor = ? ORDER BY seq", id)
 }
 
@@ -82,6 +82,6 @@ func (db *DB) Inputs(ctx context.Context, message string) ([]ActorInput, error) 
 	return inputs(ctx, db.read.Load(), message)
 }
 
-func inputs(ctx context.Context, q querier, message string) ([]ActorInput, error) {
-	return list(ctx, q, scanInput, "SELECT "+inputColumns+" FROM actor_inputs WHERE message = ? ORDER BY seq", message)
+func inputs(ctx context.Context, q Querier, message string) ([]ActorInput, error) {
+	return Collect(ctx, q, scanInput, "SELECT "+inputColumns+" FROM actor_inputs WHERE message = ? ORDER BY seq", message)
 }

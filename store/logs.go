@@ -107,7 +107,7 @@ func (db *DB) Logs(ctx context.Context, f LogFilter) (List[Log], error) {
 	return logs(ctx, db.read.Load(), f)
 }
 
-func logs(ctx context.Context, q querier, f LogFilter) (List[Log], error) {
+func logs(ctx context.Context, q Querier, f LogFilter) (List[Log], error) {
 	var w where
 	w.is("level = ?", f.Level)
 	w.is("part = ?", f.Part)
@@ -127,7 +127,7 @@ func logs(ctx context.Context, q querier, f LogFilter) (List[Log], error) {
 		w.add(beyond, id)
 	}
 	n := f.limit()
-	found, err := list(ctx, q, scanLog, "SELECT "+logColumns+" FROM logs"+w.String()+order+" LIMIT "+strconv.Itoa(n+1), w.args...)
+	found, err := Collect(ctx, q, scanLog, "SELECT "+logColumns+" FROM logs"+w.String()+order+" LIMIT "+strconv.Itoa(n+1), w.args...)
 	if err != nil {
 		return List[Log]{}, err
 	}

@@ -148,7 +148,7 @@ func (db *DB) Messages(ctx context.Context, f MessageFilter) (List[Message], err
 	return messages(ctx, db.read.Load(), f)
 }
 
-func messages(ctx context.Context, q querier, f MessageFilter) (List[Message], error) {
+func messages(ctx context.Context, q Querier, f MessageFilter) (List[Message], error) {
 	var w where
 	w.is("id = ?", f.ID)
 	w.of("id", f.Of)
@@ -180,7 +180,7 @@ func (db *DB) LastFrom(ctx context.Context, senders []agent.ID, without []string
 	if err != nil {
 		return nil, err
 	}
-	found, err := list(ctx, db.read.Load(), scanMessage, "SELECT "+messageColumns+` FROM messages WHERE seq IN (
+	found, err := Collect(ctx, db.read.Load(), scanMessage, "SELECT "+messageColumns+` FROM messages WHERE seq IN (
 		SELECT (SELECT seq FROM messages m WHERE m.sender = s.value AND m.text <> '' AND m.kind NOT IN (SELECT value FROM json_each(?2))
 			ORDER BY m.time DESC, m.seq DESC LIMIT 1) FROM json_each(?1) s)`, cmp.Or(names, "[]"), cmp.Or(kinds, "[]"))
 	if err != nil {

@@ -59,18 +59,19 @@ func (p Page) limit() int {
 	return min(p.Limit, 1000)
 }
 
-// querier is a pool or a transaction.
-type querier interface {
+// A Querier is a pool or a transaction.
+type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-func list[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
+// Collect returns what scan makes of each row that a query finds; [] in JSON, not null, if it finds none.
+func Collect[T any](ctx context.Context, q Querier, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	found := []T{} // [] in JSON, not null
+	found := []T{}
 	for rows.Next() {
 		v, err := scan(rows)
 		if err != nil {
@@ -82,8 +83,8 @@ func list[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error)
 }
 
 // first returns the one record a query finds, or ErrNotFound with its name.
-func first[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error), what, query string, args ...any) (T, error) {
-	found, err := list(ctx, q, scan, query, args...)
+func first[T any](ctx context.Context, q Querier, scan func(*sql.Rows) (T, error), what, query string, args ...any) (T, error) {
+	found, err := Collect(ctx, q, scan, query, args...)
 	if err == nil && len(found) == 0 {
 		err = fmt.Errorf("%s: %w", what, ErrNotFound)
 	}
@@ -140,7 +141,7 @@ func (w *where) String() string {
 
 // paged runs a query in descending order of (time, seq), and derives the cursor from the
 // last record.
-func paged[T any](ctx context.Context, q querier, w *where, p Page, scan func(*sql.Rows) (T, error), columns, table, time string, place func(T) (Time, int64)) (List[T], error) {
+func paged[T any](ctx context.Context, q Querier, w *where, p Page, scan func(*sql.Rows) (T, error), columns, table, time string, place func(T) (Time, int64)) (List[T], error) {
 	if p.Cursor != "" {
 		at, seq, err := parseCursor(p.Cursor)
 		if err != nil {
@@ -151,7 +152,7 @@ func paged[T any](ctx context.Context, q querier, w *where, p Page, scan func(*s
 	n := p.limit()
 	order := " ORDER BY " + time + " DESC, seq DESC LIMIT " + strconv.Itoa(n+1)
 	w.narrow(table, order)
-	items, err := list(ctx, q, scan, "SELECT "+columns+" FROM "+table+w.String()+order, w.args...)
+	items, err := Collect(ctx, q, scan, "SELECT "+columns+" FROM "+table+w.String()+order, w.args...)
 	if err != nil {
 		return List[T]{}, err
 	}

@@ -149,10 +149,10 @@ func scanSchedule(r *sql.Rows) (s Schedule, err error) {
 // Schedules lists the schedules that have not ended, the oldest first; with ended also the
 // latest hundred that have.
 func (db *DB) Schedules(ctx context.Context, ended bool) ([]Schedule, error) {
-	list1, err := list(ctx, db.read.Load(), scanSchedule, "SELECT "+scheduleColumns+" FROM schedules WHERE ended = 0 ORDER BY created, id")
+	list1, err := Collect(ctx, db.read.Load(), scanSchedule, "SELECT "+scheduleColumns+" FROM schedules WHERE ended = 0 ORDER BY created, id")
 	if err != nil || !ended {
 		return list1, err
 	}
-	list2, err := list(ctx, db.read.Load(), scanSchedule, "SELECT "+scheduleColumns+" FROM schedules WHERE ended <> 0 ORDER BY ended DESC, id LIMIT 100")
+	list2, err := Collect(ctx, db.read.Load(), scanSchedule, "SELECT "+scheduleColumns+" FROM schedules WHERE ended <> 0 ORDER BY ended DESC, id LIMIT 100")
 	return append(list1, list2...), err
 }

@@ -214,7 +214,7 @@ func (db *DB) Session(ctx context.Context, start string) (Session, error) {
 
 // StartedSince returns the actors with a session started then or later.
 func (db *DB) StartedSince(ctx context.Context, since time.Time) (map[agent.ID]bool, error) {
-	ids, err := list(ctx, db.read.Load(), func(r *sql.Rows) (id agent.ID, err error) {
+	ids, err := Collect(ctx, db.read.Load(), func(r *sql.Rows) (id agent.ID, err error) {
 		err = r.Scan(&id)
 		return id, err
 	}, "SELECT DISTINCT actor FROM sessions WHERE started >= ?", At(since))

@@ -37,7 +37,7 @@ func scanSetting(r *sql.Rows) (s Setting, err error) {
 
 // Settings lists all settings by key.
 func (db *DB) Settings(ctx context.Context) ([]Setting, error) {
-	return list(ctx, db.read.Load(), scanSetting, "SELECT key, value, who, updated FROM settings ORDER BY key")
+	return Collect(ctx, db.read.Load(), scanSetting, "SELECT key, value, who, updated FROM settings ORDER BY key")
 }
 
 // Setting returns the setting with that key; its error matches ErrNotFound.

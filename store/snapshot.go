@@ -49,7 +49,7 @@ func (db *DB) Snapshot(ctx context.Context) (Snapshot, error) {
 	return s, nil
 }
 
-func (s *Snapshot) fill(ctx context.Context, q querier) error {
+func (s *Snapshot) fill(ctx context.Context, q Querier) error {
 	all, err := actors(ctx, q)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (s *Snapshot) fill(ctx context.Context, q querier) error {
 		s.Actors[i].Actor = a
 		at[a.ID] = &s.Actors[i]
 	}
-	last, err := list(ctx, q, scanSession, `SELECT `+sessionColumns+` FROM sessions WHERE seq IN (
+	last, err := Collect(ctx, q, scanSession, `SELECT `+sessionColumns+` FROM sessions WHERE seq IN (
 		SELECT (SELECT s.seq FROM sessions s WHERE s.actor = a.id ORDER BY s.started DESC, s.seq DESC LIMIT 1) FROM actors a)`)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *Snapshot) fill(ctx context.Context, q querier) error {
 	if err := s.fillWaiting(ctx, q, at); err != nil {
 		return err
 	}
-	s.Tasks, err = list(ctx, q, scanTask, "SELECT "+taskColumns+` FROM tasks WHERE state IN ('open', 'in_progress', 'blocked')
+	s.Tasks, err = Collect(ctx, q, scanTask, "SELECT "+taskColumns+` FROM tasks WHERE state IN ('open', 'in_progress', 'blocked')
 		ORDER BY state <> 'in_progress', priority, created LIMIT ?`, snapshotTasks)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (s *Snapshot) fill(ctx context.Context, q querier) error {
 
 // fillWaiting counts unfinished and failed deliveries. Counts use an index; delivered and
 // answered ones are the majority and not counted.
-func (s *Snapshot) fillWaiting(ctx context.Context, q querier, at map[agent.ID]*ActorNow) error {
+func (s *Snapshot) fillWaiting(ctx context.Context, q Querier, at map[agent.ID]*ActorNow) error {
 	type count struct {
 		who   agent.ID
 		state string
@@ -104,7 +104,7 @@ func (s *Snapshot) fillWaiting(ctx context.Context, q querier, at map[agent.ID]*
 		err = r.Scan(&c.who, &c.state, &c.n)
 		return c, err
 	}
-	counts, err := list(ctx, q, scan, `SELECT target, state, count(*) FROM deliveries
+	counts, err := Collect(ctx, q, scan, `SELECT target, state, count(*) FROM deliveries
 		WHERE state IN ('queued', 'claimed', 'poisoned', 'failed', 'expired') GROUP BY state, target`)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *Snapshot) fillWaiting(ctx context.Context, q querier, at map[agent.ID]*
 			a.Poison = c.n
 		}
 	}
-	counts, err = list(ctx, q, scan, `SELECT assignee, '', count(*) FROM tasks
+	counts, err = Collect(ctx, q, scan, `SELECT assignee, '', count(*) FROM tasks
 		WHERE state IN ('open', 'in_progress', 'blocked') AND assignee <> '' GROUP BY assignee`)
 	if err != nil {
 		return err

@@ -200,7 +200,7 @@ func (db *DB) QuickCheck(ctx context.Context) error { return db.pragma(ctx, "qui
 
 // pragma runs a check of SQLite's; what it finds matches Damaged.
 func (db *DB) pragma(ctx context.Context, what string) error {
-	found, err := list(ctx, db.read.Load(), func(r *sql.Rows) (s string, err error) {
+	found, err := Collect(ctx, db.read.Load(), func(r *sql.Rows) (s string, err error) {
 		err = r.Scan(&s)
 		return s, err
 	}, "PRAGMA "+what)

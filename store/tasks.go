@@ -162,7 +162,7 @@ func (db *DB) Task(ctx context.Context, id string) (Task, error) {
 
 // Dependencies lists what the task waits for and what waits for it.
 func (db *DB) Dependencies(ctx context.Context, task string) ([]Dependency, error) {
-	return list(ctx, db.read.Load(), func(r *sql.Rows) (d Dependency, err error) {
+	return Collect(ctx, db.read.Load(), func(r *sql.Rows) (d Dependency, err error) {
 		err = r.Scan(&d.Task, &d.Needs, &d.Created)
 		return d, err
 	}, "SELECT task, needs, created FROM task_dependencies WHERE task = ?1 OR needs = ?1 ORDER BY created, task, needs", task)

@@ -107,11 +107,11 @@ func scanSubject(r *sql.Rows) (s Subject, err error) {
 }
 
 // resolve finds what the id refers to: exact matches first, then prefixes.
-func resolve(ctx context.Context, q querier, id string) (Subject, error) {
+func resolve(ctx context.Context, q Querier, id string) (Subject, error) {
 	if id == "" {
 		return Subject{}, fmt.Errorf("%q: %w", id, ErrNotFound)
 	}
-	found, err := list(ctx, q, scanSubject, `SELECT 'actor', id FROM actors WHERE id = ?1
+	found, err := Collect(ctx, q, scanSubject, `SELECT 'actor', id FROM actors WHERE id = ?1
 		UNION ALL SELECT 'task', id FROM tasks WHERE id = ?1
 		UNION ALL SELECT 'session', start FROM sessions WHERE start = ?1
 		UNION ALL SELECT DISTINCT 'message', id FROM messages WHERE id = ?1
@@ -137,7 +137,7 @@ func resolve(ctx context.Context, q querier, id string) (Subject, error) {
 		return Subject{}, fmt.Errorf("%q: %w; the beginning of an id needs at least %d characters", id, ErrNotFound, minPrefix)
 	}
 	// '~' sorts after every character of an id.
-	found, err = list(ctx, q, scanSubject, `SELECT * FROM (SELECT 'task', id FROM tasks WHERE id > ?1 AND id < ?1 || '~' LIMIT 4)
+	found, err = Collect(ctx, q, scanSubject, `SELECT * FROM (SELECT 'task', id FROM tasks WHERE id > ?1 AND id < ?1 || '~' LIMIT 4)
 		UNION ALL SELECT * FROM (SELECT 'session', start FROM sessions WHERE start > ?1 AND start < ?1 || '~' LIMIT 4)
 		UNION ALL SELECT * FROM (SELECT DISTINCT 'message', id FROM messages WHERE id > ?1 AND id < ?1 || '~' LIMIT 4)
 		UNION ALL SELECT * FROM (SELECT 'note', id FROM notes WHERE id > ?1 AND id < ?1 || '~' LIMIT 4)
@@ -162,8 +162,8 @@ func resolve(ctx context.Context, q querier, id string) (Subject, error) {
 }
 
 // correspondent finds an address that was never started, such as the owner's, by its mail.
-func correspondent(ctx context.Context, q querier, id agent.ID) (Subject, error) {
-	found, err := list(ctx, q, scanSubject, `SELECT 'actor', ?1 WHERE EXISTS (SELECT 1 FROM messages WHERE sender = ?1)
+func correspondent(ctx context.Context, q Querier, id agent.ID) (Subject, error) {
+	found, err := Collect(ctx, q, scanSubject, `SELECT 'actor', ?1 WHERE EXISTS (SELECT 1 FROM messages WHERE sender = ?1)
 		OR EXISTS (SELECT 1 FROM messages WHERE target = ?1)`, id)
 	if err == nil && len(found) == 0 {
 		err = fmt.Errorf("%q: %w", id, ErrNotFound)

@@ -13,7 +13,7 @@ import (
 )
 
 // message tells of the whole conversation a message stands in.
-func (t *Timeline) message(ctx context.Context, q querier) error {
+func (t *Timeline) message(ctx context.Context, q Querier) error {
 	m, err := first(ctx, q, scanMessage, t.Subject.ID, "SELECT "+messageColumns+" FROM messages WHERE id = ? ORDER BY seq", t.Subject.ID)
 	if err != nil {
 		return err
@@ -22,7 +22,7 @@ func (t *Timeline) message(ctx context.Context, q querier) error {
 	return t.conversation(ctx, q, m.ID, m.Thread)
 }
 
-func (t *Timeline) thread(ctx context.Context, q querier) error {
+func (t *Timeline) thread(ctx context.Context, q Querier) error {
 	if err := t.conversation(ctx, q, "", t.Subject.ID); err != nil {
 		return err
 	}
@@ -32,8 +32,8 @@ func (t *Timeline) thread(ctx context.Context, q querier) error {
 // conversation adds the messages that are linked to the one, back and forth,
 // and those of their threads, each with all that became of it. A thread may be
 // named for the message that began it.
-func (t *Timeline) conversation(ctx context.Context, q querier, id, thread string) error {
-	ids, err := list(ctx, q, scanText, `WITH RECURSIVE chain (id) AS (
+func (t *Timeline) conversation(ctx context.Context, q Querier, id, thread string) error {
+	ids, err := Collect(ctx, q, scanText, `WITH RECURSIVE chain (id) AS (
 			SELECT id FROM messages WHERE id = ?1 OR (thread <> '' AND thread = ?2) OR (?2 <> '' AND id = ?2)
 			UNION SELECT m.in_reply_to FROM chain c JOIN messages m ON m.id = c.id WHERE m.in_reply_to <> ''
 			UNION SELECT m.id FROM chain c JOIN messages m ON m.in_reply_to = c.id AND m.in_reply_to <> ''
@@ -63,8 +63,8 @@ func scanText(r *sql.Rows) (s string, err error) {
 
 // oneMessage adds a message, where it went, what was made of it and what was
 // said about it.
-func (t *Timeline) oneMessage(ctx context.Context, q querier, id string) error {
-	found, err := list(ctx, q, scanMessage, "SELECT "+messageColumns+" FROM messages WHERE id = ? ORDER BY seq", id)
+func (t *Timeline) oneMessage(ctx context.Context, q Querier, id string) error {
+	found, err := Collect(ctx, q, scanMessage, "SELECT "+messageColumns+" FROM messages WHERE id = ? ORDER BY seq", id)
 	if err != nil {
 		return err
 	}
@@ -97,8 +97,8 @@ func (t *Timeline) oneMessage(ctx context.Context, q querier, id string) error {
 
 // phone adds when a message was read from the owner's phone, and what became of each text
 // that it was sent there as.
-func (t *Timeline) phone(ctx context.Context, q querier, id string) error {
-	found, err := list(ctx, q, func(r *sql.Rows) (e TimelineEvent, err error) {
+func (t *Timeline) phone(ctx context.Context, q Querier, id string) error {
+	found, err := Collect(ctx, q, func(r *sql.Rows) (e TimelineEvent, err error) {
 		err = r.Scan(&e.Time, &e.Kind, &e.Text)
 		return e, err
 	}, `SELECT heard, 'phone_heard', '' FROM phone_heard WHERE message = ?1 AND message <> ''
@@ -116,8 +116,8 @@ func (t *Timeline) addMessage(m Message) {
 	t.Events = append(t.Events, TimelineEvent{m.Time, "message", m.From, m.To, m.Text, m.ID})
 }
 
-func (t *Timeline) deliveries(ctx context.Context, q querier, cond string, args ...any) error {
-	found, err := list(ctx, q, scanDelivery, "SELECT "+deliveryColumns+" FROM deliveries WHERE "+cond+
+func (t *Timeline) deliveries(ctx context.Context, q Querier, cond string, args ...any) error {
+	found, err := Collect(ctx, q, scanDelivery, "SELECT "+deliveryColumns+" FROM deliveries WHERE "+cond+
 		" ORDER BY changed DESC, seq DESC LIMIT "+strconv.Itoa(maxTimeline), args...)
 	if err != nil {
 		return err
@@ -145,8 +145,8 @@ func (t *Timeline) deliveries(ctx context.Context, q querier, cond string, args 
 	return nil
 }
 
-func (t *Timeline) tasks(ctx context.Context, q querier, cond string, args ...any) error {
-	found, err := list(ctx, q, scanTask, "SELECT "+taskColumns+" FROM tasks WHERE "+cond+
+func (t *Timeline) tasks(ctx context.Context, q Querier, cond string, args ...any) error {
+	found, err := Collect(ctx, q, scanTask, "SELECT "+taskColumns+" FROM tasks WHERE "+cond+
 		" ORDER BY created DESC LIMIT "+strconv.Itoa(maxTimeline), args...)
 	if err != nil {
 		return err
@@ -159,8 +159,8 @@ func (t *Timeline) tasks(ctx context.Context, q querier, cond string, args ...an
 	return nil
 }
 
-func (t *Timeline) sessions(ctx context.Context, q querier, cond string, args ...any) error {
-	found, err := list(ctx, q, scanSession, "SELECT "+sessionColumns+" FROM sessions WHERE "+cond+
+func (t *Timeline) sessions(ctx context.Context, q Querier, cond string, args ...any) error {
+	found, err := Collect(ctx, q, scanSession, "SELECT "+sessionColumns+" FROM sessions WHERE "+cond+
 		" ORDER BY started DESC LIMIT "+strconv.Itoa(maxTimeline), args...)
 	if err != nil {
 		return err
@@ -182,11 +182,11 @@ func (t *Timeline) sessions(ctx context.Context, q querier, cond string, args ..
 }
 
 // about adds the notes and logs about an id.
-func (t *Timeline) about(ctx context.Context, q querier, id string) error {
+func (t *Timeline) about(ctx context.Context, q Querier, id string) error {
 	if err := t.logs(ctx, q, "about <> '' AND about = ?", id); err != nil {
 		return err
 	}
-	notes, err := list(ctx, q, scanNote, "SELECT "+noteColumns+" FROM notes WHERE about <> '' AND about = ? ORDER BY seq DESC LIMIT "+
+	notes, err := Collect(ctx, q, scanNote, "SELECT "+noteColumns+" FROM notes WHERE about <> '' AND about = ? ORDER BY seq DESC LIMIT "+
 		strconv.Itoa(maxTimeline), id)
 	if err != nil {
 		return err
@@ -197,8 +197,8 @@ func (t *Timeline) about(ctx context.Context, q querier, id string) error {
 	return nil
 }
 
-func (t *Timeline) logs(ctx context.Context, q querier, cond string, args ...any) error {
-	found, err := list(ctx, q, scanLog, "SELECT "+logColumns+" FROM logs WHERE "+cond+" ORDER BY id DESC LIMIT "+
+func (t *Timeline) logs(ctx context.Context, q Querier, cond string, args ...any) error {
+	found, err := Collect(ctx, q, scanLog, "SELECT "+logColumns+" FROM logs WHERE "+cond+" ORDER BY id DESC LIMIT "+
 		strconv.Itoa(maxTimeline), args...)
 	if err != nil {
 		return err
@@ -211,7 +211,7 @@ func (t *Timeline) logs(ctx context.Context, q querier, cond string, args ...any
 
 // session adds one start and what its agent received, sent and logged from then to its
 // end.
-func (t *Timeline) session(ctx context.Context, q querier) error {
+func (t *Timeline) session(ctx context.Context, q Querier) error {
 	s, err := first(ctx, q, scanSession, t.Subject.ID, "SELECT "+sessionColumns+" FROM sessions WHERE start = ?", t.Subject.ID)
 	if err != nil {
 		return err
@@ -234,12 +234,12 @@ func (t *Timeline) session(ctx context.Context, q querier) error {
 }
 
 // traffic adds what the agent sent and what its mailbox did with incoming mail.
-func (t *Timeline) traffic(ctx context.Context, q querier, id agent.ID, from, till Time) error {
+func (t *Timeline) traffic(ctx context.Context, q Querier, id agent.ID, from, till Time) error {
 	if err := t.deliveries(ctx, q, "target = ? AND changed BETWEEN ? AND ?", id, from, till); err != nil {
 		return err
 	}
 	for _, side := range []string{"sender", "target"} {
-		found, err := list(ctx, q, scanMessage, "SELECT "+messageColumns+" FROM messages WHERE "+side+
+		found, err := Collect(ctx, q, scanMessage, "SELECT "+messageColumns+" FROM messages WHERE "+side+
 			" = ? AND time BETWEEN ? AND ? ORDER BY time DESC, seq DESC LIMIT "+strconv.Itoa(maxTimeline), id, from, till)
 		if err != nil {
 			return err
@@ -252,7 +252,7 @@ func (t *Timeline) traffic(ctx context.Context, q querier, id agent.ID, from, ti
 }
 
 // task adds a task, the conversation that caused it, and what it waits for.
-func (t *Timeline) task(ctx context.Context, q querier) error {
+func (t *Timeline) task(ctx context.Context, q Querier) error {
 	k, err := first(ctx, q, scanTask, t.Subject.ID, "SELECT "+taskColumns+" FROM tasks WHERE id = ?", t.Subject.ID)
 	if err != nil {
 		return err
@@ -270,7 +270,7 @@ func (t *Timeline) task(ctx context.Context, q querier) error {
 }
 
 // note adds a note, and what is about it in turn.
-func (t *Timeline) note(ctx context.Context, q querier) error {
+func (t *Timeline) note(ctx context.Context, q Querier) error {
 	n, err := first(ctx, q, scanNote, t.Subject.ID, "SELECT "+noteColumns+" FROM notes WHERE id = ?", t.Subject.ID)
 	if err != nil {
 		return err
@@ -281,7 +281,7 @@ func (t *Timeline) note(ctx context.Context, q querier) error {
 }
 
 // actor adds all starts of an actor and its newest traffic.
-func (t *Timeline) actor(ctx context.Context, q querier) error {
+func (t *Timeline) actor(ctx context.Context, q Querier) error {
 	found, err := actors(ctx, q)
 	if err != nil {
 		return err

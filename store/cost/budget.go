@@ -178,13 +178,13 @@ func standings(ctx context.Context, q querier, l Limits, now time.Time, id agent
 		if err != nil || l.of(scope).none() {
 			return
 		}
-		var list1 []Standing
-		list1, err = list(ctx, q, func(r *sql.Rows) (s Standing, err error) {
+		var list []Standing
+		list, err = store.Collect(ctx, q, func(r *sql.Rows) (s Standing, err error) {
 			s.Budget, s.Limit = Budget{Scope: scope, Period: period}, l.of(scope)
 			err = r.Scan(&s.About, &s.Tokens, &s.Nano, &s.Unpriced)
 			return s, err
 		}, query, args...)
-		all = append(all, list1...)
+		all = append(all, list...)
 	}
 	add(ScopeDay, period, "SELECT '', "+sums+" FROM turns WHERE "+today+" HAVING count(*) > 0", from, to)
 	add(ScopeAgent, period, "SELECT agent, "+sums+" FROM turns WHERE "+today+" AND (?3 = '' OR agent = ?3) GROUP BY agent", from, to, id)

@@ -111,7 +111,7 @@ type Records struct{ DB *store.DB }
 // Threads returns the conversations heard of since a time, and those of sessions that have not
 // ended.
 func (r Records) Threads(ctx context.Context, since time.Time) ([]Thread, error) {
-	return list(ctx, r.DB.Pool(), func(rows *sql.Rows) (t Thread, err error) {
+	return store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (t Thread, err error) {
 		err = rows.Scan(&t.ID, &t.Agent, &t.Runtime, &t.First, &t.Last)
 		return t, err
 	}, `SELECT thread, agent, runtime, first, last FROM threads
@@ -167,25 +167,8 @@ func (p Price) nano(u Usage) int64 {
 }
 
 type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	store.Querier
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-func list[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	found := []T{} // [] in JSON, not null
-	for rows.Next() {
-		v, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, v)
-	}
-	return found, rows.Err()
 }
 
 func exec(c *sql.Conn, query string, args ...any) error {

@@ -60,7 +60,7 @@ func (r Records) Sum(ctx context.Context, by By, f Filter) ([]Sum, error) {
 	}
 	where, args := f.where()
 	const parts = "sum(input), sum(output), sum(cache_read), sum(cache_write)"
-	all, err := list(ctx, r.DB.Pool(), func(rows *sql.Rows) (s Sum, err error) {
+	all, err := store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (s Sum, err error) {
 		u, p := &s.Usage, &s.Unpriced
 		err = rows.Scan(&s.Name, &s.Requests, &u.Input, &u.Output, &u.CacheRead, &u.CacheWrite, &s.Nano, &s.Stated,
 			&p.Input, &p.Output, &p.CacheRead, &p.CacheWrite, &s.Last)
@@ -88,7 +88,7 @@ func (r Records) unpriced(ctx context.Context, column, where string, args []any,
 	if where == "" {
 		where = " WHERE true"
 	}
-	_, err := list(ctx, r.DB.Pool(), func(rows *sql.Rows) (none struct{}, err error) {
+	_, err := store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (none struct{}, err error) {
 		var name, model string
 		err = rows.Scan(&name, &model)
 		for i := range all {

@@ -116,21 +116,15 @@ func (t *taking) attribute(now time.Time) error {
 }
 
 // briefs returns the messages that may be tasks' briefs, of turns since then that are about no task yet.
-func (t *taking) briefs(since store.Time) (list []string, err error) {
-	rows, err := t.c.QueryContext(context.Background(), `SELECT DISTINCT message FROM turns WHERE agent = ? AND time >= ? AND task = '' AND message GLOB ?`,
+func (t *taking) briefs(since store.Time) ([]string, error) {
+	return store.Collect(context.Background(), t.c, text, `SELECT DISTINCT message FROM turns WHERE agent = ? AND time >= ? AND task = '' AND message GLOB ?`,
 		t.b.File.Agent, since, task.Briefs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var message string
-		if err := rows.Scan(&message); err != nil {
-			return nil, err
-		}
-		list = append(list, message)
-	}
-	return list, rows.Err()
+}
+
+// text scans a row of one text.
+func text(r *sql.Rows) (s string, err error) {
+	err = r.Scan(&s)
+	return s, err
 }
 
 // lateTasks is how long after a turn a task may be recorded whose brief it took.
@@ -161,7 +155,7 @@ func (t *taking) stated(all []Statement) error {
 		return err
 	}
 	first := fresh[0]
-	models, err := list(context.Background(), t.c, func(r *sql.Rows) (m string, err error) { err = r.Scan(&m); return m, err },
+	models, err := store.Collect(context.Background(), t.c, text,
 		"SELECT DISTINCT model FROM turns WHERE source = ? AND thread = ? AND seq > ?", first.Source, first.Thread, first.upto)
 	if err != nil {
 		return err
@@ -276,7 +270,7 @@ type request struct {
 
 // covered returns the last requests that a statement covers.
 func (t *taking) covered(s increase) (covered []request, err error) {
-	all, err := list(context.Background(), t.c, func(r *sql.Rows) (q request, err error) {
+	all, err := store.Collect(context.Background(), t.c, func(r *sql.Rows) (q request, err error) {
 		err = r.Scan(&q.key, &q.model, &q.Input, &q.Output, &q.CacheRead, &q.CacheWrite)
 		return q, err
 	}, "SELECT key, model, input, output, cache_read, cache_write FROM turns WHERE source = ? AND thread = ? AND seq > ? ORDER BY time DESC, seq DESC", s.Source, s.Thread, s.upto)
@@ -295,7 +289,7 @@ func (t *taking) covered(s increase) (covered []request, err error) {
 
 // Reprice gives the turns whose cost is not known the prices that the table has now.
 func (r Records) Reprice(ctx context.Context, p Prices) error {
-	models, err := list(ctx, r.DB.Pool(), func(rows *sql.Rows) (m string, err error) { err = rows.Scan(&m); return m, err },
+	models, err := store.Collect(ctx, r.DB.Pool(), text,
 		"SELECT DISTINCT model FROM turns WHERE nano IS NULL")
 	if err != nil {
 		return err
@@ -322,7 +316,7 @@ func (r Records) reprice(ctx context.Context, model string, p Price, after int64
 	}
 	err = r.DB.Do(ctx, "prices", func(c *sql.Conn) error {
 		last = 0
-		rows, err := list(context.Background(), c, func(r *sql.Rows) (q row, err error) {
+		rows, err := store.Collect(context.Background(), c, func(r *sql.Rows) (q row, err error) {
 			err = r.Scan(&q.seq, &q.Input, &q.Output, &q.CacheRead, &q.CacheWrite)
 			return q, err
 		}, "SELECT seq, input, output, cache_read, cache_write FROM turns WHERE model = ? AND nano IS NULL AND seq > ? ORDER BY seq LIMIT 200", model, after)

@@ -1,9 +1,10 @@
 package phone
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"netsky/store"
@@ -11,25 +12,14 @@ import (
 
 const heardColumns = `seq, line, guid, chat, room, handle, from_me, at, heard, kind, text, about, files, verdict, state, tries, target, message, note`
 
-func (r Records) heard(ctx context.Context, rest string, args ...any) (list []Heard, err error) {
-	rows, err := r.DB.Pool().QueryContext(ctx, "SELECT "+heardColumns+" FROM phone_heard "+rest, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var h Heard
+func (r Records) heard(ctx context.Context, rest string, args ...any) ([]Heard, error) {
+	return store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (h Heard, err error) {
 		var files string
-		if err := rows.Scan(&h.Seq, &h.Line, &h.GUID, &h.Chat.Key, &h.Chat.GUID, &h.Handle, &h.FromMe, &h.At, &h.Time, &h.Kind, &h.Text, &h.About, &files,
-			&h.Verdict, &h.State, &h.Tries, &h.Target, &h.Message, &h.Note); err != nil {
-			return nil, err
-		}
-		if err := fromJSON(files, &h.Files); err != nil {
-			return nil, err
-		}
-		list = append(list, h)
-	}
-	return list, rows.Err()
+		err = rows.Scan(&h.Seq, &h.Line, &h.GUID, &h.Chat.Key, &h.Chat.GUID, &h.Handle, &h.FromMe, &h.At, &h.Time, &h.Kind, &h.Text, &h.About, &files,
+			&h.Verdict, &h.State, &h.Tries, &h.Target, &h.Message, &h.Note)
+		err = cmp.Or(err, fromJSON(files, &h.Files))
+		return h, err
+	}, "SELECT "+heardColumns+" FROM phone_heard "+rest, args...)
 }
 
 // NewHeard returns what arrived and is not certain to have taken effect, the oldest first.
@@ -69,25 +59,14 @@ func (r Records) HeardAs(ctx context.Context, message string) (h Heard, ok bool,
 const saidColumns = `seq, line, id, part, parts, chat, room, kind, rank, about, digest, text, file, choices, state, mark, guid, fact, tries,
 	not_before, created, began, ended, echo_me, echo_other`
 
-func (r Records) said(ctx context.Context, rest string, args ...any) (list []Said, err error) {
-	rows, err := r.DB.Pool().QueryContext(ctx, "SELECT "+saidColumns+" FROM phone_said "+rest, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var s Said
+func (r Records) said(ctx context.Context, rest string, args ...any) ([]Said, error) {
+	return store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (s Said, err error) {
 		var choices string
-		if err := rows.Scan(&s.Seq, &s.Line, &s.ID, &s.Part, &s.Parts, &s.Chat.Key, &s.Chat.GUID, &s.Kind, &s.Rank, &s.About, &s.Digest, &s.Text, &s.File, &choices,
-			&s.State, &s.Mark, &s.GUID, &s.Fact, &s.Tries, &s.NotBefore, &s.Created, &s.Began, &s.Ended, &s.EchoMe, &s.EchoOther); err != nil {
-			return nil, err
-		}
-		if err := fromJSON(choices, &s.Choices); err != nil {
-			return nil, err
-		}
-		list = append(list, s)
-	}
-	return list, rows.Err()
+		err = rows.Scan(&s.Seq, &s.Line, &s.ID, &s.Part, &s.Parts, &s.Chat.Key, &s.Chat.GUID, &s.Kind, &s.Rank, &s.About, &s.Digest, &s.Text, &s.File, &choices,
+			&s.State, &s.Mark, &s.GUID, &s.Fact, &s.Tries, &s.NotBefore, &s.Created, &s.Began, &s.Ended, &s.EchoMe, &s.EchoOther)
+		err = cmp.Or(err, fromJSON(choices, &s.Choices))
+		return s, err
+	}, "SELECT "+saidColumns+" FROM phone_said "+rest, args...)
 }
 
 // Open says how many parts are to be sent at most with one look.
@@ -149,20 +128,18 @@ type Item struct {
 
 // Items returns what was shown of what needs the owner and is not over, by digest.
 func (r Records) Items(ctx context.Context, line string) (map[string]Item, error) {
-	rows, err := r.DB.Pool().QueryContext(ctx, "SELECT about, digest, max(created) FROM phone_said WHERE line = ? AND kind = 'need' GROUP BY about, digest", line)
+	list, err := store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (i Item, err error) {
+		err = rows.Scan(&i.Code, &i.Digest, &i.Created)
+		return i, err
+	}, "SELECT about, digest, max(created) FROM phone_said WHERE line = ? AND kind = 'need' GROUP BY about, digest", line)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	list := make(map[string]Item)
-	for rows.Next() {
-		var i Item
-		if err := rows.Scan(&i.Code, &i.Digest, &i.Created); err != nil {
-			return nil, err
-		}
-		list[i.Digest] = i
+	items := make(map[string]Item)
+	for _, i := range list {
+		items[i.Digest] = i
 	}
-	return list, rows.Err()
+	return items, nil
 }
 
 // Mailed reports whether a message to the owner is on record as a text.
@@ -241,28 +218,21 @@ func (r Records) MailAfter(ctx context.Context, seq int64, limit int) (list []Ma
 	if err != nil || upTo <= seq {
 		return nil, upTo, err
 	}
-	rows, err := r.DB.Pool().QueryContext(ctx, `SELECT seq, id, sender, kind, text, time, in_reply_to, via, requires_ack, attachments, metadata FROM messages
+	list, err = store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (m Mail, err error) {
+		m.To = "owner"
+		var attachments, metadata string
+		err = rows.Scan(&m.Seq, &m.ID, &m.From, &m.Kind, &m.Text, &m.Time, &m.InReplyTo, &m.Via, &m.RequiresAck, &attachments, &metadata)
+		err = cmp.Or(err, fromJSON(attachments, &m.Attachments), fromJSON(metadata, &m.Metadata))
+		return m, err
+	}, `SELECT seq, id, sender, kind, text, time, in_reply_to, via, requires_ack, attachments, metadata FROM messages
 		WHERE seq > ? AND seq <= ? AND target = 'owner' ORDER BY seq LIMIT ?`, seq, upTo, limit)
 	if err != nil {
 		return nil, seq, err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		m := Mail{Message: store.Message{To: "owner"}}
-		var attachments, metadata string
-		err := rows.Scan(&m.Seq, &m.ID, &m.From, &m.Kind, &m.Text, &m.Time, &m.InReplyTo, &m.Via, &m.RequiresAck, &attachments, &metadata)
-		if err == nil {
-			err = errors.Join(fromJSON(attachments, &m.Attachments), fromJSON(metadata, &m.Metadata))
-		}
-		if err != nil {
-			return nil, seq, err
-		}
-		list = append(list, m)
-	}
 	if len(list) == limit {
 		upTo = list[limit-1].Seq
 	}
-	return list, upTo, rows.Err()
+	return list, upTo, nil
 }
 
 // fromJSON reads what toJSON returned.
@@ -286,25 +256,15 @@ type Turn struct {
 
 // Talk returns the last texts from and to the owner's chats, the oldest first, without echoes.
 func (r Records) Talk(ctx context.Context, limit int) ([]Turn, error) {
-	rows, err := r.DB.Pool().QueryContext(ctx, `SELECT time, who, text, state, message, files, fact FROM (
+	return store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (t Turn, err error) {
+		err = rows.Scan(&t.Time, &t.From, &t.Text, &t.State, &t.Message, &t.Files, &t.Fact)
+		return t, err
+	}, `SELECT time, who, text, state, message, files, fact FROM (
 			SELECT heard AS time, 0 AS said, seq, 'owner' AS who, text, verdict AS state, message, iif(files = '', 0, json_array_length(files)) AS files, '' AS fact
 			FROM phone_heard WHERE verdict NOT IN ('echo', 'ours', 'pair', 'own', 'event', 'empty')
 			UNION ALL
 			SELECT iif(began = 0, created, began), 1, seq, 'netsky', text, state, about, file <> '', iif(state = 'sent', '', fact) FROM phone_said WHERE state <> 'dropped'
 			ORDER BY time DESC, said DESC, seq DESC LIMIT ?) ORDER BY time, said, seq`, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	list := []Turn{}
-	for rows.Next() {
-		var t Turn
-		if err := rows.Scan(&t.Time, &t.From, &t.Text, &t.State, &t.Message, &t.Files, &t.Fact); err != nil {
-			return nil, err
-		}
-		list = append(list, t)
-	}
-	return list, rows.Err()
 }
 
 // LastSent returns when the last text that went out was sent, 0 if none did.

@@ -57,7 +57,7 @@ func (f Filter) limit() int {
 
 // Worktrees returns what is on record of the worktrees of all agents.
 func (r Records) Worktrees(ctx context.Context) ([]Worktree, error) {
-	return list(ctx, r, func(rows *sql.Rows) (w Worktree, err error) {
+	return store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (w Worktree, err error) {
 		err = rows.Scan(&w.Agent, &w.Repo, &w.Dir, &w.Branch, &w.Base, &w.State, &w.Made, &w.Changed)
 		return w, err
 	}, "SELECT agent, repo, dir, branch, base, state, made, changed FROM worktrees ORDER BY agent")
@@ -66,7 +66,7 @@ func (r Records) Worktrees(ctx context.Context) ([]Worktree, error) {
 // Checks returns checks, the newest first.
 func (r Records) Checks(ctx context.Context, f Filter) ([]Check, error) {
 	where, args := f.where()
-	return list(ctx, r, func(rows *sql.Rows) (k Check, err error) {
+	return store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (k Check, err error) {
 		err = rows.Scan(&k.ID, &k.Agent, &k.Task, &k.Repo, &k.Target, &k.Base, &k.Head, &k.Tree, &k.Command, &k.Digest, &k.State, &k.Status, &k.Reason, &k.Log, &k.Asker, &k.Started, &k.Ended)
 		return k, err
 	}, `SELECT id, agent, task, repo, target, base, head, tree, command, digest, state, status, reason, log, asker, started, ended
@@ -76,7 +76,7 @@ func (r Records) Checks(ctx context.Context, f Filter) ([]Check, error) {
 // Landings returns landings, the newest first.
 func (r Records) Landings(ctx context.Context, f Filter) ([]Landing, error) {
 	where, args := f.where()
-	return list(ctx, r, func(rows *sql.Rows) (l Landing, err error) {
+	return store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (l Landing, err error) {
 		err = rows.Scan(&l.ID, &l.Agent, &l.Task, &l.Repo, &l.Target, &l.How, &l.Base, &l.Head, &l.Tree, &l.Before, &l.After, &l.Evidence, &l.State, &l.Undo, &l.URL, &l.Reason, &l.Asker,
 			&l.Started, &l.Ended, &l.Undone)
 		return l, err
@@ -87,26 +87,9 @@ func (r Records) Landings(ctx context.Context, f Filter) ([]Landing, error) {
 // Comments returns comments, the oldest first if not told otherwise.
 func (r Records) Comments(ctx context.Context, f Filter) ([]Comment, error) {
 	where, args := f.where()
-	return list(ctx, r, func(rows *sql.Rows) (k Comment, err error) {
+	return store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (k Comment, err error) {
 		err = rows.Scan(&k.ID, &k.Agent, &k.File, &k.Line, &k.Old, &k.Head, &k.Excerpt, &k.Text, &k.Author, &k.State, &k.Message, &k.Created, &k.Ended)
 		return k, err
 	}, `SELECT id, agent, file, line, old, head, excerpt, text, author, state, message, created, ended
 		FROM comments`+where+fmt.Sprintf(" ORDER BY seq%s LIMIT %d", map[bool]string{true: " DESC"}[f.Newest], f.limit()), args...)
-}
-
-func list[T any](ctx context.Context, r Records, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
-	rows, err := r.DB.Pool().QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	found := []T{} // [] in JSON, not null
-	for rows.Next() {
-		v, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, v)
-	}
-	return found, rows.Err()
 }

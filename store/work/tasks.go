@@ -3,6 +3,8 @@ package work
 import (
 	"context"
 	"database/sql"
+
+	"netsky/store"
 )
 
 // Followed lists the ids of the tasks that something can happen to by itself: a brief of theirs is
@@ -13,7 +15,7 @@ func (r Records) Followed(ctx context.Context) (ids []string, waiting int, err e
 	if err != nil {
 		return nil, 0, err
 	}
-	ids, err = list(ctx, r, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
+	ids, err = store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (id string, err error) { err = rows.Scan(&id); return id, err },
 		`SELECT id FROM (SELECT id, seq FROM tasks WHERE brief <> ''
 			UNION SELECT id, seq FROM tasks AS t WHERE `+wanted+`
 				AND (NOT EXISTS (SELECT 1 `+needed+` AND n.state <> 'done') OR EXISTS (SELECT 1 `+needed+` AND n.state = 'cancelled')))
@@ -38,8 +40,9 @@ type Cost struct {
 
 // CostOf returns what a task has cost, the costliest model first.
 func (r Records) CostOf(ctx context.Context, task string) ([]Cost, error) {
-	return list(ctx, r, func(rows *sql.Rows) (c Cost, err error) {
-		return c, rows.Scan(&c.Model, &c.Turns, &c.Input, &c.Output, &c.CacheRead, &c.CacheWrite)
+	return store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (c Cost, err error) {
+		err = rows.Scan(&c.Model, &c.Turns, &c.Input, &c.Output, &c.CacheRead, &c.CacheWrite)
+		return c, err
 	}, `SELECT model, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write) FROM turns
 		WHERE task = ? AND task <> '' GROUP BY model ORDER BY sum(input + output + cache_read + cache_write) DESC`, task)
 }
