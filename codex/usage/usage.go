@@ -14,6 +14,7 @@ package usage
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"io"
@@ -24,8 +25,9 @@ import (
 	"strings"
 	"time"
 
-	"netsky/bus/envelope"
+	"netsky/agent/program"
 	"netsky/store/cost"
+	"netsky/store/cost/reading"
 )
 
 // Source is the runtime's name in the records.
@@ -92,19 +94,7 @@ func born(thread string) (t time.Time, ok bool) {
 }
 
 func codexHome(env []string) string {
-	dir, homeDir := "", ""
-	for _, entry := range slices.Backward(env) {
-		if v, ok := strings.CutPrefix(entry, "CODEX_HOME="); ok && dir == "" {
-			dir = v
-		}
-		if v, ok := strings.CutPrefix(entry, "HOME="); ok && homeDir == "" {
-			homeDir = v
-		}
-	}
-	if dir == "" {
-		dir = filepath.Join(homeDir, ".codex")
-	}
-	return dir
+	return cmp.Or(program.Value(env, "CODEX_HOME"), filepath.Join(program.Value(env, "HOME"), ".codex"))
 }
 
 func (f *Finder) session(file string) string {
@@ -143,32 +133,18 @@ func session(file string) string {
 
 // state is what a Reader must know of the lines before.
 type state struct {
-	Turn    string `json:"turn,omitempty"`
-	Message string `json:"message,omitempty"` // the envelope that the turn took first
-	Model   string `json:"model,omitempty"`
-	Listed  bool   `json:"listed,omitempty"` // the file has records of responses
-	Sum     int64  `json:"sum,omitempty"`    // of all tokens, as of the last running sum
+	reading.Prompt        // a turn
+	Model          string `json:"model,omitempty"`
+	Listed         bool   `json:"listed,omitempty"` // the file has records of responses
+	Sum            int64  `json:"sum,omitempty"`    // of all tokens, as of the last running sum
 }
 
 // A Reader takes the lines of one file in order.
-type Reader struct {
-	thread string
-	s      state
-}
+type Reader struct{ reading.Reading[state] }
 
 // Open returns a Reader of a file of the thread that continues from a State; "" is the beginning.
 func Open(thread, saved string) *Reader {
-	r := &Reader{thread: thread}
-	if json.Unmarshal([]byte(saved), &r.s) != nil {
-		r.s = state{}
-	}
-	return r
-}
-
-// State returns what another Reader continues from.
-func (r *Reader) State() string {
-	data, _ := json.Marshal(r.s) // strings, numbers and bools always encode
-	return string(data)
+	return &Reader{reading.Open[state](thread, saved)}
 }
 
 // tokens are a usage as Codex writes it.
@@ -217,8 +193,6 @@ var marks = [][]byte{
 	[]byte(`"type":"UserMessage"`), []byte(`"type":"user_message"`),
 }
 
-const maxID = 200 // bytes of an id or a name
-
 // Line takes the next line, without its end, and returns what it says. Codex states nothing.
 func (r *Reader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) {
 	if !slices.ContainsFunc(marks, func(m []byte) bool { return bytes.Contains(data, m) }) {
@@ -231,39 +205,29 @@ func (r *Reader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) 
 	p := l.Payload
 	switch {
 	case l.Type == "turn_context":
-		r.s.Model = cut(p.Model)
+		r.Now.Model = reading.Cut(p.Model)
 	case l.Type == "token_usage_record" && p.Usage != nil && p.Response != "":
-		r.s.Listed = true
-		return r.turn(l, cut(p.Turn)+" "+cut(p.Response), *p.Usage), nil
+		r.Now.Listed = true
+		return r.turn(l, reading.Cut(p.Turn)+" "+reading.Cut(p.Response), *p.Usage), nil
 	case l.Type == "event_msg" && p.Type == "token_count" && p.Info != nil:
 		return r.sum(l), nil
 	case l.Type == "event_msg" && p.Type == "user_message":
-		r.heard(p.Turn, p.Message)
+		r.Now.Heard(p.Turn, p.Message)
 	case l.Type == "event_msg" && p.Item != nil && p.Item.Type == "UserMessage":
 		for _, c := range p.Item.Content {
-			r.heard(p.Turn, c.Text)
+			r.Now.Heard(p.Turn, c.Text)
 		}
 	}
 	return nil, nil
 }
 
-// heard handles what a turn was given.
-func (r *Reader) heard(turn, text string) {
-	if turn == "" || turn != r.s.Turn {
-		r.s.Turn, r.s.Message = cut(turn), ""
-	}
-	if ids, _ := envelope.RenderedIDs(text); len(ids) > 0 && r.s.Message == "" {
-		r.s.Message = cut(ids[0])
-	}
-}
-
 func (r *Reader) turn(l line, key string, t tokens) []cost.Turn {
-	n := cost.Turn{Source: Source, Key: key, Thread: r.thread, Prompt: cut(l.Payload.Root), Model: r.s.Model, Usage: t.usage(), Time: l.Time}
+	n := cost.Turn{Source: Source, Key: key, Thread: r.Thread, Prompt: reading.Cut(l.Payload.Root), Model: r.Now.Model, Usage: t.usage(), Time: l.Time}
 	if n.Prompt == "" {
-		n.Prompt = cut(l.Payload.Turn)
+		n.Prompt = reading.Cut(l.Payload.Turn)
 	}
-	if l.Payload.Turn == r.s.Turn || l.Payload.Turn == "" {
-		n.Message = r.s.Message
+	if l.Payload.Turn == r.Now.ID || l.Payload.Turn == "" {
+		n.Message = r.Now.Message
 	}
 	return []cost.Turn{n}
 }
@@ -272,11 +236,9 @@ func (r *Reader) turn(l line, key string, t tokens) []cost.Turn {
 // anything beside it changes.
 func (r *Reader) sum(l line) []cost.Turn {
 	info := l.Payload.Info
-	if r.s.Listed || info.Total.Total == r.s.Sum {
+	if r.Now.Listed || info.Total.Total == r.Now.Sum {
 		return nil
 	}
-	r.s.Sum = info.Total.Total
-	return r.turn(l, r.thread+" sum "+strconv.FormatInt(info.Total.Total, 10), info.Last)
+	r.Now.Sum = info.Total.Total
+	return r.turn(l, r.Thread+" sum "+strconv.FormatInt(info.Total.Total, 10), info.Last)
 }
-
-func cut(s string) string { return envelope.Cut(s, maxID) }

@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent"
-	"netsky/bus/envelope"
 	"netsky/codex/usage"
+	"netsky/store/cost/reading/readingtest"
 )
 
 const thread = "01a20b6a-0add-7bd3-abe1-e404fa7b2e98" // begun on 2026-11-24
@@ -28,24 +27,8 @@ func given(turn, text string) string {
 	return fmt.Sprintf(`{"timestamp":"2026-11-24T02:37:08.793Z","ordinal":8,"type":"event_msg","payload":{"type":"item_completed","thread_id":"TH","turn_id":%q,"item":{"type":"UserMessage","id":"i","content":[{"type":"text","text":%q,"text_elements":[]}]}}}`, turn, text)
 }
 
-func rendered(id string) string {
-	return envelope.Render(envelope.Envelope{ID: id, From: agent.Root, To: "agent1", Text: "do it", Time: time.Unix(0, 0)}, time.Unix(0, 0))
-}
-
-func read(r *usage.Reader, lines ...string) string {
-	var words []string
-	for _, l := range lines {
-		turns, stated := r.Line([]byte(l))
-		for _, t := range turns {
-			u := t.Usage
-			words = append(words, fmt.Sprintf("%s|%s|%s|%s:%d+%d+%d+%d", t.Key, t.Model, t.Prompt, t.Message, u.Input, u.Output, u.CacheRead, u.CacheWrite))
-		}
-		if stated != nil {
-			words = append(words, "stated")
-		}
-	}
-	return strings.Join(words, " ")
-}
+// open opens a Reader of the thread.
+func open(state string) readingtest.Reader { return usage.Open(thread, state) }
 
 func TestLine(t *testing.T) {
 	t.Parallel()
@@ -54,9 +37,9 @@ func TestLine(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		{"a record, and the sum after it", []string{context, given("T1", rendered("m-1")), record, fmt.Sprintf(count, 9523)}, "T1 resp_1|gpt-5.5|T1|m-1:30+7+60+10"},
-		{"of another turn", []string{context, given("T0", rendered("m-1")), record}, "T1 resp_1|gpt-5.5|T1|:30+7+60+10"},
-		{"steered", []string{context, given("T1", rendered("m-1")), given("T1", rendered("m-2")), record}, "T1 resp_1|gpt-5.5|T1|m-1:30+7+60+10"},
+		{"a record, and the sum after it", []string{context, given("T1", readingtest.Rendered("m-1")), record, fmt.Sprintf(count, 9523)}, "T1 resp_1|gpt-5.5|T1|m-1:30+7+60+10"},
+		{"of another turn", []string{context, given("T0", readingtest.Rendered("m-1")), record}, "T1 resp_1|gpt-5.5|T1|:30+7+60+10"},
+		{"steered", []string{context, given("T1", readingtest.Rendered("m-1")), given("T1", readingtest.Rendered("m-2")), record}, "T1 resp_1|gpt-5.5|T1|m-1:30+7+60+10"},
 		{"only sums, one of them repeated", []string{context, fmt.Sprintf(count, 107), fmt.Sprintf(count, 107), limits, fmt.Sprintf(count, 214)},
 			thread + " sum 107|gpt-5.5||:40+7+60+0 " + thread + " sum 214|gpt-5.5||:40+7+60+0"},
 		{"more cached than there is", []string{strings.Replace(record, `"cached_input_tokens":60`, `"cached_input_tokens":600`, 1)}, "T1 resp_1||T1|:0+7+100+0"},
@@ -64,21 +47,7 @@ func TestLine(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := read(usage.Open(thread, ""), tt.lines...); got != tt.want {
-				t.Errorf("%s\nwant %s", got, tt.want)
-			}
-			var words []string
-			saved := ""
-			for _, l := range tt.lines {
-				r := usage.Open(thread, saved)
-				if w := read(r, l); w != "" {
-					words = append(words, w)
-				}
-				saved = r.State()
-			}
-			if got := strings.Join(words, " "); got != tt.want {
-				t.Errorf("in parts: %s\nwant %s", got, tt.want)
-			}
+			readingtest.Check(t, open, tt.want, tt.lines...)
 		})
 	}
 }
@@ -118,19 +87,16 @@ func TestFiles(t *testing.T) {
 }
 
 func FuzzLine(f *testing.F) {
-	for _, l := range []string{context, record, fmt.Sprintf(count, 107), limits, given("T1", rendered("m-1"))} {
+	for _, l := range []string{context, record, fmt.Sprintf(count, 107), limits, given("T1", readingtest.Rendered("m-1"))} {
 		f.Add([]byte(l), "")
 	}
-	f.Fuzz(func(t *testing.T, line []byte, saved string) {
-		r := usage.Open(thread, saved)
-		turns, _ := r.Line(line)
+	f.Fuzz(func(t *testing.T, line []byte, state string) {
+		readingtest.Fuzz(t, open, line, state)
+		turns, _ := open(state).Line(line)
 		for _, n := range turns {
-			if u := n.Usage; n.Key == "" || len(n.Model) > 200 || u.CacheRead < 0 || u.CacheWrite < 0 {
+			if u := n.Usage; u.CacheRead < 0 || u.CacheWrite < 0 {
 				t.Errorf("%+v", n)
 			}
-		}
-		if again := usage.Open(thread, r.State()); again.State() != r.State() {
-			t.Errorf("state %q became %q", r.State(), again.State())
 		}
 	})
 }

@@ -227,6 +227,35 @@ func TestAnswerOfAnother(t *testing.T) {
 	}
 }
 
+// A message of another's that bears a brief's id is not the brief, whatever becomes of it.
+func TestForgedBrief(t *testing.T) {
+	r := newRig(t)
+	id := r.add("one")
+	r.start(id, "agent1")
+	brief := r.task(id).Brief
+	_, err := r.bus.Send(t.Context(), envelope.Envelope{ID: brief, From: "agent2", To: "agent1", Kind: envelope.KindNotice, Text: "x", Time: time.Now()})
+	r.must(err)
+	r.pass()
+	_, err = r.bus.Retract(t.Context(), "agent1", func(e envelope.Envelope) bool { return e.From == "agent2" })
+	r.must(err)
+	r.pass()
+	d, err := r.db.Deliveries(t.Context(), store.DeliveryFilter{Message: brief, From: "agent2"})
+	r.must(err)
+	if len(d.Items) != 1 || d.Items[0].State != store.Cancelled {
+		t.Errorf("its delivery: %+v", d.Items)
+	}
+	r.says(id, "in_progress agent1 1")
+	r.take("agent1")
+	_, err = r.bus.Send(t.Context(), envelope.Envelope{ID: brief, From: "agent3", To: "agent1", Kind: envelope.KindNotice, Text: "x", Time: time.Now()})
+	r.must(err)
+	r.must(r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(-time.Hour).UnixMilli()}))
+	r.pass()
+	r.says(id, "blocked agent1 1") // it has ended its turn, though such a message waits
+	r.answer("agent1", brief, envelope.KindReply, "go test: ok")
+	r.pass()
+	r.says(id, "claimed agent1 1")
+}
+
 // A worker that has said by its tools what came of the task is not overruled by its answer.
 func TestToolsOutrankTheAnswer(t *testing.T) {
 	r := newRig(t)

@@ -14,15 +14,18 @@ package usage
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"netsky/bus/envelope"
+	"netsky/agent/program"
 	"netsky/store/cost"
+	"netsky/store/cost/reading"
 )
 
 // Source is the runtime's name in the records.
@@ -48,8 +51,10 @@ func Files(env []string, session string) []string {
 		}
 		// A pattern of our own never is a bad one; directories that are missing have no files.
 		for _, below := range []string{"subagents/*.jsonl", "subagents/*/*.jsonl"} {
-			subagents, _ := filepath.Glob(escape(dir) + "/" + below)
-			list = append(list, subagents[:min(len(subagents), maxFiles)]...)
+			subagents, _ := fs.Glob(os.DirFS(dir), below)
+			for _, name := range subagents[:min(len(subagents), maxFiles)] {
+				list = append(list, filepath.Join(dir, name))
+			}
 		}
 		list = append(list, file)
 	}
@@ -59,57 +64,26 @@ func Files(env []string, session string) []string {
 // maxFiles is how many files of subagents are read in one directory.
 const maxFiles = 2000
 
-// escape makes a path a pattern that matches only itself.
-func escape(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
-}
-
 // configDir returns the directory in which Claude Code keeps its files.
 func configDir(env []string) string {
-	dir, homeDir := "", ""
-	for _, entry := range slices.Backward(env) {
-		if v, ok := strings.CutPrefix(entry, "CLAUDE_CONFIG_DIR="); ok && dir == "" {
-			dir = v
-		}
-		if v, ok := strings.CutPrefix(entry, "HOME="); ok && homeDir == "" {
-			homeDir = v
-		}
-	}
-	if dir == "" {
-		dir = filepath.Join(homeDir, ".claude")
-	}
-	return dir
+	return cmp.Or(program.Value(env, "CLAUDE_CONFIG_DIR"), filepath.Join(program.Value(env, "HOME"), ".claude"))
 }
 
 // state is what a Reader must know of the lines before.
 type state struct {
-	Prompt  string `json:"prompt,omitempty"`
-	Message string `json:"message,omitempty"` // the envelope that the prompt was, or began with
-	MS      int64  `json:"ms,omitempty"`      // the latest time in a line
-	Forked  bool   `json:"forked,omitempty"`  // it began as a copy of another conversation, whose sums it has not stated yet
-	Stated  bool   `json:"stated,omitempty"`
+	reading.Prompt
+	MS     int64 `json:"ms,omitempty"`     // the latest time in a line
+	Forked bool  `json:"forked,omitempty"` // it began as a copy of another conversation, whose sums it has not stated yet
+	Stated bool  `json:"stated,omitempty"`
 }
 
 // A Reader takes the lines of one file in order.
-type Reader struct {
-	thread string
-	s      state
-}
+type Reader struct{ reading.Reading[state] }
 
 // Open returns a Reader of a file of the conversation that continues from a State; "" is the
 // beginning.
 func Open(thread, saved string) *Reader {
-	r := &Reader{thread: thread}
-	if json.Unmarshal([]byte(saved), &r.s) != nil {
-		r.s = state{}
-	}
-	return r
-}
-
-// State returns what another Reader continues from.
-func (r *Reader) State() string {
-	data, _ := json.Marshal(r.s) // strings and numbers always encode
-	return string(data)
+	return &Reader{reading.Open[state](thread, saved)}
 }
 
 // A line of a conversation's file, reduced to what is used.
@@ -156,8 +130,6 @@ var (
 // synthetic is the model's name on what Claude Code writes in its place.
 const synthetic = "<synthetic>"
 
-const maxID = 200 // bytes of an id or a name
-
 // Line takes the next line, without its end, and returns what it says.
 func (r *Reader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) {
 	if bytes.Contains(data, stateMark) {
@@ -172,25 +144,15 @@ func (r *Reader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) 
 		return nil, nil
 	}
 	if !l.Time.IsZero() {
-		r.s.MS = max(r.s.MS, l.Time.UnixMilli())
+		r.Now.MS = max(r.Now.MS, l.Time.UnixMilli())
 	}
 	switch {
 	case l.Type == "user" && l.Prompt != "" && !l.Summary:
-		r.prompt(l)
+		r.Now.Heard(l.Prompt, text(l.Message.Content))
 	case l.Type == "assistant":
 		return r.said(l), nil
 	}
 	return nil, nil
-}
-
-// prompt handles a user's line that is no tool's result. Several may belong to one prompt.
-func (r *Reader) prompt(l line) {
-	if l.Prompt != r.s.Prompt {
-		r.s.Prompt, r.s.Message = cut(l.Prompt), ""
-	}
-	if ids, _ := envelope.RenderedIDs(text(l.Message.Content)); len(ids) > 0 && r.s.Message == "" {
-		r.s.Message = cut(ids[0])
-	}
 }
 
 // said handles a part of an answer.
@@ -199,11 +161,11 @@ func (r *Reader) said(l line) []cost.Turn {
 	if u == nil || m.ID == "" || m.Model == synthetic || l.Failure {
 		return nil
 	}
-	if l.Session != "" && l.Session != r.thread && !r.s.Stated {
-		r.s.Forked = true
+	if l.Session != "" && l.Session != r.Thread && !r.Now.Stated {
+		r.Now.Forked = true
 	}
 	return []cost.Turn{{
-		Source: Source, Key: cut(m.ID) + " " + cut(l.Request), Thread: r.thread, Prompt: r.s.Prompt, Message: r.s.Message, Model: cut(m.Model),
+		Source: Source, Key: reading.Cut(m.ID) + " " + reading.Cut(l.Request), Thread: r.Thread, Prompt: r.Now.ID, Message: r.Now.Message, Model: reading.Cut(m.Model),
 		Usage: cost.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}, Time: l.Time,
 	}}
 }
@@ -222,20 +184,18 @@ func (r *Reader) sums(data []byte) (stated []cost.Statement) {
 	}
 	for model, u := range l.Models {
 		s := cost.Statement{
-			Source: Source, Thread: r.thread, Model: cut(model), Message: r.s.Message, Time: time.UnixMilli(r.s.MS),
-			Usage: cost.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}, Base: r.s.Forked, Unsure: l.Unknown || !(u.Dollars >= 0 && u.Dollars < 1e9),
+			Source: Source, Thread: r.Thread, Model: reading.Cut(model), Message: r.Now.Message, Time: time.UnixMilli(r.Now.MS),
+			Usage: cost.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}, Base: r.Now.Forked, Unsure: l.Unknown || !(u.Dollars >= 0 && u.Dollars < 1e9),
 		}
 		if !s.Unsure {
 			s.Nano = int64(u.Dollars*1e9 + 0.5)
 		}
 		stated = append(stated, s)
 	}
-	r.s.Forked, r.s.Stated = false, true
+	r.Now.Forked, r.Now.Stated = false, true
 	slices.SortFunc(stated, func(a, b cost.Statement) int { return strings.Compare(a.Model, b.Model) })
 	return stated
 }
-
-func cut(s string) string { return envelope.Cut(s, maxID) }
 
 // text returns the text of a message: a string, or the text blocks of a list.
 func text(content json.RawMessage) string {

@@ -6,11 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"netsky/agent"
-	"netsky/bus/envelope"
 	"netsky/spawn/claude/usage"
+	"netsky/store/cost/reading/readingtest"
 )
 
 // Lines as Claude Code 2.1 writes them, shortened.
@@ -27,29 +25,8 @@ func prompt(id, text string) string {
 	return fmt.Sprintf(`{"parentUuid":null,"isSidechain":false,"promptId":%q,"type":"user","message":{"role":"user","content":%q},"uuid":"u0","timestamp":"2026-11-24T02:37:07.500Z","sessionId":"S"}`, id, text)
 }
 
-func rendered(id string) string {
-	return envelope.Render(envelope.Envelope{ID: id, From: agent.Root, To: "agent1", Text: "do it", Time: time.Unix(0, 0)}, time.Unix(0, 0))
-}
-
-// read is what lines say, one word each.
-func read(r *usage.Reader, lines ...string) string {
-	var words []string
-	for _, l := range lines {
-		turns, stated := r.Line([]byte(l))
-		for _, t := range turns {
-			u := t.Usage
-			words = append(words, fmt.Sprintf("%s|%s|%s|%s:%d+%d+%d+%d", t.Key, t.Model, t.Prompt, t.Message, u.Input, u.Output, u.CacheRead, u.CacheWrite))
-		}
-		for _, s := range stated {
-			u := s.Usage
-			words = append(words, fmt.Sprintf("%s=%d+%d+%d+%d=%d,%v", s.Model, u.Input, u.Output, u.CacheRead, u.CacheWrite, s.Nano, s.Unsure))
-			if s.Base {
-				words = append(words, "base")
-			}
-		}
-	}
-	return strings.Join(words, " ")
-}
+// open opens a Reader of the conversation S.
+func open(state string) readingtest.Reader { return usage.Open("S", state) }
 
 func TestLine(t *testing.T) {
 	t.Parallel()
@@ -58,12 +35,12 @@ func TestLine(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		{"one answer in two lines", []string{prompt("P1", rendered("m-1")), shell, block2, result},
+		{"one answer in two lines", []string{prompt("P1", readingtest.Rendered("m-1")), shell, block2, result},
 			"msg_1 req_1|claude-opus-5-5|P1|m-1:4+1+7+12350 msg_1 req_1|claude-opus-5-5|P1|m-1:4+31+7+12350"},
 		{"typed", []string{prompt("P1", "hello"), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
-		{"typed after a message", []string{prompt("P0", rendered("m-1")), prompt("P1", "hello"), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
-		{"two messages in one", []string{prompt("P1", rendered("m-1")+"\n"+rendered("m-2")), block2}, "msg_1 req_1|claude-opus-5-5|P1|m-1:4+31+7+12350"},
-		{"a quoted rendering", []string{prompt("P1", "see: "+rendered("m-1")), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
+		{"typed after a message", []string{prompt("P0", readingtest.Rendered("m-1")), prompt("P1", "hello"), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
+		{"two messages in one", []string{prompt("P1", readingtest.Rendered("m-1")+"\n"+readingtest.Rendered("m-2")), block2}, "msg_1 req_1|claude-opus-5-5|P1|m-1:4+31+7+12350"},
+		{"a quoted rendering", []string{prompt("P1", "see: "+readingtest.Rendered("m-1")), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
 		{"a failure", []string{fault}, ""},
 		{"a statement", []string{fmt.Sprintf(state, false)}, "claude-haiku-4-5=1+2+0+0=1000,false claude-opus-5-5=8+34+12350+12410=65232000,false"},
 		{"a price that Claude Code does not know", []string{fmt.Sprintf(state, true)}, "claude-haiku-4-5=1+2+0+0=0,true claude-opus-5-5=8+34+12350+12410=0,true"},
@@ -74,22 +51,7 @@ func TestLine(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := read(usage.Open("S", ""), tt.lines...); got != tt.want {
-				t.Errorf("%s\nwant %s", got, tt.want)
-			}
-			// The same with another Reader for each line.
-			var words []string
-			saved := ""
-			for _, l := range tt.lines {
-				r := usage.Open("S", saved)
-				if w := read(r, l); w != "" {
-					words = append(words, w)
-				}
-				saved = r.State()
-			}
-			if got := strings.Join(words, " "); got != tt.want {
-				t.Errorf("in parts: %s\nwant %s", got, tt.want)
-			}
+			readingtest.Check(t, open, tt.want, tt.lines...)
 		})
 	}
 }
@@ -120,19 +82,8 @@ func TestFiles(t *testing.T) {
 
 // Whatever a line says, a Reader goes on from what it keeps, and counts nothing below zero twice.
 func FuzzLine(f *testing.F) {
-	for _, l := range []string{shell, block2, result, fault, fmt.Sprintf(state, false), prompt("P1", rendered("m-1"))} {
+	for _, l := range []string{shell, block2, result, fault, fmt.Sprintf(state, false), prompt("P1", readingtest.Rendered("m-1"))} {
 		f.Add([]byte(l), "")
 	}
-	f.Fuzz(func(t *testing.T, line []byte, saved string) {
-		r := usage.Open("S", saved)
-		turns, _ := r.Line(line)
-		for _, n := range turns {
-			if n.Key == " " || len(n.Key) > 401 || len(n.Model) > 200 || len(n.Message) > 200 {
-				t.Errorf("%+v", n)
-			}
-		}
-		if again := usage.Open("S", r.State()); again.State() != r.State() {
-			t.Errorf("state %q became %q", r.State(), again.State())
-		}
-	})
+	f.Fuzz(func(t *testing.T, line []byte, state string) { readingtest.Fuzz(t, open, line, state) })
 }

@@ -116,8 +116,15 @@ func checkedOut(ctx context.Context, common, ref string) (dir string, err error)
 
 // busy reports a rebase or a bisection of the ref in any worktree: git would lose track of it.
 func busy(common, ref string) error {
-	own, _ := filepath.Glob(filepath.Join(globbed(common), "worktrees", "*"))
-	for _, dir := range append([]string{common}, own...) {
+	dirs := []string{common}
+	list, err := os.ReadDir(filepath.Join(common, "worktrees"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range list {
+		dirs = append(dirs, filepath.Join(common, "worktrees", e.Name()))
+	}
+	for _, dir := range dirs {
 		for _, u := range []struct{ what, file, end string }{
 			{"a rebase", "rebase-merge/head-name", "finish or abort it (`git rebase --abort`)"},
 			{"a rebase", "rebase-apply/head-name", "finish or abort it (`git rebase --abort`)"},
@@ -130,11 +137,6 @@ func busy(common, ref string) error {
 		}
 	}
 	return nil
-}
-
-// globbed escapes a path for filepath.Glob.
-func globbed(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // ready reports what keeps the ref from moving now.
