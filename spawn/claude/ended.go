@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/spawn/claude/content"
 )
 
 // Ended returns how a turn ended if no hook has reported it: the turn of that number or,
@@ -120,7 +121,7 @@ func (w *endWalk) said(e entry) {
 	if w.how != noEnd {
 		return
 	}
-	w.text = blockText(e.Message.Content)
+	w.text = content.Text(e.Message.Content)
 	switch stop := e.Message.Stop; {
 	case e.Failure:
 		w.how, w.err, w.fault = endedBadly, cmp.Or(line(e.What(), maxName), "unknown"), e.Fault(w.text)
@@ -136,7 +137,7 @@ func (w *endWalk) said(e entry) {
 // heard handles a user's line that is not a prompt: a tool's result, or Claude Code's own
 // words, some of which mean nothing to the model.
 func (w *endWalk) heard(e entry) {
-	text := blockText(e.Message.Content)
+	text := content.Text(e.Message.Content)
 	switch {
 	case w.how != noEnd || e.Summary || e.Repeat:
 	case strings.HasPrefix(text, "<local-command-") || strings.HasPrefix(text, "<command-name>"):

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/spawn/claude/content"
 	"netsky/spawn/claude/fault"
 )
 
@@ -147,7 +148,7 @@ func (w *turnWalk) line(data []byte) bool {
 // said counts the usage of one request. It is in a line for each of its blocks, under one
 // id.
 func (w *turnWalk) said(e entry) {
-	if text := blockText(e.Message.Content); text != "" && w.text == "" {
+	if text := content.Text(e.Message.Content); text != "" && w.text == "" {
 		w.text = text
 	}
 	u := e.Message.Usage
@@ -189,32 +190,13 @@ func (e entry) prompts() bool {
 	if e.Summary || e.Repeat || e.Meta && e.Origin == nil {
 		return false
 	}
-	text := blockText(e.Message.Content)
+	text := content.Text(e.Message.Content)
 	for _, own := range []string{"<local-command-", "<command-name>", "[Request interrupted"} {
 		if strings.HasPrefix(text, own) {
 			return false
 		}
 	}
 	return true
-}
-
-// blockText returns the text of a message: a string, or the text blocks of a list.
-func blockText(content json.RawMessage) string {
-	var s string
-	if json.Unmarshal(content, &s) == nil {
-		return s
-	}
-	var blocks []struct{ Type, Text string }
-	if json.Unmarshal(content, &blocks) != nil {
-		return ""
-	}
-	var texts []string
-	for _, b := range blocks {
-		if b.Type == "text" && b.Text != "" {
-			texts = append(texts, b.Text)
-		}
-	}
-	return strings.Join(texts, "\n")
 }
 
 const (

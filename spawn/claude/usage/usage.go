@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"netsky/agent/program"
+	"netsky/spawn/claude/content"
 	"netsky/store/cost"
 	"netsky/store/cost/reading"
 )
@@ -148,7 +149,7 @@ func (r *Reader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) 
 	}
 	switch {
 	case l.Type == "user" && l.Prompt != "" && !l.Summary:
-		r.Now.Heard(l.Prompt, text(l.Message.Content))
+		r.Now.Heard(l.Prompt, content.Text(l.Message.Content))
 	case l.Type == "assistant":
 		return r.said(l), nil
 	}
@@ -195,23 +196,4 @@ func (r *Reader) sums(data []byte) (stated []cost.Statement) {
 	r.Now.Forked, r.Now.Stated = false, true
 	slices.SortFunc(stated, func(a, b cost.Statement) int { return strings.Compare(a.Model, b.Model) })
 	return stated
-}
-
-// text returns the text of a message: a string, or the text blocks of a list.
-func text(content json.RawMessage) string {
-	var s string
-	if json.Unmarshal(content, &s) == nil {
-		return s
-	}
-	var blocks []struct{ Type, Text string }
-	if json.Unmarshal(content, &blocks) != nil {
-		return ""
-	}
-	var b strings.Builder
-	for _, block := range blocks {
-		if block.Type == "text" {
-			b.WriteString(block.Text + "\n")
-		}
-	}
-	return b.String()
 }
