@@ -159,8 +159,7 @@ func (s *Service) ended() (any bool) {
 				continue
 			}
 			one := watched{id: w.Agent}
-			link, err := os.ReadFile(filepath.Join(w.Dir, ".git"))
-			if entry, ok := strings.CutPrefix(strings.TrimSuffix(string(link), "\n"), "gitdir: "); err == nil && ok {
+			if entry, err := worktree.Link(w.Dir); err == nil {
 				one.index = filepath.Join(entry, "index")
 			}
 			s.watched = append(s.watched, one)
