@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"netsky/agent"
 	"netsky/bus/envelope"
@@ -14,8 +15,8 @@ import (
 // of the screen. All text of a conversation is above the composer, whose line is then
 // the last that starts with the cursor.
 var (
-	cursorLine = regexp.MustCompile(`^\s*[›❯>]\s`)
-	choiceLine = regexp.MustCompile(`^\s*[›❯>]?\s*(\d{1,2})\. +\S`)
+	cursorLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*[›❯>]\s`) })
+	choiceLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*[›❯>]?\s*(\d{1,2})\. +\S`) })
 )
 
 const (
@@ -57,7 +58,7 @@ func recognise(screen string, id agent.ID) (agent.Dialog, bool) {
 	at := -1
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(line, " \r")
-		if cursorLine.MatchString(line) {
+		if cursorLine().MatchString(line) {
 			at = i
 		}
 	}
@@ -73,7 +74,7 @@ func recognise(screen string, id agent.ID) (agent.Dialog, bool) {
 
 // choice returns the number of the choice in a line, 0 if there is none.
 func choice(line string) int {
-	m := choiceLine.FindStringSubmatch(line)
+	m := choiceLine().FindStringSubmatch(line)
 	if m == nil {
 		return 0
 	}

@@ -288,7 +288,7 @@ func (b *Bridge) hints(ctx context.Context, h phone.Heard, to agent.ID) (hints [
 	if why := b.o.Desk.Waits(ctx, to); why != "" {
 		hints = append(hints, why)
 	}
-	if h.About == "" && bareForm.MatchString(strings.TrimSpace(h.Text)) {
+	if h.About == "" && bareForm().MatchString(strings.TrimSpace(h.Text)) {
 		if still := b.stillWaits(ctx); still != "" {
 			hints = append(hints, fmt.Sprintf("That went to %s. %s", to, still))
 		}

@@ -112,7 +112,7 @@ func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, c
 // replyTo returns the code of the item that a bare yes or no is about, as it replies to the text
 // that shows it; "" if it is about none. To a question it is the answer in words.
 func (b *Bridge) replyTo(ctx context.Context, rec phone.Records, h *phone.Heard) (code string, on *phone.Said, err error) {
-	if h.About == "" || !bareForm.MatchString(strings.TrimSpace(h.Text)) {
+	if h.About == "" || !bareForm().MatchString(strings.TrimSpace(h.Text)) {
 		return "", nil, nil
 	}
 	s, ok, err := rec.SaidAs(ctx, h.Line, h.About)

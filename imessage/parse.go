@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"netsky/agent"
@@ -39,16 +40,18 @@ const (
 
 // The whole text has to be a command: a sentence that contains one is a message.
 var (
-	answerForm = regexp.MustCompile(`^(?i:(yes|y|allow|no|n|deny))[ ,:]+([a-zA-Z]{5})[.!]?$`)
-	bareForm   = regexp.MustCompile(`^(?i:yes|y|allow|no|n|deny)[.!]?$`)
-	agentForm  = regexp.MustCompile(`^(?i:(?:agent ?)?([0-9]{1,4}|infinity))$`)
-	namedForm  = regexp.MustCompile(`^(?i:agent ?([0-9]{1,4}|infinity)) ?[:,][ \t\r\n]*`)
+	answerForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?i:(yes|y|allow|no|n|deny))[ ,:]+([a-zA-Z]{5})[.!]?$`)
+	})
+	bareForm  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:yes|y|allow|no|n|deny)[.!]?$`) })
+	agentForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:(?:agent ?)?([0-9]{1,4}|infinity))$`) })
+	namedForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:agent ?([0-9]{1,4}|infinity)) ?[:,][ \t\r\n]*`) })
 )
 
 // parse returns what a text asks for.
 func parse(text string) ask {
 	text = strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }) // marks of direction
-	if m := answerForm.FindStringSubmatch(text); m != nil {
+	if m := answerForm().FindStringSubmatch(text); m != nil {
 		yes := strings.ContainsAny(m[1][:1], "yYaA")
 		return ask{what: askAnswer, code: strings.ToLower(m[2]), allow: yes}
 	}
@@ -74,11 +77,11 @@ func parse(text string) ask {
 	}
 	lines := 0
 	if n := len(rest) - 1; verb == askPeek && n > 0 {
-		if k, err := strconv.Atoi(rest[n]); err == nil && agentForm.MatchString(strings.Join(rest[:n], " ")) {
+		if k, err := strconv.Atoi(rest[n]); err == nil && agentForm().MatchString(strings.Join(rest[:n], " ")) {
 			lines, rest = min(max(k, 1), mostLines), rest[:n]
 		}
 	}
-	if m := agentForm.FindStringSubmatch(strings.Join(rest, " ")); m != nil {
+	if m := agentForm().FindStringSubmatch(strings.Join(rest, " ")); m != nil {
 		if id, err := agent.ParseAgent(m[1]); err == nil {
 			if lines == 0 {
 				lines = peekLines
@@ -91,7 +94,7 @@ func parse(text string) ask {
 
 // message returns a message to the agent that it names first, else to agent0.
 func message(text string) ask {
-	if m := namedForm.FindStringSubmatch(text); m != nil {
+	if m := namedForm().FindStringSubmatch(text); m != nil {
 		if id, err := agent.ParseAgent(m[1]); err == nil {
 			return ask{what: askMessage, agent: id, named: true, text: text[len(m[0]):]}
 		}

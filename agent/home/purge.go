@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"netsky/agent"
 	"netsky/internal/sys"
@@ -160,7 +161,7 @@ func (p *purge) top(home *os.File, name string) {
 	dir, own := ownNames[name]
 	switch {
 	case mode == 0, name == MarkerFile:
-	case mode == unix.S_IFREG && (own && !dir || tempName.MatchString(name)):
+	case mode == unix.S_IFREG && (own && !dir || tempName().MatchString(name)):
 		if !p.proved(name) {
 			p.left = append(p.left, name)
 			return
@@ -174,7 +175,7 @@ func (p *purge) top(home *os.File, name string) {
 }
 
 // tempName matches the names made by writeTemp.
-var tempName = regexp.MustCompile(`^\.tmp-[0-9]+-[0-9]+$`)
+var tempName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\.tmp-[0-9]+-[0-9]+$`) })
 
 // proved reports whether a file at the top is netsky's. If netsky made the directory, the
 // name proves it; if a person did, the content must.
@@ -235,7 +236,7 @@ func (p *purge) shaped(parent *os.File, name, rel string, s shape) {
 			p.shaped(dir, name, rel, below)
 		case mode == unix.S_IFDIR && s.boxes != nil && notAddress == nil:
 			p.shaped(dir, name, rel, *s.boxes)
-		case (mode == unix.S_IFREG || mode == unix.S_IFSOCK) && (files.MatchString(name) || tempName.MatchString(name)):
+		case (mode == unix.S_IFREG || mode == unix.S_IFSOCK) && (files.MatchString(name) || tempName().MatchString(name)):
 			p.unlink(dir, name, rel, 0)
 		default:
 			p.left = append(p.left, rel)

@@ -35,7 +35,7 @@ func (i Item) Own() bool {
 
 // Temporary reports whether it is a file that netsky was still writing; a process that is
 // killed leaves it.
-func (i Item) Temporary() bool { return i.File && tempName.MatchString(path.Base(i.Rel)) }
+func (i Item) Temporary() bool { return i.File && tempName().MatchString(path.Base(i.Rel)) }
 
 // Walk calls each for the entries of the directories that netsky makes in a home, parents
 // first. It follows no link, and does not look into what is not netsky's or belongs to an
@@ -56,7 +56,7 @@ func (h Dir) Walk(ctx context.Context, each func(Item)) error {
 	}
 	w.names(dir, func(name string) {
 		if _, own := ownNames[name]; !own && isTemp(name) {
-			w.entry(dir, name, Item{Rel: name, File: tempName.MatchString(name)}, shape{})
+			w.entry(dir, name, Item{Rel: name, File: tempName().MatchString(name)}, shape{})
 		}
 	})
 	return errors.Join(w.failed...)
@@ -76,7 +76,7 @@ func (s shape) hasFile(name string) bool {
 	if !ok {
 		re, _ = patterns.LoadOrStore(s.files, regexp.MustCompile(`^(?s:`+s.files+`)$`))
 	}
-	return re.(*regexp.Regexp).MatchString(name) || tempName.MatchString(name)
+	return re.(*regexp.Regexp).MatchString(name) || tempName().MatchString(name)
 }
 
 // entry reports one entry of an open directory, and what is below it.

@@ -9,6 +9,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"netsky/agent"
@@ -24,11 +25,15 @@ const mostFiles = 1000
 const tempFor = 24 * time.Hour
 
 // aside matches what netsky set aside because it could not read it, rotated logs, and those of checks.
-var aside = regexp.MustCompile(`^(state/(owed|codex|demo|claude)/[^/]+\.bad(-[0-9]+)?|` + home.SpoolDir + `/[^/]+\.(bad|why)|` +
-	home.LogDir + `/(daemon\.log\.1|netsky-[^/]+\.jsonl|(check|setup)-[^/]+\.log))$`)
+var aside = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(state/(owed|codex|demo|claude)/[^/]+\.bad(-[0-9]+)?|` + home.SpoolDir + `/[^/]+\.(bad|why)|` +
+		home.LogDir + `/(daemon\.log\.1|netsky-[^/]+\.jsonl|(check|setup)-[^/]+\.log))$`)
+})
 
 // ofAgent matches what only a running agent, or one that owes something, needs.
-var ofAgent = regexp.MustCompile(`^(` + home.EventsDir + `/([a-z0-9]+)\.jsonl(\.1)?|state/(screens|dialogs|watchdog/restarts|watchdog/hangs)/([a-z0-9]+)\.json)$`)
+var ofAgent = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(` + home.EventsDir + `/([a-z0-9]+)\.jsonl(\.1)?|state/(screens|dialogs|watchdog/restarts|watchdog/hangs)/([a-z0-9]+)\.json)$`)
+})
 
 // files removes state files that nothing uses any more: what was set aside or left
 // unfinished, and what describes the last start of an agent that has long been down. What
@@ -79,9 +84,9 @@ func (p *pass) unused(ctx context.Context) (list []home.Item, err error) {
 				list = append(list, i)
 			}
 		case age <= p.Bounds.keep():
-		case aside.MatchString(i.Rel):
+		case aside().MatchString(i.Rel):
 			list = append(list, i)
-		case ofAgent.MatchString(i.Rel):
+		case ofAgent().MatchString(i.Rel):
 			name, _, _ := strings.Cut(path.Base(i.Rel), ".")
 			id := agent.ID(name)
 			if _, known := ended[id]; !known {

@@ -35,6 +35,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"netsky/agent/home"
@@ -83,7 +84,9 @@ var ErrHandle = errors.New("not a handle")
 
 // handleForm has no colon in a mail address: nobody writes from "mailto:me@example.org", so to
 // deny that would deny nobody.
-var handleForm = regexp.MustCompile(`^(\+[0-9]{4,15}|[0-9]{3,19}|[^\p{Z}\p{C}@:;,<>()"'\\]+@[^\p{Z}\p{C}@:;,<>()"'\\]+)$`)
+var handleForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\+[0-9]{4,15}|[0-9]{3,19}|[^\p{Z}\p{C}@:;,<>()"'\\]+@[^\p{Z}\p{C}@:;,<>()"'\\]+)$`)
+})
 
 const maxHandle = 254 // bytes; the limit of mail addresses
 
@@ -103,7 +106,7 @@ func normal(s string) (string, error) {
 		return fail("it is a chat's; only persons can be allowed")
 	}
 	h := chat.Handle(s)
-	if len(h) > maxHandle || !handleForm.MatchString(h) {
+	if len(h) > maxHandle || !handleForm().MatchString(h) {
 		return fail("a telephone number with its country (+15550100), a mail address or a Telegram user's id is needed")
 	}
 	return h, nil

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"netsky/agent/home"
@@ -90,7 +91,7 @@ func Begin(ctx context.Context, h home.Dir, now time.Time) (Pairing, error) {
 }
 
 // codeForm is what counts as a try. Other texts of strangers do not end a pairing.
-var codeForm = regexp.MustCompile(`^[a-z]{6}$`)
+var codeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z]{6}$`) })
 
 // Offer looks whether a stranger's message is the code and nothing else, and reports whether
 // it was taken: its handle is the candidate then. It takes direct messages of services whose
@@ -101,7 +102,7 @@ func Offer(ctx context.Context, h home.Dir, m chat.Message, now time.Time) (take
 	service := chat.ServiceName(m.Service)
 	handle, herr := normal(m.Handle)
 	switch {
-	case !h.Mark(pairingFile).Exists(), !codeForm.MatchString(code), herr != nil:
+	case !h.Mark(pairingFile).Exists(), !codeForm().MatchString(code), herr != nil:
 		return false, nil
 	case m.Kind != chat.Text, m.FromMe, !m.Chat.Direct:
 		return false, nil

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -147,10 +148,10 @@ func endAll(p proc.Process, mark string) {
 }
 
 // numberAtEnd is how osascript ends its report, in every language.
-var numberAtEnd = regexp.MustCompile(`[(（](-?[0-9]{1,6})[)）]\s*$`)
+var numberAtEnd = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[(（](-?[0-9]{1,6})[)）]\s*$`) })
 
 func numberOf(errors string) int {
-	m := numberAtEnd.FindStringSubmatch(errors)
+	m := numberAtEnd().FindStringSubmatch(errors)
 	if m == nil {
 		return 0
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -22,7 +23,7 @@ const (
 )
 
 // ownDir is the directory of a copy: when it was made, and something that makes it unique.
-var ownDir = regexp.MustCompile(`^netsky-([0-9]{13})-[0-9a-f]{16}$`)
+var ownDir = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^netsky-([0-9]{13})-[0-9a-f]{16}$`) })
 
 // staging is where copies are, below Messages' directory of attachments.
 func (t *Transport) staging() string { return filepath.Join(t.o.DB.Attachments(), "netsky") }
@@ -152,7 +153,7 @@ func (t *Transport) removeOld() {
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
 	for _, name := range names {
-		if m := ownDir.FindStringSubmatch(name); m != nil {
+		if m := ownDir().FindStringSubmatch(name); m != nil {
 			ms, _ := strconv.ParseInt(m[1], 10, 64)
 			if now.Sub(time.UnixMilli(ms)) > keepCopy {
 				root.RemoveAll(name)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -24,7 +25,7 @@ type token struct {
 func (t token) String() string   { return "bot " + strconv.FormatInt(t.bot, 10) }
 func (t token) GoString() string { return t.String() }
 
-var tokenForm = regexp.MustCompile(`^([0-9]{1,18}):[A-Za-z0-9_-]{30,100}$`)
+var tokenForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]{1,18}):[A-Za-z0-9_-]{30,100}$`) })
 
 // token reads the token's file. Errors say nothing of its content.
 func (t *Transport) token() (token, error) {
@@ -32,7 +33,7 @@ func (t *Transport) token() (token, error) {
 	if err != nil {
 		return token{}, err
 	}
-	m := tokenForm.FindStringSubmatch(text)
+	m := tokenForm().FindStringSubmatch(text)
 	if m == nil {
 		return token{}, advice.With(fmt.Errorf("%s: does not hold a bot's token", t.o.TokenFile),
 			"put the line into it that @BotFather gave you: digits, a colon, and about 35 letters and digits")

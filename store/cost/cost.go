@@ -20,6 +20,7 @@ import (
 	"database/sql"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"netsky/agent"
@@ -140,12 +141,12 @@ type Price struct {
 // Prices are the owner's, by the model's name.
 type Prices map[string]Price
 
-var dated = regexp.MustCompile(`[-@](\d{8}|\d{4}-\d{2}-\d{2})$`)
+var dated = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[-@](\d{8}|\d{4}-\d{2}-\d{2})$`) })
 
 // Of returns the price of a model: under its own name, or without what says which release of it
 // or how long its memory is.
 func (p Prices) Of(model string) (Price, bool) {
-	for _, name := range []string{model, plain(model), dated.ReplaceAllString(plain(model), "")} {
+	for _, name := range []string{model, plain(model), dated().ReplaceAllString(plain(model), "")} {
 		if price, ok := p[name]; ok {
 			return price, true
 		}
