@@ -56,6 +56,11 @@ func Open(ctx context.Context, h home.Dir, w worktree.Worktree, since ...string)
 		return nil, err
 	}
 	c.Head, c.Tree, c.Left = now.Head, now.Tree, now.Left
+	if c.Tree == "" { // nothing but what is committed
+		if c.Tree, err = r.Look().First(ctx, "rev-parse", "--verify", now.Commit+"^{tree}"); err != nil {
+			return nil, err
+		}
+	}
 	for _, name := range since {
 		if c.Base, err = r.Commit(ctx, name); err != nil {
 			return nil, err

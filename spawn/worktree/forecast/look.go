@@ -174,9 +174,11 @@ func (f *Forecaster) repo(ctx context.Context, common string, sides []*Side) ([]
 	}
 	wg.Wait()
 	for _, s := range sides {
-		if s.Err == nil && r.works[s.Agent].Tree != s.Tree {
+		if s.Err == nil && r.works[s.Agent].Commit != s.Commit {
 			r.works[s.Agent] = s.Work
-			r.made++
+			if s.Dirty > 0 {
+				r.made++
+			}
 		}
 	}
 	d := git.Dir{Path: mainOf(sides, common), Env: r.scratch.Env(), Within: mergeTime}
@@ -216,13 +218,14 @@ func (s *Side) look(ctx context.Context, scratch *snapshot.Scratch, last snapsho
 		}
 	}
 	s.Target = to.commit
-	since := cmp.Or(s.Target, s.From)
-	out, err := d.First(ctx, "rev-list", "--left-right", "--count", since+"..."+s.Head)
-	if err != nil {
-		return err
-	}
-	if _, err := fmt.Sscan(out, &s.Behind, &s.Ahead); err != nil {
-		return fmt.Errorf("git rev-list: %q: %w", out, err)
+	if since := cmp.Or(s.Target, s.From); since != s.Head {
+		out, err := d.First(ctx, "rev-list", "--left-right", "--count", since+"..."+s.Head)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Sscan(out, &s.Behind, &s.Ahead); err != nil {
+			return fmt.Errorf("git rev-list: %q: %w", out, err)
+		}
 	}
 	if s.Target != "" && s.Ahead > 0 {
 		s.Landed = to.upstream != "" && s.within(ctx, d, to.upstream)

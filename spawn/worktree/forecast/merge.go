@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 
 	"netsky/spawn/worktree/git"
 )
@@ -22,10 +25,26 @@ type Merge struct {
 	Err      error    // why git can't merge them at all
 }
 
+// apiece is how many merges are worth a git of their own.
+const apiece = 32
+
 // Merges merges each pair as `git merge` would, where d is. No file, index or ref is changed;
-// the merged trees are written to where d's environment says. One git does all, if it is not too
-// old for that (2.39).
+// the merged trees are written to where d's environment says. A few gits, side by side, do all, if git
+// is not too old for that (2.39).
 func Merges(ctx context.Context, d git.Dir, pairs []Pair) ([]Merge, error) {
+	gits := max(1, min(runtime.GOMAXPROCS(0), len(pairs)/apiece))
+	done, errs := make([][]Merge, gits), make([]error, gits)
+	var wg sync.WaitGroup
+	for n := range gits {
+		part := pairs[len(pairs)*n/gits : len(pairs)*(n+1)/gits]
+		wg.Go(func() { done[n], errs[n] = inOrder(ctx, d, part) })
+	}
+	wg.Wait()
+	return slices.Concat(done...), errors.Join(errs...)
+}
+
+// inOrder merges pairs one after another.
+func inOrder(ctx context.Context, d git.Dir, pairs []Pair) ([]Merge, error) {
 	done := make([]Merge, 0, len(pairs))
 	for len(done) < len(pairs) {
 		some, err := batch(ctx, d, pairs[len(done):])
@@ -46,7 +65,7 @@ var errOldGit = errors.New("git merge-tree takes one pair at a time")
 
 const usageStatus = 129 // of a git that does not know an option
 
-// batch merges pairs in one process, up to the first that git refuses.
+// batch merges pairs by one git, up to the first that git refuses.
 func batch(ctx context.Context, d git.Dir, pairs []Pair) (done []Merge, err error) {
 	var in, out, said limited
 	for _, p := range pairs {

@@ -118,10 +118,10 @@ type Work struct {
 	Dirty int    `json:"dirty"` // files that differ from it, or are new
 	// Print changes with anything that is not committed, or checked out.
 	Print string `json:"print"`
-	// Tree and Commit are Head's own if nothing else is to be seen. Otherwise they are in the
-	// scratch; Commit follows Head. Look leaves them empty then.
-	Tree   string `json:"tree,omitempty"`
+	// Commit is Head if nothing differs from it. Otherwise it is in the scratch, with its Tree, and
+	// follows Head; Look leaves both empty then.
 	Commit string `json:"commit,omitempty"`
+	Tree   string `json:"tree,omitempty"` // of a Commit in the scratch
 	// Left are new files that are not in Tree: too large, unreadable, or repositories of their own.
 	Left []string `json:"left,omitempty"`
 
@@ -213,17 +213,16 @@ func (s *Scratch) Take(ctx context.Context, r git.Repo, last Work) (Work, error)
 	if err != nil {
 		return w, err
 	}
-	if w.Print == last.Print && last.Tree != "" {
+	if w.Commit != "" {
+		return w, nil
+	}
+	if w.Print == last.Print && last.Commit != "" {
 		return last, nil
 	}
 	d := r.Look()
 	d.Env = append(d.Env, s.env...)
-	if w.Commit != "" {
-		w.Tree, err = d.First(ctx, "rev-parse", "--verify", w.Commit+"^{tree}")
-		return w, err
-	}
 	s.written.Add(w.bytes)
-	if w.Tree, err = s.tree(ctx, d, w.changed); err != nil {
+	if w.Tree, err = s.tree(ctx, d, filepath.Join(r.Git, "index"), w.changed); err != nil {
 		return w, err
 	}
 	d.Env = append(d.Env[:len(d.Env):len(d.Env)], nobody...)
@@ -239,12 +238,8 @@ var nobody = []string{
 }
 
 // tree writes the tree of the worktree's index with these files as they are now.
-func (s *Scratch) tree(ctx context.Context, d git.Dir, changed []string) (string, error) {
-	from, err := d.Run(ctx, 16<<10, "rev-parse", "--path-format=absolute", "--git-path", "index")
-	if err != nil {
-		return "", err
-	}
-	index, err := s.copyIndex(strings.TrimSuffix(from, "\n"))
+func (s *Scratch) tree(ctx context.Context, d git.Dir, index string, changed []string) (string, error) {
+	index, err := s.copyIndex(index)
 	if err != nil {
 		return "", err
 	}

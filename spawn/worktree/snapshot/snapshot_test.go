@@ -12,6 +12,16 @@ import (
 	"netsky/spawn/worktree/snapshot"
 )
 
+// opened is the repository, found as netsky finds it.
+func opened(t *testing.T, f testworld.Repo) git.Repo {
+	t.Helper()
+	r, err := git.Open(t.Context(), f.Dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // A snapshot is what `git add -A` and a commit would make; the worktree, its index and the
 // repository's objects stay as they are.
 func TestTake(t *testing.T) {
@@ -27,8 +37,8 @@ func TestTake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clean, err := s.Take(t.Context(), git.Repo{Top: f.Dir}, snapshot.Work{})
-	if err != nil || clean.Dirty != 0 || clean.Commit != clean.Head || clean.Tree != f.Git("rev-parse", "HEAD^{tree}") || clean.Out != "refs/heads/main" {
+	clean, err := s.Take(t.Context(), opened(t, f), snapshot.Work{})
+	if err != nil || clean.Dirty != 0 || clean.Commit != clean.Head || clean.Tree != "" || clean.Out != "refs/heads/main" {
 		t.Errorf("%+v, %v", clean, err)
 	}
 	f.Write("a.txt", "changed\n", "new\nü \xff", "new", "staged", "staged", "ignored", "x", "dir2/deep/new", "y")
@@ -44,15 +54,15 @@ func TestTake(t *testing.T) {
 	}
 	before := f.Git("status", "--porcelain")
 	objects := f.Git("count-objects", "-v")
-	w, err := s.Take(t.Context(), git.Repo{Top: f.Dir}, clean)
+	w, err := s.Take(t.Context(), opened(t, f), clean)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := s.Take(t.Context(), git.Repo{Top: f.Dir}, w); err != nil || again.Tree != w.Tree {
+	if again, err := s.Take(t.Context(), opened(t, f), w); err != nil || again.Tree != w.Tree {
 		t.Errorf("%+v, %v", again, err)
 	}
 	f.Write("a.txt", "Changed\n")
-	if w, err = s.Take(t.Context(), git.Repo{Top: f.Dir}, w); err != nil {
+	if w, err = s.Take(t.Context(), opened(t, f), w); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.Git("status", "--porcelain"); got != before {
@@ -103,7 +113,7 @@ func TestLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	w, err := s.Take(t.Context(), git.Repo{Top: f.Dir}, snapshot.Work{})
+	w, err := s.Take(t.Context(), opened(t, f), snapshot.Work{})
 	if err != nil || strings.Join(w.Left, " ") != want {
 		t.Errorf("%+v, %v", w, err)
 	}
@@ -113,7 +123,6 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// Only what a crash has left is swept.
 // What is written adds up, also if each snapshot alone is small.
 func TestFull(t *testing.T) {
 	t.Parallel()
@@ -130,7 +139,7 @@ func TestFull(t *testing.T) {
 			t.Errorf("after %d snapshots: full is %t", n, s.Full())
 		}
 		f.Write("x", strings.Repeat(string(rune('a'+n)), 400))
-		if w, err = s.Take(t.Context(), git.Repo{Top: f.Dir}, w); err != nil {
+		if w, err = s.Take(t.Context(), opened(t, f), w); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,6 +148,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
+// Only what a crash has left is swept.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
