@@ -49,7 +49,8 @@ func idles(b *testing.B, program string, r spawn.Runtime) {
 		<-time.After(span)
 		used := w.cpu(p) - before
 		b.ReportMetric(float64(used)/float64(span)*100, "cpu-%")
-		b.ReportMetric(w.rss(p), "rss-MB")
+		b.ReportMetric(w.memory(p, "VmRSS"), "rss-MB")
+		b.ReportMetric(w.memory(p, "RssAnon"), "own-MB") // the rest is pages of its program's file and of libraries
 	}
 }
 
@@ -73,13 +74,14 @@ func (w *world) cpu(p proc.Process) time.Duration {
 	return time.Duration(sum) * time.Second / ticks
 }
 
-func (w *world) rss(p proc.Process) float64 {
+// memory is a figure of the kernel's about a process, in MB.
+func (w *world) memory(p proc.Process, figure string) float64 {
 	w.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
 	if err != nil {
 		w.Fatal(err)
 	}
-	_, rest, _ := bytes.Cut(status, []byte("VmRSS:"))
+	_, rest, _ := bytes.Cut(status, []byte(figure+":"))
 	var kb float64
 	if _, err := fmt.Sscan(string(rest), &kb); err != nil {
 		w.Fatal(err)

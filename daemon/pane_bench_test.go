@@ -223,6 +223,6 @@ func watches(b *testing.B, program string, panes int) {
 		b.ReportMetric(float64(len(took))/span.Seconds(), "changes/s")
 		b.ReportMetric(float64(bytes)/float64(len(tabs))/span.Seconds()/1e3, "kB/s/browser")
 	}
-	b.ReportMetric(w.rss(p), "rss-MB")
+	b.ReportMetric(w.memory(p, "VmRSS"), "rss-MB")
 	b.ReportMetric(0, "ns/op")
 }

@@ -86,7 +86,7 @@ func TestOvergrownHub(t *testing.T) {
 	if took, most := time.Since(began), 20*time.Second; took > most {
 		t.Errorf("up after %v, want %v at most", took, most)
 	}
-	if mb := w.rss(p); mb > 100 {
+	if mb := w.memory(p, "VmRSS"); mb > 100 {
 		t.Errorf("the daemon has %.0f MB", mb)
 	}
 	if now := identities(w.statuses()); !maps.Equal(now, before) {
@@ -153,7 +153,7 @@ func TestFlippedPanes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%1000 == 0 {
-			most = max(most, w.rss(p))
+			most = max(most, w.memory(p, "VmRSS"))
 		}
 	}
 	if err := c.WriteMessage(websocket.TextMessage, []byte(`{"watch":["agent8"]}`)); err != nil {
@@ -164,7 +164,7 @@ func TestFlippedPanes(t *testing.T) {
 	})
 	last.Store(nil)
 	testworld.WaitOr(w, func() bool { k := last.Load(); return k != nil && *k == "pane:agent8" }, func() string { return "agent8 is not shown" })
-	if most = max(most, w.rss(p)); most > 64 {
+	if most = max(most, w.memory(p, "VmRSS")); most > 64 {
 		t.Errorf("the daemon had %.0f MB", most)
 	}
 	t.Logf("%.0f MB", most)
