@@ -3,6 +3,7 @@ package proc_test
 import (
 	"bufio"
 	"errors"
+	"io"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"netsky/agent/proc"
 	"netsky/internal/testworld"
@@ -140,6 +143,48 @@ func TestSurvivorsOf(t *testing.T) {
 }
 
 // Processor time is that of the process and of its children which have ended.
+// A process that has to share its processor counts for the time in which it waits for it, too.
+func TestCPUWaits(t *testing.T) {
+	var cpus unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &cpus); err != nil {
+		t.Fatal(err)
+	}
+	var one unix.CPUSet
+	for n := 0; one.Count() == 0; n++ {
+		if cpus.IsSet(n) {
+			one.Set(n)
+		}
+	}
+	var list []proc.Process
+	for range 3 {
+		cmd := exec.Command("/bin/sh", "-c", "read go; while :; do :; done")
+		in, err := cmd.StdinPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+		if err := unix.SchedSetaffinity(cmd.Process.Pid, &one); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(in, "go\n"); err != nil {
+			t.Fatal(err)
+		}
+		p, err := proc.Find(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, p)
+	}
+	// All three together can use no more than the time that passes.
+	began := time.Now()
+	testworld.Wait(t, "more than one processor can give", func() bool {
+		return proc.CPU(list) > time.Since(began)*2+100*time.Millisecond
+	})
+}
+
 func TestCPU(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; exec sleep 1000")
 	if err := cmd.Start(); err != nil {

@@ -167,7 +167,9 @@ type procEntry struct {
 }
 
 // CPU returns the processor time that these processes have used, with that of their
-// children which have ended; 0 if the system does not report it.
+// children which have ended, and, on Linux, the time for which their threads waited for a
+// processor; 0 if the system does not report it. It may be less than before, as what a thread has
+// waited is forgotten with it.
 func CPU(list []Process) (sum time.Duration) {
 	for _, p := range list {
 		sum += procCPU(p.PID)

@@ -122,7 +122,8 @@ func procStat(pid int) (procEntry, error) {
 	return procEntry{pid: pid, parent: parent, group: group, start: start}, err
 }
 
-// procCPU reads the fields 14 to 17 of /proc/PID/stat, which count hundredths of a second.
+// procCPU reads the fields 14 to 17 of /proc/PID/stat, which count hundredths of a second, and what
+// its threads have waited.
 func procCPU(pid int) (sum time.Duration) {
 	var room [1024]byte
 	data, err := procRead(pid, "stat", room[:])
@@ -133,6 +134,26 @@ func procCPU(pid int) (sum time.Duration) {
 	for i := 12; i < min(16, len(f)); i++ { // f[1] is field 3
 		n, _ := strconv.ParseInt(string(f[i]), 10, 64)
 		sum += time.Duration(n) * (time.Second / 100)
+	}
+	return sum + procWaits(pid)
+}
+
+// procWaits reads from each thread's schedstat the second number, the nanoseconds for which it was
+// ready to run and had no processor. A kernel without CONFIG_SCHED_INFO has no such file.
+func procWaits(pid int) (sum time.Duration) {
+	d, err := os.Open("/proc/" + strconv.Itoa(pid) + "/task")
+	if err != nil {
+		return 0
+	}
+	defer d.Close()
+	threads, _ := d.Readdirnames(-1)
+	var room [128]byte
+	for _, t := range threads {
+		data, err := procRead(pid, "task/"+t+"/schedstat", room[:])
+		if f := bytes.Fields(data); err == nil && len(f) > 1 {
+			n, _ := strconv.ParseInt(string(f[1]), 10, 64)
+			sum += time.Duration(n)
+		}
 	}
 	return sum
 }

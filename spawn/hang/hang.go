@@ -9,9 +9,10 @@
 // spinner for ever.
 //
 // Processor time is half a sign. While what the program has started uses at least a quarter
-// of a processor, as a compiler or a test does that prints nothing, silence is not counted,
-// for Computing at most: a tool that spins for ever is told of in the end. The program's own
-// time is none: it draws the spinner. macOS does not report processor time.
+// of a processor, or would if others left it one, as a compiler or a test does that prints
+// nothing, silence is not counted, for Computing at most: a tool that spins for ever is told of
+// in the end. The program's own time is none: it draws the spinner. macOS does not report
+// processor time.
 //
 // Silence is counted by the clock of this process, check by check, and a gap between two
 // checks is not counted: neither a suspended machine nor a changed clock makes anything
@@ -56,7 +57,8 @@ type Signs struct {
 	Outbox  int
 	Owed    int64  // when its ledger last changed
 	Screen  uint64 // see [Screen]
-	// CPU is what the processes below the program have used; 0 if that was not looked up.
+	// CPU is the processor time that the processes below the program have used or waited for; 0 if that
+	// was not looked up.
 	CPU time.Duration
 }
 
