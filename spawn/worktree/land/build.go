@@ -75,7 +75,7 @@ func (d Desk) commit(ctx context.Context, r git.Repo, id string, c commit) (stri
 		verb := "git merge"
 		if c.merged != "" {
 			err = act(ctx, g, "merge", "--no-ff", "--quiet", "-m", c.message, c.merged)
-		} else if err = act(ctx, g, "read-tree", "-m", "-u", "HEAD", c.tree); err == nil {
+		} else if err = act(ctx, g, "read-tree", "-m", "-u", "--no-recurse-submodules", "HEAD", c.tree); err == nil {
 			verb = "git commit"
 			err = act(ctx, g, "commit", "--quiet", "-m", c.message)
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"netsky/internal/advice"
@@ -185,9 +186,9 @@ func (m move) ready(ctx context.Context) error {
 }
 
 // overwrites reports files that git does not track where the move adds one: git would overwrite those
-// that it ignores.
+// that it ignores, and what is in a submodule that a file replaces.
 func (m move) overwrites(ctx context.Context, d git.Dir) error {
-	out, err := d.List(ctx, "diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=A", m.From, m.To)
+	out, err := d.List(ctx, "diff-tree", "-r", "-z", "--no-renames", "--raw", "--diff-filter=AT", m.From, m.To)
 	if err != nil || out == "" {
 		return err
 	}
@@ -196,8 +197,21 @@ func (m move) overwrites(ctx context.Context, d git.Dir) error {
 		return err
 	}
 	defer root.Close()
-	var there []string
-	for name := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
+	var there, own []string
+	parts := strings.Split(out, "\x00")
+	for i := 0; i+1 < len(parts); i += 2 {
+		name := parts[i+1]
+		if !strings.HasSuffix(parts[i], " A") {
+			if strings.HasPrefix(parts[i], ":160000 ") && taken(root, name) {
+				own = append(own, name+"/")
+			}
+			continue
+		}
+		if strings.HasPrefix(parts[i], ":000000 160000 ") {
+			if _, err := root.Lstat(filepath.Join(name, ".git")); err == nil {
+				continue // the submodule itself, which was left when it was removed
+			}
+		}
 		// A directory in its place, or a file in the place of one that leads to it.
 		for at := name; at != "."; at = filepath.Dir(at) {
 			if info, err := root.Lstat(at); err == nil {
@@ -208,12 +222,8 @@ func (m move) overwrites(ctx context.Context, d git.Dir) error {
 			}
 		}
 	}
-	if len(there) == 0 {
-		return nil
-	}
 	slices.Sort(there)
 	there = slices.Compact(there)
-	var own []string
 	literal := d
 	literal.Env = append(slices.Clip(d.Env), "GIT_LITERAL_PATHSPECS=1")
 	for part := range slices.Chunk(there, 500) { // the length of a command line is limited
@@ -231,6 +241,21 @@ func (m move) overwrites(ctx context.Context, d git.Dir) error {
 		return dirty(m.Ref, m.Dir, true, own)
 	}
 	return nil
+}
+
+// taken reports whether there is anything in a submodule's place but an empty directory.
+func taken(root *os.Root, name string) bool {
+	info, err := root.Lstat(name)
+	if err != nil || !info.IsDir() {
+		return err == nil
+	}
+	dir, err := root.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return true // it can't be told
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(1)
+	return len(names) > 0
 }
 
 // run moves the ref, and the files before it, as git does. It changes nothing, or puts back what it
@@ -279,7 +304,9 @@ func (m move) files(ctx context.Context, from, to string, holds []*os.File) erro
 	d.Holds = holds
 	// To read-tree, a file that was only touched has changes. What can't be refreshed, it refuses.
 	_ = act(ctx, d, "update-index", "-q", "--refresh")
-	return act(ctx, d, "read-tree", "-m", "-u", from, to)
+	// As in `git merge`, a submodule stays at what is checked out in it, whatever submodule.recurse says:
+	// git would overwrite what is changed there.
+	return act(ctx, d, "read-tree", "-m", "-u", "--no-recurse-submodules", from, to)
 }
 
 func (m move) ref(ctx context.Context, holds []*os.File) error {

@@ -1,6 +1,7 @@
 package land_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -160,6 +161,67 @@ func TestSubmodule(t *testing.T) {
 	at.Commit("again", "c.txt", "c\n")
 	y.land("agent1", land.LandOptions{Unchecked: true})
 	y.tidy()
+}
+
+// What is changed in a submodule of the owner's stays, though a file comes in its place, or git was told to
+// have submodules follow.
+func TestSubmoduleOfTheOwner(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		do   func(at testworld.Repo, newer string)
+		want string // the refusal
+	}{
+		{"replaced by a file", func(at testworld.Repo, _ string) {
+			at.Git("rm", "-q", "lib")
+			at.Commit("a file", "lib", "file\n")
+		}, "does not track: lib/"},
+		{"replaced by a directory", func(at testworld.Repo, _ string) {
+			at.Git("rm", "-q", "lib")
+			at.Commit("a directory", "lib/a.txt", "file\n")
+		}, "lib/a.txt"},
+		{"moved", func(at testworld.Repo, newer string) {
+			at.Git("update-index", "--cacheinfo", "160000,"+newer+",lib")
+			at.Git("commit", "-q", "-m", "newer lib")
+		}, ""},
+		{"removed", func(at testworld.Repo, _ string) { at.Git("rm", "-q", "lib"); at.Commit("no lib") }, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			y := newYard(t)
+			sub := testworld.NewRepo(t, filepath.Join(t.TempDir(), "sub"))
+			y.Git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", sub.Dir, "lib")
+			y.Commit("lib")
+			y.Git("config", "submodule.recurse", "true")
+			newer := sub.Commit("newer", "a.txt", "newer\n")
+			y.Git("-C", "lib", "-c", "protocol.file.allow=always", "fetch", "-q")
+			at := y.clone("agent1")
+			tt.do(at, newer)
+			y.Write("lib/a.txt", "mine\n", "lib/new.txt", "new\n")
+			before := y.Git("rev-parse", "main")
+			l, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true})
+			if (tt.want == "") != (err == nil) || err != nil && (!errors.Is(err, land.ErrNotYet) && tt.name != "replaced by a directory" || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+			if err != nil && y.Git("rev-parse", "main") != before {
+				t.Error("main has moved")
+			}
+			kept := func() {
+				t.Helper()
+				if got := y.Read("lib/a.txt") + y.Read("lib/new.txt"); got != "mine\nnew\n" {
+					t.Errorf("the submodule holds %q", got)
+				}
+			}
+			kept()
+			if err == nil {
+				if _, err := y.desk.Undo(t.Context(), l.ID); err != nil {
+					t.Error(err)
+				}
+				kept()
+			}
+			y.tidy()
+		})
+	}
 }
 
 // With a relative core.hooksPath, the hooks in an agent's worktree are the agent's: only those in the
