@@ -127,10 +127,12 @@ func Worktree(h home.Dir, id agent.ID) (worktree.Worktree, error) {
 // Repo opens the worktree's repository: where it was made from, or, if that is gone, there.
 func Repo(ctx context.Context, w worktree.Worktree) (git.Repo, error) {
 	r, err := git.Open(ctx, w.Main, "")
-	if err == nil && r.Common == w.Repo {
+	switch {
+	case err == nil && r.Common == w.Repo:
 		return r, nil
-	}
-	if err == nil {
+	case errors.Is(err, git.ErrBare):
+		return r, bare(w)
+	case err == nil:
 		err = fmt.Errorf("%s: belongs to another repository than %s", w.Main, w.Repo)
 	}
 	r, gerr := w.Git()
@@ -138,6 +140,11 @@ func Repo(ctx context.Context, w worktree.Worktree) (git.Repo, error) {
 		return r, fmt.Errorf("%s: its repository: %w", w.Agent, errors.Join(err, gerr))
 	}
 	return r, nil
+}
+
+// bare says that git takes the owner's directory for none. It would move a branch there, and not its files.
+func bare(w worktree.Worktree) error {
+	return advice.With(fmt.Errorf("%s: its repository is set to be %w", w.Main, git.ErrBare), "`git config --show-origin core.bare` there shows where; set it to false")
 }
 
 // records opens the database, and calls read with what is in it. Without one, nothing is on record.

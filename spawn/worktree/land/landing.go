@@ -73,7 +73,7 @@ func (d Desk) Land(ctx context.Context, id agent.ID, o LandOptions) (l Landing, 
 		return l, err
 	}
 	l.Landing = work.Landing{
-		ID: newID(), Agent: id, Task: o.Task, Repo: r.Common, Target: target, How: o.How, Base: m.Base, Head: m.Head, Tree: m.Tree, Before: m.Onto,
+		ID: newID(), Agent: id, Task: o.Task, Repo: r.Common, Target: m.Target, How: o.How, Base: m.Base, Head: m.Head, Tree: m.Tree, Before: m.Onto,
 		Evidence: evidence, State: work.Begun, Asker: d.Asker, Started: store.At(time.Now()),
 	}
 	if o.PR {
@@ -132,10 +132,10 @@ func (d Desk) tell(id agent.ID, m Merge, conflict error) {
 func (d Desk) land(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge, o LandOptions, l *Landing, lock *home.Lock) error {
 	mv := move{Repo: r.Common, Ref: m.Target, From: m.Onto, Why: fmt.Sprintf("netsky: land %s (%s)", l.Agent, l.ID)}
 	var err error
-	if mv.Dir, err = checkedOut(ctx, r.Common, m.Target); err != nil {
+	if mv.Dir, err = checkedOut(ctx, r, m.Target); err != nil {
 		return fmt.Errorf("%s: %w", l.Agent, err)
 	}
-	mv.To = m.Head // as good as any to see whether its files are in the way
+	mv.To = m.Tree // whatever the commit will be, these are its files
 	if err := mv.ready(ctx); err != nil {
 		return fmt.Errorf("%s: %w", l.Agent, err)
 	}
@@ -172,7 +172,7 @@ func (d Desk) follow(ctx context.Context, r git.Repo, w worktree.Worktree, l Lan
 	}
 	defer own.Unlock()
 	mv := move{Repo: r.Common, Ref: w.Branch, From: l.Head, To: l.After, Why: fmt.Sprintf("netsky: landed as %s", l.ID)}
-	if mv.Dir, err = checkedOut(ctx, r.Common, w.Branch); err != nil {
+	if mv.Dir, err = checkedOut(ctx, r, w.Branch); err != nil {
 		return stays(err)
 	}
 	loose, err := LooseIn(ctx, w)

@@ -127,15 +127,27 @@ func Target(w worktree.Worktree, onto string) (string, error) {
 		return "", fmt.Errorf("%s: %q is not a branch", w.Agent, ref)
 	}
 	if ref == w.Branch {
-		return "", fmt.Errorf("%s: %s can't land on itself", w.Agent, branch(ref))
+		return "", onItself(w)
 	}
 	return ref, nil
+}
+
+func onItself(w worktree.Worktree) error {
+	return fmt.Errorf("%s: %s can't land on itself", w.Agent, w.Short())
 }
 
 // Merged computes the merge of the worktree's branch into a ref. It changes no ref and no file;
 // the objects it writes into the repository are git's to remove.
 func Merged(ctx context.Context, r git.Repo, w worktree.Worktree, target string) (m Merge, err error) {
+	d := r.Look()
+	// A name may stand for another branch, which is the one that moves.
+	if to, err := d.First(ctx, "symbolic-ref", "--quiet", target); err == nil {
+		target = to
+	}
 	m = Merge{Target: target, Branch: w.Branch}
+	if target == w.Branch {
+		return m, onItself(w)
+	}
 	for _, side := range []struct {
 		ref string
 		to  *string
@@ -147,7 +159,6 @@ func Merged(ctx context.Context, r git.Repo, w worktree.Worktree, target string)
 			return m, err
 		}
 	}
-	d := r.Look()
 	if m.Base, err = d.First(ctx, "merge-base", m.Onto, m.Head); err != nil {
 		return m, noBase(ctx, r, w, target, err)
 	}

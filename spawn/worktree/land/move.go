@@ -93,26 +93,47 @@ func dirty(ref, dir string, own bool, names []string) error {
 
 // checkedOut returns the worktree that has the ref checked out, "" if none has. One that is gone, or
 // two of them, or a rebase or bisection of the ref that is under way, are errors.
-func checkedOut(ctx context.Context, common, ref string) (dir string, err error) {
-	list, err := worktree.Entries(ctx, git.Dir{Path: common})
+func checkedOut(ctx context.Context, r git.Repo, ref string) (dir string, err error) {
+	list, err := worktree.Entries(ctx, git.Dir{Path: r.Common})
 	if err != nil {
 		return "", err
 	}
-	for _, e := range list {
+	for i, e := range list {
 		if e.Branch != ref {
 			continue
 		}
 		if dir != "" {
 			return "", refusef("%s is checked out twice: in %s and in %s", branch(ref), dir, e.Dir)
 		}
-		dir = e.Dir
+		if dir = e.Dir; i == 0 {
+			if dir, err = mainTop(ctx, r, e.Dir); err != nil {
+				return "", refusef("%s is checked out where %w", branch(ref), err)
+			}
+		}
 	}
 	if dir != "" {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			return "", advice.With(refusef("%s is checked out in %s, which is gone", branch(ref), dir), "if it is gone for good: git worktree prune")
 		}
 	}
-	return dir, busy(common, ref)
+	return dir, busy(r.Common, ref)
+}
+
+// mainTop returns the root of the main worktree. Git lists it as the parent of its own directory, or as
+// that directory itself, which is elsewhere in a submodule, and where .git is a link or was made by
+// --separate-git-dir.
+func mainTop(ctx context.Context, r git.Repo, listed string) (string, error) {
+	if r.Git == r.Common {
+		return r.Top, nil
+	}
+	if listed != r.Common {
+		return listed, nil
+	}
+	top, err := git.Dir{Path: r.Common}.Run(ctx, 16<<10, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return "", fmt.Errorf("%s has its files, which is not known: %w", r.Common, err)
+	}
+	return strings.TrimSuffix(top, "\n"), nil
 }
 
 // busy reports a rebase or a bisection of the ref in any worktree: git would lose track of it.

@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent/home"
 	"netsky/internal/advice"
+	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store/work"
 )
@@ -74,7 +75,10 @@ func (d Desk) Undo(ctx context.Context, id string) (u Undone, err error) {
 	default:
 		return u, fmt.Errorf("%s: moved nothing (%s)", l.ID, l.State)
 	}
-	r := git.Repo{Top: l.Repo, Common: l.Repo}
+	r, err := d.repository(ctx, l.Repo)
+	if err != nil {
+		return u, fmt.Errorf("%s: its repository: %w", l.ID, err)
+	}
 	now, err := commitOf(ctx, l.Repo, l.Target)
 	switch {
 	case err != nil:
@@ -85,7 +89,7 @@ func (d Desk) Undo(ctx context.Context, id string) (u Undone, err error) {
 		return u, refusef("%s: %s is at %s, which does not hold what landed", l.ID, branch(l.Target), short(now))
 	}
 	mv := move{Repo: l.Repo, Ref: l.Target, From: now, To: l.Before, Why: fmt.Sprintf("netsky: undo %s (%s)", l.ID, l.Agent)}
-	if mv.Dir, err = checkedOut(ctx, l.Repo, l.Target); err != nil {
+	if mv.Dir, err = checkedOut(ctx, r, l.Target); err != nil {
 		return u, fmt.Errorf("%s: %w", l.ID, err)
 	}
 	if err := mv.ready(ctx); err != nil {
@@ -111,6 +115,25 @@ func (d Desk) Undo(ctx context.Context, id string) (u Undone, err error) {
 		}
 	}
 	return u, nil
+}
+
+// repository returns the repository with that git directory, as seen from the owner's directory, if a
+// worktree that was made from there still tells.
+func (d Desk) repository(ctx context.Context, common string) (git.Repo, error) {
+	list, _ := worktree.List(d.Home) // one that can't be read tells nothing
+	for _, w := range list {
+		if w.Repo != common {
+			continue
+		}
+		r, err := git.Open(ctx, w.Main, "")
+		if err == nil && r.Common == common {
+			return r, nil
+		}
+		if errors.Is(err, git.ErrBare) {
+			return r, bare(w)
+		}
+	}
+	return git.Repo{Top: common, Common: common}, nil
 }
 
 // reverse makes a commit on top of the target that takes back all that the landing brought. It

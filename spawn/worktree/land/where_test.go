@@ -1,0 +1,129 @@
+package land_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"netsky/internal/testworld"
+	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/land"
+)
+
+// Wherever git keeps the repository's data, the files of the owner's directory are the ones that follow.
+func TestDataElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		move func(t *testing.T, r testworld.Repo) testworld.Repo
+	}{
+		{"a link", func(t *testing.T, r testworld.Repo) testworld.Repo {
+			data := filepath.Join(t.TempDir(), ".git") // beside which nothing of it is
+			if err := errors.Join(os.Rename(filepath.Join(r.Dir, ".git"), data), os.Symlink(data, filepath.Join(r.Dir, ".git"))); err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}},
+		{"a separate directory", func(t *testing.T, r testworld.Repo) testworld.Repo {
+			r.Git("init", "-q", "--separate-git-dir", filepath.Join(t.TempDir(), "data"))
+			return r
+		}},
+		{"a submodule", func(t *testing.T, r testworld.Repo) testworld.Repo {
+			above := testworld.NewRepo(t, filepath.Join(filepath.Dir(r.Dir), "above"))
+			above.Git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", r.Dir, "lib")
+			in := above.At(filepath.Join(above.Dir, "lib"))
+			in.Git("config", "user.name", "Ada")
+			in.Git("config", "user.email", "ada@example.org")
+			return in
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := tt.move(t, newYard(t).Repo)
+			r.Commit("ignore", ".gitignore", "*.key\n")
+			y := yardAt(t, r)
+			at := y.clone("agent1")
+			at.Git("rm", "-q", "a.txt")
+			at.Commit("one", "config", "new\n", "b.txt", "b\n") // git has a file of the former name, too
+			y.check("agent1")
+			l := y.land("agent1", land.LandOptions{})
+			if got := y.Read("config") + y.Read("b.txt") + y.Read("a.txt") + y.Git("status", "--porcelain"); got != "new\nb\n" {
+				t.Errorf("after it landed: %q", got)
+			}
+			if _, err := y.desk.Undo(t.Context(), l.ID); err != nil {
+				t.Error(err)
+			}
+			if got := y.Read("config") + y.Read("a.txt") + y.Git("status", "--porcelain"); got != "one\n" {
+				t.Errorf("undone: %q", got)
+			}
+			y.Write("b.key", "mine\n")
+			at.Write("b.key", "new\n")
+			at.Git("add", "-f", "b.key")
+			at.Commit("two")
+			if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true}); !errors.As(err, new(*land.DirtyError)) || y.Read("b.key") != "mine\n" {
+				t.Errorf("an ignored file: %v, %q", err, y.Read("b.key"))
+			}
+			y.tidy()
+		})
+	}
+}
+
+// A branch does not move while git takes the directory where it is checked out for none.
+func TestSetBare(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.clone("agent1").Commit("one", "b.txt", "b\n")
+	l := y.land("agent1", land.LandOptions{Unchecked: true})
+	y.clone("agent1").Commit("two", "c.txt", "c\n")
+	y.Git("config", "core.bare", "true")
+	_, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true})
+	_, uerr := y.desk.Undo(t.Context(), l.ID)
+	for _, err := range []error{err, uerr} {
+		if !errors.Is(err, git.ErrBare) {
+			t.Error(err)
+		}
+	}
+	if y.Git("rev-parse", "main") != l.After {
+		t.Error("main has moved")
+	}
+}
+
+// A name that stands for another branch lands there, with its files.
+func TestAlias(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.Git("symbolic-ref", "refs/heads/master", "refs/heads/main")
+	at := y.clone("agent1")
+	at.Commit("one", "b.txt", "b\n")
+	l := y.land("agent1", land.LandOptions{Unchecked: true, Onto: "master"})
+	if l.Target != "refs/heads/main" || y.Read("b.txt") != "b\n" || y.Git("status", "--porcelain") != "" || y.Git("symbolic-ref", "refs/heads/master") != "refs/heads/main" {
+		t.Errorf("%+v\n%s", l, y.Git("status"))
+	}
+	y.Git("symbolic-ref", "refs/heads/mine", "refs/heads/netsky/agent1")
+	at.Commit("two", "c.txt", "c\n")
+	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true, Onto: "mine"}); err == nil || !strings.Contains(err.Error(), "on itself") {
+		t.Errorf("onto itself: %v", err)
+	}
+}
+
+// A file that the branch still tracks, and the owner no longer does, is in nobody's way.
+func TestTrackedNoMore(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.Commit("env", ".env", "1\n")
+	at := y.clone("agent1")
+	for _, how := range []string{land.Squash, land.Merging} {
+		at.Commit("work", "b.txt", how)
+		if how == land.Squash {
+			y.Git("rm", "-q", "--cached", ".env")
+			y.Commit("ignore it", ".gitignore", ".env\n")
+			y.Write(".env", "mine\n")
+		}
+		y.land("agent1", land.LandOptions{Unchecked: true, How: how})
+		if y.Read(".env") != "mine\n" || y.Read("b.txt") != how || y.Git("status", "--porcelain") != "" {
+			t.Errorf("%s: %q\n%s", how, y.Read(".env"), y.Git("status"))
+		}
+	}
+}
