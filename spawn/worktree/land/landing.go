@@ -215,7 +215,7 @@ const Retired = "refs/netsky/retired/"
 func retire(ctx context.Context, r git.Repo, id agent.ID, commit string) error {
 	ref := Retired + string(id) + "-" + commit[:min(12, len(commit))]
 	d := git.Dir{Path: r.Common, Acts: true}
-	if err := act(ctx, d, "update-ref", "-m", "netsky: kept", ref, commit); err != nil {
+	if err := act(ctx, d, "update-ref", "--no-deref", "-m", "netsky: kept", ref, commit); err != nil {
 		return fmt.Errorf("%s: %w", ref, err)
 	}
 	return nil

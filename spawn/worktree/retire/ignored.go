@@ -10,16 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/git"
 )
 
 // ignored returns what git ignores in the worktree and is no copy of a file in the owner's
 // directory. Directories of which git ignores all are named as such.
-func ignored(ctx context.Context, w worktree.Worktree) ([]string, error) {
-	r, err := w.Git()
-	if err != nil {
-		return nil, err
-	}
+func ignored(ctx context.Context, r git.Repo, main string) ([]string, error) {
 	d := r.Look()
 	list := func(more ...string) ([]string, error) {
 		out, err := d.List(ctx, append([]string{"ls-files", "--others", "--ignored", "--exclude-standard", "-z"}, more...)...)
@@ -33,12 +29,12 @@ func ignored(ctx context.Context, w worktree.Worktree) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	here, err := os.OpenRoot(w.Dir)
+	here, err := os.OpenRoot(r.Top)
 	if err != nil {
 		return nil, err
 	}
 	defer here.Close()
-	there, err := os.OpenRoot(w.Main)
+	there, err := os.OpenRoot(main)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

@@ -76,19 +76,15 @@ func Judge(ctx context.Context, h home.Dir, w worktree.Worktree) (v Verdict, err
 	if gone {
 		return v, nil
 	}
-	if err := v.unfinished(ctx, w); err != nil {
-		return v, err
-	}
-	v.Ignored, err = ignored(ctx, w)
-	return v, err
-}
-
-// unfinished says what in the worktree's directory git would lose with it, beside its files.
-func (v *Verdict) unfinished(ctx context.Context, w worktree.Worktree) error {
 	r, err := w.Git()
 	if err != nil {
-		return err
+		return v, err
 	}
+	return v, v.unfinished(ctx, r, w)
+}
+
+// unfinished says what would be lost with the worktree's directory, beside what git status shows.
+func (v *Verdict) unfinished(ctx context.Context, r git.Repo, w worktree.Worktree) (err error) {
 	entry := r.Git
 	no := func(why string) { v.Reasons = append(v.Reasons, why) }
 	for _, sign := range []struct{ name, why string }{
@@ -116,9 +112,13 @@ func (v *Verdict) unfinished(ctx context.Context, w worktree.Worktree) error {
 		no("it holds a repository of its own in " + name)
 	}
 	file, err := worktree.Hidden(ctx, r.Look())
+	if err != nil {
+		return err
+	}
 	if file != "" {
 		no(file + " is changed, and git was told not to look at it")
 	}
+	v.Ignored, err = ignored(ctx, r, w.Main)
 	return err
 }
 
@@ -162,27 +162,34 @@ func holdsRefs(entry string) bool {
 	return errors.Is(err, found)
 }
 
-// nested returns a submodule that has a repository in the worktree, "" if none has.
+// nested returns a directory of the worktree that has a repository of its own, "" if none has. Git shows
+// one that is neither a submodule nor in a directory with tracked files as a new file, or ignores it.
 func nested(ctx context.Context, r git.Repo) (string, error) {
 	out, err := r.Look().List(ctx, "ls-files", "--stage", "-z")
+	if err != nil {
+		return "", err
+	}
+	seen := map[string]bool{".": true}
 	for line := range strings.SplitSeq(out, "\x00") {
-		what, name, _ := strings.Cut(line, "\t")
+		what, dir, _ := strings.Cut(line, "\t")
 		if !strings.HasPrefix(what, "160000 ") {
-			continue
+			dir = filepath.Dir(dir)
 		}
-		if _, err := os.Lstat(filepath.Join(r.Top, name, ".git")); !errors.Is(err, fs.ErrNotExist) {
-			return name, nil
+		for ; !seen[dir]; dir = filepath.Dir(dir) {
+			seen[dir] = true
+			if _, err := os.Lstat(filepath.Join(r.Top, dir, ".git")); !errors.Is(err, fs.ErrNotExist) {
+				return dir, nil
+			}
 		}
 	}
-	return "", err
+	return "", nil
 }
 
 // ErrKept is returned for a worktree that holds what would be lost.
 var ErrKept = errors.New("its worktree stays")
 
-// Err is why the agent's worktree stays, nil if nothing would be lost. Ignored directories count
-// unless they may go.
-func (v Verdict) Err(w worktree.Worktree, directoriesToo bool) error {
+// reasons are all reasons, of which ignored files are one. Ignored directories count unless they may go.
+func (v Verdict) reasons(directoriesToo bool) []string {
 	reasons := slices.Clone(v.Reasons)
 	var files []string
 	for _, name := range v.Ignored {
@@ -197,6 +204,13 @@ func (v Verdict) Err(w worktree.Worktree, directoriesToo bool) error {
 		}
 		reasons = append(reasons, "git ignores "+shown+", and no commit has them")
 	}
+	return reasons
+}
+
+// Err is why the agent's worktree stays, nil if nothing would be lost. Ignored directories count
+// unless they may go.
+func (v Verdict) Err(w worktree.Worktree, directoriesToo bool) error {
+	reasons := v.reasons(directoriesToo)
 	if len(reasons) == 0 {
 		return nil
 	}

@@ -85,7 +85,7 @@ func Retire(ctx context.Context, o Options, id agent.ID) (ref string, err error)
 
 func (o Options) remove(ctx context.Context, w worktree.Worktree, v Verdict) (ref string, err error) {
 	if v.orphaned {
-		return "", sweep(ctx, o.Home, w)
+		return "", o.sweep(ctx, w)
 	}
 	repo := git.Dir{Path: w.Repo, Acts: true}
 	if v.head != "" {
@@ -96,7 +96,7 @@ func (o Options) remove(ctx context.Context, w worktree.Worktree, v Verdict) (re
 		case have != "" && have != v.head:
 			return "", fmt.Errorf("%s: is %s, not %s", ref, have, v.head)
 		case have == "":
-			if _, err := repo.Run(ctx, 4096, "update-ref", "-m", "netsky work retire", ref, v.head, strings.Repeat("0", len(v.head))); err != nil {
+			if _, err := repo.Run(ctx, 4096, "update-ref", "--no-deref", "-m", "netsky work retire", ref, v.head, strings.Repeat("0", len(v.head))); err != nil {
 				return "", fmt.Errorf("%s: %w", ref, err)
 			}
 		}
@@ -113,7 +113,7 @@ func (o Options) remove(ctx context.Context, w worktree.Worktree, v Verdict) (re
 	if others != "" {
 		return "", fmt.Errorf("%s: %w: %s is checked out in %s as well", w.Agent, ErrKept, w.Short(), others)
 	}
-	if err := setAside(ctx, w, asideOf(o.Home, w, v.head), listed); err != nil {
+	if err := o.setAside(ctx, w, asideOf(o.Home, w, v.head), listed); err != nil {
 		return "", err
 	}
 	if listed {
@@ -122,22 +122,23 @@ func (o Options) remove(ctx context.Context, w worktree.Worktree, v Verdict) (re
 		}
 	}
 	if v.head != "" {
-		if _, err := repo.Run(ctx, 4096, "update-ref", "-m", "netsky work retire", "-d", w.Branch, v.head); err != nil {
+		if _, err := repo.Run(ctx, 4096, "update-ref", "--no-deref", "-m", "netsky work retire", "-d", w.Branch, v.head); err != nil {
 			return "", fmt.Errorf("%s: it has moved meanwhile, so it stays; its worktree is gone, and the next start makes it again: %w", w.Short(), err)
 		}
 	}
-	return ref, sweep(ctx, o.Home, w)
+	return ref, o.sweep(ctx, w)
 }
 
 // sweep removes the agent's directories that are set aside, this one's and those that a crash has left.
-func sweep(ctx context.Context, h home.Dir, w worktree.Worktree) error {
+func (o Options) sweep(ctx context.Context, w worktree.Worktree) error {
+	h := o.Home
 	list, err := os.ReadDir(h.Path(home.WorkDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, e := range list {
 		if rest, ok := strings.CutPrefix(e.Name(), aside+string(w.Agent)+"-"); ok && !strings.Contains(rest, "-") {
-			if cerr := clean(ctx, h.Path(home.WorkDir, e.Name()), w, false); cerr != nil {
+			if cerr := o.clean(ctx, h.Path(home.WorkDir, e.Name()), w, false); cerr != nil {
 				err = errors.Join(err, fmt.Errorf("%s: %w", h.Path(home.WorkDir, e.Name()), cerr))
 				continue
 			}
@@ -157,12 +158,12 @@ func asideOf(h home.Dir, w worktree.Worktree, head string) string {
 
 // setAside renames the directory, so that nobody works in it any more, and looks again whether it holds
 // nothing else. If it does, all is as before.
-func setAside(ctx context.Context, w worktree.Worktree, aside string, listed bool) error {
+func (o Options) setAside(ctx context.Context, w worktree.Worktree, aside string, listed bool) error {
 	_, err := os.Lstat(w.Dir)
 	_, aerr := os.Lstat(aside)
 	here, before := err == nil, aerr == nil
 	if here && before { // the next start after a crash made it again
-		if err := clean(ctx, aside, w, false); err != nil {
+		if err := o.clean(ctx, aside, w, false); err != nil {
 			return fmt.Errorf("%s: is in the way: %w", aside, err)
 		}
 		if err := os.RemoveAll(aside); err != nil {
@@ -179,7 +180,7 @@ func setAside(ctx context.Context, w worktree.Worktree, aside string, listed boo
 	case !before: // deleted by hand, and nothing is left of it
 		return nil
 	}
-	if err := clean(ctx, aside, w, listed); err != nil {
+	if err := o.clean(ctx, aside, w, listed); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w: %w", w.Agent, ErrKept, err), os.Rename(aside, w.Dir))
 	}
 	return nil
@@ -187,7 +188,7 @@ func setAside(ctx context.Context, w worktree.Worktree, aside string, listed boo
 
 // clean fails if a directory that was set aside holds anything but what is committed. git is told
 // where all is: it would take note of the new name. listed says that git still has an entry for it.
-func clean(ctx context.Context, aside string, w worktree.Worktree, listed bool) error {
+func (o Options) clean(ctx context.Context, aside string, w worktree.Worktree, listed bool) error {
 	entry, err := worktree.Link(aside)
 	if errors.Is(err, fs.ErrNotExist) { // it was being removed
 		return nil
@@ -201,10 +202,20 @@ func clean(ctx context.Context, aside string, w worktree.Worktree, listed bool) 
 	case forgotten: // git forgets it only after this
 		return nil
 	}
-	out, err := git.Pin(aside, entry, w.Repo).Look().First(ctx,
-		"status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=dirty")
-	if err == nil && out != "" {
-		err = fmt.Errorf("something was written there meanwhile: %s", git.Shown(strings.Trim(out, "\x00 ")))
+	r := git.Pin(aside, entry, w.Repo)
+	out, err := r.Look().First(ctx, "status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=dirty")
+	if err != nil {
+		return err
+	}
+	if out != "" {
+		return fmt.Errorf("something was written there meanwhile: %s", git.Shown(strings.Trim(out, "\x00 ")))
+	}
+	if at, _, err := r.Head(ctx); err != nil || at != w.Branch {
+		return errors.Join(fmt.Errorf("%s is no longer what is checked out there", w.Short()), err)
+	}
+	v := Verdict{}
+	if err = v.unfinished(ctx, r, w); err == nil && len(v.reasons(o.Directories)) > 0 {
+		err = errors.New(strings.Join(v.reasons(o.Directories), "; "))
 	}
 	return err
 }

@@ -170,6 +170,14 @@ func TestKept(t *testing.T) {
 			f.Git("merge", "-q", "--ff-only", "netsky/agent1")
 			f.tree.Git("clone", "-q", f.Dir, filepath.Join(f.w.Dir, "mod"))
 		}, "it holds a repository of its own in mod"},
+		{"a repository over tracked files", func(f *field) {
+			f.tree.Commit("a directory", "d/e/x", "1")
+			f.Git("merge", "-q", "--ff-only", "netsky/agent1")
+			in := testworld.NewRepo(f.t, filepath.Join(f.w.Dir, "d"))
+			in.Commit("of its own", "e/x", "2")
+			in.Git("rm", "-q", "a.txt")
+			in.Commit("as before", "e/x", "1")
+		}, "it holds a repository of its own in d"},
 		{"refs of its own", func(f *field) {
 			commit := f.tree.Commit("1", "x", "1")
 			f.tree.Git("reset", "-q", "--hard", "main")
@@ -233,6 +241,50 @@ func TestReplacedMeanwhile(t *testing.T) {
 				t.Errorf("b.txt: %q, %v", text, err)
 			}
 		})
+	}
+}
+
+// What is done there after the first look stays as well where git status does not show it.
+func TestDoneMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, do, want string }{
+		{"an ignored file", "echo A=2 >.env", "git ignores .env, and no commit has them"},
+		{"a hidden change", "git update-index --assume-unchanged a.txt && echo mine >a.txt", "a.txt is changed"},
+		{"a commit on no branch", "git checkout -q --detach && git commit -q --allow-empty -m mine", "netsky/agent1 is no longer what is checked out"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newField(t)
+			once := filepath.Join(t.TempDir(), "once")
+			hook := fmt.Sprintf("#!/bin/sh\n[ -e '%[1]s' ] && exit; touch '%[1]s'; unset $(git rev-parse --local-env-vars)\ncd '%s' && %s\n", once, f.w.Dir, tt.do)
+			if err := os.WriteFile(filepath.Join(f.Dir, ".git", "hooks", "reference-transaction"), []byte(hook), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.retire(); !errors.Is(err, retire.ErrKept) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+			if _, err := os.Lstat(f.w.Dir); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The branch that an agent's has become another name for stays.
+func TestRetireAlias(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	f.Git("symbolic-ref", "refs/heads/netsky/agent1", "refs/heads/main")
+	if err := os.RemoveAll(f.w.Dir); err != nil {
+		t.Fatal(err)
+	}
+	commit := f.Git("rev-parse", "main")
+	if _, err := f.retire(); err != nil {
+		t.Fatal(err)
+	}
+	f.gone(commit)
+	if got := f.Git("rev-parse", "refs/heads/main"); got != commit {
+		t.Errorf("main: %s", got)
 	}
 }
 
