@@ -270,7 +270,7 @@ func subjects(ctx context.Context, list []work.Landing) map[string]string {
 	}
 	for repo, of := range commits {
 		// A repository that is gone has no subjects.
-		out, _ := git.Dir{Path: repo}.List(ctx, append([]string{"log", "--no-walk=unsorted", "--ignore-missing", "--format=%H%x00%s"}, of...)...)
+		out, _ := git.Dir{Path: repo}.List(ctx, append([]string{"log", "--no-walk=unsorted", "--no-show-signature", "--ignore-missing", "--format=%H%x00%s"}, of...)...)
 		for line := range strings.Lines(out) {
 			if commit, subject, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\x00"); ok {
 				found[commit] = subject

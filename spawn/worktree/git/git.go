@@ -123,6 +123,10 @@ func (d Dir) Stream(ctx context.Context, in io.Reader, out, errs io.Writer, args
 	return err
 }
 
+// Whoever commits in a repository can have it show other objects or parents than are there, and would so
+// have something else checked than lands. Git warns of any file of grafts that it can open.
+var asStored = []string{"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=" + os.DevNull + "/none"}
+
 // kept are the variables of the caller's that say who the owner is and how to reach other machines.
 var kept = []string{"GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}
 
@@ -132,6 +136,7 @@ func (d Dir) environ() []string {
 		above = real
 	}
 	env := append(program.Without(os.Environ(), "GIT_*", "NETSKY_*", "AGENT_N"), "GIT_CEILING_DIRECTORIES="+above, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
+	env = append(env, asStored...)
 	if !d.Acts {
 		env = append(env, "GIT_OPTIONAL_LOCKS=0")
 	}

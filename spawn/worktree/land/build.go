@@ -178,14 +178,14 @@ func message(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge, how,
 	if text == "" {
 		d := r.Look()
 		d.Path = r.Top
-		list, err := d.Run(ctx, maxSubjects, "log", "--reverse", "--no-merges", "--format=- %s", m.Onto+".."+m.Head)
+		list, err := d.Run(ctx, maxSubjects, "log", "--reverse", "--no-show-signature", "--no-merges", "--format=- %s", m.Onto+".."+m.Head)
 		if err != nil {
 			return "", err
 		}
 		list = strings.TrimSpace(list)
 		switch {
 		case how == Squash && m.Ahead == 1:
-			if text, err = d.Run(ctx, maxSubjects, "log", "-1", "--format=%B", m.Head); err != nil {
+			if text, err = d.Run(ctx, maxSubjects, "log", "-1", "--no-show-signature", "--format=%B", m.Head); err != nil {
 				return "", err
 			}
 		case how == Squash:

@@ -242,3 +242,28 @@ func TestLyingWorker(t *testing.T) {
 	}
 	want(land.Failed, "")
 }
+
+// What is checked is what is stored, whatever the agent has git show in its place.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.desk.Command.Text = "grep -q good b.txt"
+	if err := y.desk.Command.Agree(y.home); err != nil {
+		t.Fatal(err)
+	}
+	at := y.clone("agent1")
+	at.Commit("bad", "b.txt", "bad")
+	at.Write("x", "good")
+	at.Git("replace", at.Git("rev-parse", "HEAD:b.txt"), at.Git("hash-object", "-w", "x"))
+	os.Remove(filepath.Join(at.Dir, "x"))
+	if k := y.check("agent1"); k.State != work.Failed {
+		t.Errorf("%+v", k)
+	}
+	// What the owner has committed meanwhile does not count as the agent's.
+	y.Commit("the owner's", "o.txt", "o")
+	at.Git("replace", "--graft", "netsky/agent1", "main")
+	y.Write(".git/info/grafts", at.Git("rev-parse", "HEAD")+" "+y.Git("rev-parse", "main")+"\n")
+	if l := y.land("agent1", land.LandOptions{Unchecked: true}); l.How != land.Merging || y.Read("o.txt") != "o" {
+		t.Errorf("%+v", l)
+	}
+}

@@ -25,7 +25,7 @@ func Reversed(ctx context.Context, rec work.Records, w worktree.Worktree, target
 			return l, false, nil
 		}
 		// Git names the commit in the message of one that reverts it.
-		back, err := git.Dir{Path: w.Repo}.First(ctx, "log", "-1", "--format=%H", "--fixed-strings", "--grep="+l.Undo, l.Undo+".."+target)
+		back, err := git.Dir{Path: w.Repo}.First(ctx, "log", "-1", "--no-show-signature", "--format=%H", "--fixed-strings", "--grep="+l.Undo, l.Undo+".."+target)
 		return l, err == nil && back == "", err
 	}
 	return l, false, nil

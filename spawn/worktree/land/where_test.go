@@ -127,3 +127,19 @@ func TestTrackedNoMore(t *testing.T) {
 		}
 	}
 }
+
+// What gpg says of a signed commit is no part of a message.
+func TestSignedMessage(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	at := y.clone("agent1")
+	at.Commit("work", "b.txt", "b")
+	testworld.Program(t, filepath.Join(y.Dir, ".git", "gpg"), "#!/bin/sh\ncat >/dev/null; printf '%s\\n' '-----BEGIN PGP SIGNATURE-----' x '-----END PGP SIGNATURE-----'; echo '[GNUPG:] SIG_CREATED ' >&2; echo gpg says >&2\n")
+	y.Git("config", "gpg.program", filepath.Join(y.Dir, ".git", "gpg"))
+	at.Git("commit", "-q", "--amend", "--no-edit", "-S")
+	y.Git("config", "log.showSignature", "true")
+	y.land("agent1", land.LandOptions{Unchecked: true, How: land.Squash})
+	if got := y.Git("cat-file", "commit", "main"); strings.Contains(got, "gpg says") || !strings.HasSuffix(got, "\n\nwork\n\nNetsky-Agent: agent1") {
+		t.Error(got)
+	}
+}
