@@ -15,6 +15,7 @@ import (
 type change struct {
 	name    string
 	was, is string // the blobs, "" for none
+	mode    string // of the new one, as git writes it
 }
 
 // changes lists the files that differ, but for submodules, for files that a sparse checkout leaves out, and
@@ -47,7 +48,7 @@ func (m move) changes(ctx context.Context) (list []change, err error) {
 		if left[parts[i+1]] {
 			continue
 		}
-		list = append(list, change{parts[i+1], blob(f[2]), blob(f[3])})
+		list = append(list, change{parts[i+1], blob(f[2]), blob(f[3]), f[1]})
 	}
 	return list, nil
 }
@@ -74,7 +75,7 @@ func (c change) state(ctx context.Context, d git.Dir) (int, error) {
 	info, err := os.Lstat(path)
 	has := ""
 	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && info.IsDir():
+	case !placed(d.Path, c.name), errors.Is(err, fs.ErrNotExist), err == nil && info.IsDir():
 	case err != nil:
 		return 0, err
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -93,7 +94,7 @@ func (c change) state(ctx context.Context, d git.Dir) (int, error) {
 		}
 	}
 	switch {
-	case has == c.was:
+	case has == c.was && (has != c.is || modeOf(info) != c.mode):
 		return isOld, nil
 	case has == c.is, has == "": // git removes a file before it writes it anew
 		return isNew, nil
@@ -108,6 +109,28 @@ func (c change) state(ctx context.Context, d git.Dir) (int, error) {
 		}
 	}
 	return isOther, nil
+}
+
+// placed reports whether what leads to a file are directories. Behind a link, or where a file is in the
+// way, there is none of the worktree's.
+func placed(dir, name string) bool {
+	for at := filepath.Dir(name); at != "."; at = filepath.Dir(at) {
+		if info, err := os.Lstat(filepath.Join(dir, at)); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	return true
+}
+
+// modeOf returns a file's mode as git writes it.
+func modeOf(info fs.FileInfo) string {
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return "120000"
+	case info.Mode()&0o100 != 0:
+		return "100755"
+	}
+	return "100644"
 }
 
 // hashOf returns the name of the blob with that text.

@@ -282,6 +282,8 @@ func (m move) restore(ctx context.Context) error {
 				if err = os.Remove(filepath.Join(m.Dir, c.name)); errors.Is(err, fs.ErrNotExist) {
 					err = nil
 				}
+			} else if err = vacate(filepath.Join(m.Dir, c.name)); err != nil {
+				err = dirty(m.Ref, m.Dir, true, []string{c.name + "/"})
 			} else {
 				err = act(ctx, d, "checkout-index", "--force", "--", c.name)
 			}
@@ -291,4 +293,18 @@ func (m move) restore(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// vacate removes the directories that git has made in a file's place. It fails if anything else is in
+// there, which git would remove.
+func vacate(name string) error {
+	info, err := os.Lstat(name)
+	if err != nil || !info.IsDir() {
+		return nil
+	}
+	list, err := os.ReadDir(name)
+	for _, e := range list {
+		err = errors.Join(err, vacate(filepath.Join(name, e.Name())))
+	}
+	return errors.Join(err, os.Remove(name))
 }

@@ -163,6 +163,66 @@ func TestMended(t *testing.T) {
 	}
 }
 
+// What is written back is the worktree's own: nothing behind a link, and nothing that somebody has put
+// where a file was.
+func TestMendedShapes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		old   func(y yard) // what d is
+		leave func(y yard) // beside what was killed
+		want  string       // of git status
+		said  string
+		kept  func(y yard) string // what is wrong
+	}{
+		{"a link to a directory elsewhere", func(y yard) {
+			y.At(filepath.Dir(y.Dir)).Write("out/x", "x\n")
+			os.Symlink("../out", filepath.Join(y.Dir, "d"))
+		}, nil, "", "it was not done", func(y yard) string { return diff(y.Read("../out/x"), "x\n") }},
+		{"a link to a directory there", func(y yard) {
+			y.Write("in/x", "x\n")
+			os.Symlink("in", filepath.Join(y.Dir, "d"))
+		}, nil, "", "it was not done", func(y yard) string { return diff(y.Read("in/x"), "x\n") }},
+		{"a file", func(y yard) { y.Write("d", "file\n") }, nil, "", "it was not done", func(y yard) string { return diff(y.Read("d"), "file\n") }},
+		{"a file, and the directory is there", func(y yard) { y.Write("d", "file\n") }, func(y yard) {
+			os.Remove(filepath.Join(y.Dir, "d"))
+			y.Write("d/x", "x\n")
+		}, "", "it was not done", func(y yard) string { return diff(y.Read("d"), "file\n") }},
+		{"a file, and the directory holds another's", func(y yard) { y.Write("d", "file\n") }, func(y yard) {
+			os.Remove(filepath.Join(y.Dir, "d"))
+			y.Write("d/x", "x\n", "d/mine", "mine")
+		}, " D d", "does not track: d/", func(y yard) string { return diff(y.Read("d/mine"), "mine") }},
+		{"a mode", func(y yard) {}, func(y yard) { os.Chmod(filepath.Join(y.Dir, "a.txt"), 0o755) }, "", "it was not done", func(y yard) string { return "" }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			y := newYard(t)
+			tt.old(y)
+			y.Commit("d")
+			at := y.clone("agent1")
+			at.Git("rm", "-q", "--ignore-unmatch", "d")
+			os.Chmod(filepath.Join(at.Dir, "a.txt"), 0o755)
+			at.Commit("a directory", "d/x", "x\n")
+			if out := y.netsky("land agent1", stepNumber(t, y, "move")); !strings.HasSuffix(strings.TrimSpace(out), "step move") {
+				t.Fatal(out)
+			}
+			if tt.leave != nil {
+				tt.leave(y)
+			}
+			y.desk.Recover(t.Context())
+			if got := y.Git("status", "--porcelain"); strings.TrimSpace(got) != strings.TrimSpace(tt.want) {
+				t.Errorf("files: %q, want %q", got, tt.want)
+			}
+			if got := strings.Join(*y.said, "\n"); !strings.Contains(got, tt.said) {
+				t.Errorf("said: %q", got)
+			}
+			if wrong := tt.kept(y); wrong != "" {
+				t.Error(wrong)
+			}
+		})
+	}
+}
+
 // stepNumber returns which step of a forward landing has that name. Its steps do not depend on the
 // repository.
 func stepNumber(t *testing.T, y yard, name string) int {
