@@ -343,39 +343,6 @@ func (w Worktree) clear(ctx context.Context, r git.Repo) error {
 	return os.RemoveAll(w.Dir)
 }
 
-// catchUp moves a worktree in which nothing is the agent's own on to what is checked out in the
-// repository now.
-func (p *Placed) catchUp(ctx context.Context, h home.Dir, r git.Repo) error {
-	base, head, err := r.Head(ctx)
-	if err != nil {
-		return err
-	}
-	own, err := p.Acting(ctx)
-	if err != nil {
-		return err
-	}
-	branch, at, err := own.Head(ctx)
-	if err != nil || branch != p.Branch || at == head && base == p.Base {
-		return err
-	}
-	dirty, err := own.Dirty(ctx, 1)
-	if err != nil || dirty > 0 {
-		return err
-	}
-	if _, err := own.Look().Run(ctx, 256, "merge-base", "--is-ancestor", at, head); err != nil {
-		return nil // it has commits of its own
-	}
-	if at != head {
-		if _, err := own.Act(makeTime).Run(ctx, 4096, "merge", "--ff-only", "--no-overwrite-ignore", "--quiet", head); err != nil {
-			p.Notes = append(p.Notes, fmt.Sprintf("it stays at %.7s, as git can't move it on: %v", at, err))
-			return nil
-		}
-		p.Moved = head
-	}
-	p.Base, p.From, p.Main = base, head, r.Top
-	return p.save(h)
-}
-
 // SetUp records that the setup command with that digest has run in the agent's worktree.
 func SetUp(h home.Dir, id agent.ID, digest string) error {
 	w, err := Load(h, id)

@@ -105,6 +105,23 @@ func TestMakeCatchesUp(t *testing.T) {
 	}
 }
 
+// What is changed in a submodule stays: git would remove it for a file that has replaced the submodule.
+func TestMakeKeepsSubmodule(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	sub := testworld.NewRepo(t, filepath.Join(t.TempDir(), "sub"))
+	f.Git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", sub.Dir, "lib")
+	head := f.Commit("lib")
+	_, at := f.make("agent1")
+	at.Git("-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
+	at.Write("lib/a.txt", "mine", "lib/new", "new")
+	f.Git("rm", "-q", "lib")
+	f.Commit("a file", "lib", "file")
+	if p, _ := f.make("agent1"); p.Moved != "" || at.Git("rev-parse", "HEAD") != head || at.Read("lib/a.txt")+at.Read("lib/new") != "minenew" || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "lib/") {
+		t.Errorf("%+v: %q", p, at.Read("lib/a.txt"))
+	}
+}
+
 // What stands in the way is named, and stays as it is.
 func TestMakeRefuses(t *testing.T) {
 	t.Parallel()

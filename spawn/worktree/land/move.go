@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"netsky/internal/advice"
@@ -209,8 +208,12 @@ func (m move) ready(ctx context.Context) error {
 // overwrites reports files that git does not track where the move adds one: git would overwrite those
 // that it ignores, and what is in a submodule that a file replaces.
 func (m move) overwrites(ctx context.Context, d git.Dir) error {
-	out, err := d.List(ctx, "diff-tree", "-r", "-z", "--no-renames", "--raw", "--diff-filter=AT", m.From, m.To)
-	if err != nil || out == "" {
+	out, err := d.List(ctx, "diff-tree", "-r", "-z", "--no-renames", "--raw", "--diff-filter=A", m.From, m.To)
+	if err != nil {
+		return err
+	}
+	own, err := worktree.Replaced(ctx, d, m.From, m.To)
+	if err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(m.Dir)
@@ -218,16 +221,10 @@ func (m move) overwrites(ctx context.Context, d git.Dir) error {
 		return err
 	}
 	defer root.Close()
-	var there, own []string
+	var there []string
 	parts := strings.Split(out, "\x00")
 	for i := 0; i+1 < len(parts); i += 2 {
 		name := parts[i+1]
-		if !strings.HasSuffix(parts[i], " A") {
-			if strings.HasPrefix(parts[i], ":160000 ") && taken(root, name) {
-				own = append(own, name+"/")
-			}
-			continue
-		}
 		if strings.HasPrefix(parts[i], ":000000 160000 ") {
 			if _, err := root.Lstat(filepath.Join(name, ".git")); err == nil {
 				continue // the submodule itself, which was left when it was removed
@@ -262,21 +259,6 @@ func (m move) overwrites(ctx context.Context, d git.Dir) error {
 		return dirty(m.Ref, m.Dir, true, own)
 	}
 	return nil
-}
-
-// taken reports whether there is anything in a submodule's place but an empty directory.
-func taken(root *os.Root, name string) bool {
-	info, err := root.Lstat(name)
-	if err != nil || !info.IsDir() {
-		return err == nil
-	}
-	dir, err := root.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY, 0)
-	if err != nil {
-		return true // it can't be told
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(1)
-	return len(names) > 0
 }
 
 // run moves the ref, and the files before it, as git does. It changes nothing, or puts back what it

@@ -15,6 +15,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/internal/advice"
+	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/git"
@@ -60,6 +61,8 @@ type State struct {
 	Out   string `json:"checked_out,omitempty"`
 	Tree  string `json:"tree,omitempty"`  // that landing it would make; "" if that is a conflict
 	Proof string `json:"proof,omitempty"` // checked, failed, stale, unchecked; "" if there is no check
+	// Hidden is a file with changes that git was told not to look at; it is looked for once the check has passed.
+	Hidden string `json:"hidden,omitempty"`
 	// Checking says that a check of it is running.
 	Checking bool   `json:"checking,omitempty"`
 	Here     string `json:"here,omitempty"` // the branch that is checked out in Main
@@ -117,6 +120,9 @@ func (r *Reader) States(ctx context.Context) (list []State, err error) {
 			if rerr := r.recorded(ctx, s, &st); rerr != nil {
 				err = errors.Join(err, fmt.Errorf("%s: the records: %w", s.Agent, rerr))
 			}
+			if herr := hidden(ctx, s, &st); herr != nil {
+				err = errors.Join(err, fmt.Errorf("%s: %w", s.Agent, herr))
+			}
 			if _, known := out[s.Main]; !known {
 				at, _ := git.Dir{Path: s.Main}.First(ctx, "symbolic-ref", "--quiet", "HEAD")
 				out[s.Main] = short(at)
@@ -147,6 +153,21 @@ func (r *Reader) recorded(ctx context.Context, s forecast.Side, st *State) (err 
 	}
 	st.Proof, err = land.Said(ctx, *r.o.Records, r.o.Command, s.Worktree, st.Tree)
 	if st.Proof == Checked && (st.Dirty > 0 || st.Out != "") {
+		st.Proof = Stale
+	}
+	return err
+}
+
+// hidden looks for changes that git was told not to look at, for which no check counts.
+func hidden(ctx context.Context, s forecast.Side, st *State) error {
+	if st.Proof != Checked || s.Gone {
+		return nil
+	}
+	own, err := s.Git()
+	if err == nil {
+		st.Hidden, err = worktree.Hidden(ctx, own.Look())
+	}
+	if err != nil || st.Hidden != "" {
 		st.Proof = Stale
 	}
 	return err
@@ -250,6 +271,9 @@ func (st State) Facts() (list []string) {
 	}
 	if st.Dirty > 0 {
 		add("dirty %d", st.Dirty)
+	}
+	if st.Hidden != "" {
+		add("hidden changes in %s", git.Shown(st.Hidden))
 	}
 	switch {
 	case st.own():

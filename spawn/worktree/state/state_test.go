@@ -93,6 +93,11 @@ func TestStates(t *testing.T) {
 	check(all("agent3: ahead: ahead 1, behind 2, failed: netsky diff agent3")...)
 	record("2", last[2].Tree, work.Passed)
 	check(all("agent3: ahead: ahead 1, behind 2, checked: netsky land agent3")...)
+	ahead.Git("update-index", "--assume-unchanged", "a.txt")
+	ahead.Write("a.txt", "hidden")
+	check(all("agent3: ahead: hidden changes in a.txt, ahead 1, behind 2, stale: netsky check agent3")...)
+	ahead.Git("update-index", "--no-assume-unchanged", "a.txt")
+	ahead.Git("checkout", "-q", "a.txt")
 	ahead.Write("loose", "x") // no part of what was checked
 	check(all("agent3: dirty: dirty 1, ahead 1, behind 2, stale: netsky diff agent3")...)
 	ahead.Commit("more", "m", "m")
