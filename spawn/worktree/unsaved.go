@@ -252,12 +252,13 @@ func (w *walk) ignored(g git.Dir) (file string, err error) {
 		if !ok {
 			continue
 		}
-		if !strings.HasSuffix(name, "/") {
-			return name, nil
+		if strings.HasSuffix(name, "/") {
+			w.ignoredDirs = append(w.ignoredDirs, filepath.Join(g.Path, name)+"/")
+		} else if file == "" {
+			file = name
 		}
-		w.ignoredDirs = append(w.ignoredDirs, filepath.Join(g.Path, name)+"/")
 	}
-	return "", nil
+	return file, nil
 }
 
 // maxHidden bounds the files that are compared one by one.

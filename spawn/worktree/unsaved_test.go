@@ -253,7 +253,7 @@ func TestFindEnds(t *testing.T) {
 func TestFindNamesIgnoredDirectories(t *testing.T) {
 	t.Parallel()
 	g := newGround(t)
-	g.write("seed/.gitignore", "node_modules/\n")
+	g.write("seed/.gitignore", "*.key\nnode_modules/\n")
 	g.git("seed", "commit", "-qam", "ignore")
 	g.git("seed", "push", "-q", "origin", "HEAD:main")
 	g.git(work, "clone", "-q", "../../../remote.git", "p")
@@ -263,5 +263,10 @@ func TestFindNamesIgnoredDirectories(t *testing.T) {
 	want := filepath.Join(g.dir, work, "p/node_modules") + "/"
 	if err != nil || len(found) > 0 || len(ignored) != 1 || ignored[0] != want {
 		t.Errorf("Find() = %q, %q, %v; want the ignored %s", found, ignored, err, want)
+	}
+	g.write(work+"/p/a.key", "") // is kept, and hides nothing
+	found, ignored, err = worktree.Find(t.Context(), g.root, filepath.Join(g.dir, work))
+	if err != nil || len(found) != 1 || len(ignored) != 1 || ignored[0] != want {
+		t.Errorf("Find() = %q, %q, %v; want a.key, and the ignored %s", found, ignored, err, want)
 	}
 }

@@ -17,18 +17,26 @@ import (
 // directory. Directories of which git ignores all are named as such.
 func ignored(ctx context.Context, r git.Repo, main string) ([]string, error) {
 	d := r.Look()
-	list := func(more ...string) ([]string, error) {
-		out, err := d.List(ctx, append([]string{"ls-files", "--others", "--ignored", "--exclude-standard", "-z"}, more...)...)
-		return strings.FieldsFunc(out, func(r rune) bool { return r == 0 }), err
-	}
-	groups, err := list("--directory")
-	if err != nil || len(groups) == 0 {
-		return nil, err
-	}
-	files, err := list()
+	// Only a directory that a pattern matches is ignored as such; another may hold ignored files alone.
+	out, err := d.List(ctx, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignored=matching", "--ignore-submodules=all")
 	if err != nil {
 		return nil, err
 	}
+	var dirs []string
+	some := false
+	for entry := range strings.SplitSeq(out, "\x00") {
+		name, ok := strings.CutPrefix(entry, "!! ")
+		if some = some || ok; ok && strings.HasSuffix(name, "/") {
+			dirs = append(dirs, name)
+		}
+	}
+	if !some {
+		return nil, nil
+	}
+	if out, err = d.List(ctx, "ls-files", "--others", "--ignored", "--exclude-standard", "-z"); err != nil {
+		return nil, err
+	}
+	files := strings.FieldsFunc(out, func(r rune) bool { return r == 0 })
 	here, err := os.OpenRoot(r.Top)
 	if err != nil {
 		return nil, err
@@ -42,25 +50,22 @@ func ignored(ctx context.Context, r git.Repo, main string) ([]string, error) {
 		defer there.Close()
 	}
 	var found []string
+	seen := make(map[string]bool)
 	for _, name := range files {
 		if there != nil && same(here, there, name) {
 			continue
 		}
 		shown := name
-		if i := slices.IndexFunc(groups, func(g string) bool { return strings.HasSuffix(g, "/") && strings.HasPrefix(name, g) }); i >= 0 {
-			shown = groups[i]
+		if i := slices.IndexFunc(dirs, func(dir string) bool { return strings.HasPrefix(name, dir) }); i >= 0 {
+			shown = dirs[i]
 		}
-		if shown = strings.ToValidUTF8(shown, "\ufffd"); !slices.Contains(found, shown) {
+		if shown = strings.ToValidUTF8(shown, "\ufffd"); !seen[shown] {
+			seen[shown] = true
 			found = append(found, shown)
-		}
-		if len(found) == maxNamed {
-			break
 		}
 	}
 	return found, nil
 }
-
-const maxNamed = 100
 
 // same reports whether both have the same file, or link, by that name.
 func same(here, there *os.Root, name string) bool {

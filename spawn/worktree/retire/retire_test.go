@@ -270,6 +270,26 @@ func TestDoneMeanwhile(t *testing.T) {
 	}
 }
 
+// An ignored file stays, however many ignored directories may go.
+func TestManyIgnored(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	for i := range 150 {
+		f.tree.Write(fmt.Sprintf("d%d/build/x", i), "1")
+	}
+	f.tree.Write("z/.env", "A=2")
+	_, err := retire.Retire(t.Context(), retire.Options{Home: f.home, Directories: true}, "agent1")
+	if !errors.Is(err, retire.ErrKept) || !strings.Contains(err.Error(), "git ignores z/.env") {
+		t.Error(err)
+	}
+	if err := os.Remove(filepath.Join(f.w.Dir, "z/.env")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := retire.Retire(t.Context(), retire.Options{Home: f.home, Directories: true}, "agent1"); err != nil {
+		t.Error(err)
+	}
+}
+
 // The branch that an agent's has become another name for stays.
 func TestRetireAlias(t *testing.T) {
 	t.Parallel()
