@@ -306,6 +306,9 @@ func (w Worktree) clear(ctx context.Context, r git.Repo) error {
 	if err != nil {
 		return err
 	}
+	if err := w.untouched(ctx); err != nil {
+		return err
+	}
 	from := w.From
 	if have, err := r.Commit(ctx, w.Branch); err != nil {
 		return err
@@ -341,6 +344,27 @@ func (w Worktree) clear(ctx context.Context, r git.Repo) error {
 		return err
 	}
 	return os.RemoveAll(w.Dir)
+}
+
+// untouched reports a directory that is more than what a killed git leaves there, which writes the index
+// last: one that was away as the worktree was to be made again, and that has come back.
+func (w Worktree) untouched(ctx context.Context) error {
+	own, err := w.Git()
+	if err == nil {
+		var n int
+		if _, serr := os.Lstat(filepath.Join(own.Git, "index")); serr == nil {
+			n, err = own.Dirty(ctx, 1)
+		}
+		if err == nil && n > 0 {
+			err = errors.New("it holds changes that are not committed")
+		}
+	} else if _, serr := os.Lstat(filepath.Join(w.Dir, ".git")); errors.Is(serr, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		err = advice.With(fmt.Errorf("%s: is not made anew: %w", w.Dir, err), "move it away, then compare the two")
+	}
+	return err
 }
 
 // SetUp records that the setup command with that digest has run in the agent's worktree.

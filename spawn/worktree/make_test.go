@@ -105,6 +105,42 @@ func TestMakeCatchesUp(t *testing.T) {
 	}
 }
 
+// A directory that was away as its worktree was to be made again, and is back, stays as it is.
+func TestMakeAfterReturn(t *testing.T) {
+	t.Parallel()
+	for _, entry := range []bool{true, false} {
+		f := newField(t)
+		_, at := f.make("agent1")
+		at.Write("a.txt", "mine\n")
+		if err := os.Rename(at.Dir, at.Dir+".away"); err != nil {
+			t.Fatal(err)
+		}
+		lock := filepath.Join(f.Dir, ".git", "refs", "heads", "netsky", "agent1.lock") // git can't go on
+		if err := os.WriteFile(lock, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := git.Open(t.Context(), f.Dir, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := worktree.Make(t.Context(), f.home, "agent1", r, false); err == nil || p.Ready {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		if err := errors.Join(os.Remove(lock), os.RemoveAll(at.Dir)); err != nil {
+			t.Fatal(err)
+		}
+		if !entry {
+			f.Git("worktree", "prune")
+		}
+		if err := os.Rename(at.Dir+".away", at.Dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := worktree.Make(t.Context(), f.home, "agent1", r, false); err == nil || at.Read("a.txt") != "mine\n" {
+			t.Errorf("with an entry %t: %v: %q", entry, err, at.Read("a.txt"))
+		}
+	}
+}
+
 // What is changed in a submodule stays: git would remove it for a file that has replaced the submodule.
 func TestMakeKeepsSubmodule(t *testing.T) {
 	t.Parallel()

@@ -43,6 +43,9 @@ func Judge(ctx context.Context, h home.Dir, w worktree.Worktree) (v Verdict, err
 	if v.head, err = commitOf(ctx, repo, w.Branch); err != nil {
 		return v, fmt.Errorf("%s: %w", w.Repo, err)
 	}
+	if names, err := os.ReadDir(w.Dir); err == nil && len(names) == 0 && !w.Ready {
+		gone = true // git could not make it
+	}
 	switch {
 	case !w.Ready && (!gone || v.head != "" && v.head != w.From):
 		return v, advice.With(fmt.Errorf("%s: netsky was killed while it made %s", w.Agent, w.Dir), "`netsky up %s` makes it whole first", w.Agent)

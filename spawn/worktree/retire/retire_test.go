@@ -270,6 +270,26 @@ func TestDoneMeanwhile(t *testing.T) {
 	}
 }
 
+// What git could not make is no reason to keep anything.
+func TestRetireUnmade(t *testing.T) {
+	t.Parallel()
+	f := &field{Repo: testworld.NewRepo(t, filepath.Join(t.TempDir(), "src")), t: t, home: testworld.FastHome(t)}
+	f.Git("branch", "netsky") // so there is no room for netsky/agent1
+	r, err := git.Open(t.Context(), f.Dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := worktree.Make(t.Context(), f.home, "agent1", r, false); err == nil || !strings.Contains(err.Error(), "'refs/heads/netsky' exists") {
+		t.Fatal(err)
+	}
+	if ref, err := f.retire(); err != nil || ref != "" {
+		t.Errorf("%s, %v", ref, err)
+	}
+	if list, err := worktree.List(f.home); err != nil || len(list) > 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
 // An ignored file stays, however many ignored directories may go.
 func TestManyIgnored(t *testing.T) {
 	t.Parallel()
