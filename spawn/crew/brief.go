@@ -18,7 +18,8 @@ import (
 )
 
 // give sends the recorded brief to the task's worker, and records that it was sent. former is who
-// had the task before, if that is known.
+// had the task before, if that is known. A brief that was taken back before it was there to be
+// withdrawn is withdrawn now.
 func (c Crew) give(ctx context.Context, k store.Task, former agent.ID) error {
 	_, _, err := c.Bus.SendOnce(ctx, envelope.Envelope{
 		ID: k.Brief, From: k.Starter, To: k.Assignee, Kind: envelope.KindBrief, Via: "cli", Thread: k.ID,
@@ -29,8 +30,8 @@ func (c Crew) give(ctx context.Context, k store.Task, former agent.ID) error {
 	}
 	step()
 	defer step()
-	_, err = c.Book().Alter(ctx, k.ID, func(now *store.Task) ([]store.Op, error) {
-		if now.Brief != k.Brief || now.Briefed != 0 {
+	now, err := c.Book().Alter(ctx, k.ID, func(now *store.Task) ([]store.Op, error) {
+		if now.Brief != k.Brief || now.Briefed != 0 || takenBack(*now, k.Brief) {
 			return nil, nil
 		}
 		now.Briefed = store.At(time.Now())
@@ -38,7 +39,24 @@ func (c Crew) give(ctx context.Context, k store.Task, former agent.ID) error {
 			Key: k.Brief, Part: Part, Actor: k.Assignee, About: k.ID, Text: fmt.Sprintf("%s gave it to %s: %s", k.Starter, k.Assignee, envelope.Line(k.Title, 200)),
 		}}, nil
 	})
+	if err == nil && takenBack(now, k.Brief) {
+		err = changed(now)
+		if note := c.withdraw(ctx, k.Brief, k.Assignee); note != "" {
+			err = fmt.Errorf("%w; %s", err, note)
+		}
+	}
 	return err
+}
+
+// takenBack reports whether somebody has taken the task from the worker that has this brief.
+func takenBack(now store.Task, brief string) bool {
+	switch now.Brief {
+	case brief:
+		return !expected(now) && now.ClosedBy != now.Assignee // which has closed it by its tools
+	case "": // answered, unless it is to be started anew
+		return now.State == store.TaskOpen
+	}
+	return true
 }
 
 // Part is the part of netsky that the records name for what happens to tasks.

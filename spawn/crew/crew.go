@@ -109,18 +109,14 @@ func (c Crew) Start(ctx context.Context, id string, w Wish) (s Started, err erro
 	if err != nil {
 		return s, err
 	}
-	if w.Anyway {
-		if _, _, _, err := c.Book().Update(ctx, k.ID, task.Change{Frees: true}); err != nil {
-			return s, err
-		}
-	}
 	former, goesOn, err := c.former(ctx, k, to, w)
 	if err != nil {
 		return s, err
 	}
-	s.Waits, err = c.needs(ctx, k.ID)
-	if err != nil {
-		return s, err
+	if !w.Anyway {
+		if s.Waits, err = c.needs(ctx, k.ID); err != nil {
+			return s, err
+		}
 	}
 	if to != c.By {
 		if err := c.ready(ctx, to, w); err != nil {
@@ -139,10 +135,14 @@ func (c Crew) Start(ctx context.Context, id string, w Wish) (s Started, err erro
 		s.Note = c.withdraw(ctx, k.Brief, former)
 	}
 	s.Own = to == c.By
-	if s.Task, err = c.begin(ctx, k, to, c.By); err != nil || s.Own {
-		return s, err
+	s.Task, err = c.begin(ctx, k, to, c.By, w.Anyway)
+	if err == nil && !s.Own {
+		err = c.give(ctx, s.Task, former)
 	}
-	return s, c.give(ctx, s.Task, former)
+	if errors.Is(err, errChanged) {
+		s.Task = store.Task{} // it is not what this has started
+	}
+	return s, err
 }
 
 // worker returns who is to do the task.
@@ -240,12 +240,18 @@ func (c Crew) await(ctx context.Context, k store.Task, to agent.ID) (store.Task,
 	})
 }
 
-// begin records that the worker does the task from now on. starter gets its answer.
-func (c Crew) begin(ctx context.Context, k store.Task, to, starter agent.ID) (store.Task, error) {
+// begin records that the worker does the task from now on. starter gets its answer. anyway frees the
+// task from what it needs.
+func (c Crew) begin(ctx context.Context, k store.Task, to, starter agent.ID, anyway bool) (store.Task, error) {
 	defer step()
 	head := c.Book().Head(ctx, to) // before the lock is taken, as git may be slow
-	return c.Book().Alter(ctx, k.ID, func(now *store.Task) ([]store.Op, error) {
+	return c.Book().Alter(ctx, k.ID, func(now *store.Task) (ops []store.Op, err error) {
 		if err := same(k, *now); err != nil {
+			return nil, err
+		}
+		if anyway {
+			ops = append(ops, task.Free(k.ID))
+		} else if err := c.stillReady(ctx, *now); err != nil {
 			return nil, err
 		}
 		renew(now, to)
@@ -259,8 +265,21 @@ func (c Crew) begin(ctx context.Context, k store.Task, to, starter agent.ID) (st
 			now.Starts++
 			now.Brief = task.BriefID(now.ID, now.Starts)
 		}
-		return nil, nil
+		return ops, nil
 	})
+}
+
+// stillReady returns an error if a task that is not in progress has come to wait for another since
+// that was looked at: its worker may have taken a while to come up.
+func (c Crew) stillReady(ctx context.Context, k store.Task) error {
+	if k.State == store.TaskInProgress {
+		return nil
+	}
+	left, err := c.Book().Unfinished(ctx, k.ID)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	return fmt.Errorf("%s: %w: it needs %s now", k.ID, errChanged, Short(left[0].ID))
 }
 
 // renew forgets where the task was begun, unless its worker goes on with it.
@@ -270,10 +289,17 @@ func renew(k *store.Task, to agent.ID) {
 	}
 }
 
+// errChanged is returned for a task that others have changed since it was read.
+var errChanged = errors.New("was changed meanwhile")
+
+func changed(now store.Task) error {
+	return fmt.Errorf("%s: %w: it is %s now", now.ID, errChanged, strings.ReplaceAll(now.Word(), "_", " "))
+}
+
 // same returns an error if somebody has started or ended the task since it was read.
 func same(before, now store.Task) error {
 	if before.State != now.State || before.Starts != now.Starts || before.Assignee != now.Assignee {
-		return fmt.Errorf("%s: was changed meanwhile: it is %s now", now.ID, strings.ReplaceAll(now.Word(), "_", " "))
+		return changed(now)
 	}
 	return nil
 }

@@ -173,7 +173,7 @@ func (l look) startIfReady(ctx context.Context, k store.Task) error {
 	if len(left) > 0 {
 		return nil
 	}
-	if k, err = c.begin(ctx, k, k.Assignee, k.Starter); err != nil || k.Brief == "" {
+	if k, err = c.begin(ctx, k, k.Assignee, k.Starter, false); err != nil || k.Brief == "" {
 		return err
 	}
 	return c.give(ctx, k, "")
@@ -299,7 +299,7 @@ func (l look) lost(ctx context.Context, k store.Task, silent bool) error {
 		return l.unanswered(ctx, k)
 	}
 	c := l.as(k.Starter)
-	if k, err = c.begin(ctx, k, k.Assignee, k.Starter); err != nil {
+	if k, err = c.begin(ctx, k, k.Assignee, k.Starter, false); err != nil {
 		return err
 	}
 	return c.give(ctx, k, k.Assignee)

@@ -24,7 +24,6 @@ type Change struct {
 	Priority        *int
 	Assignee        string   // an address, or Nobody
 	Needs           []string // ids of tasks that it must wait for, too
-	Frees           bool     // it waits for none any more
 }
 
 // CheckState returns an error for a word that is no task's state.
@@ -108,9 +107,6 @@ func (b Book) apply(ctx context.Context, k *store.Task, c Change, head string) (
 	if *k != before {
 		k.Updated = 0 // now
 		ops = append(ops, store.UpsertTask(*k))
-	}
-	if c.Frees {
-		ops = append(ops, free(freed{k.ID}))
 	}
 	more, err := b.depend(ctx, *k, c.Needs)
 	if ops = append(ops, more...); err != nil {

@@ -11,7 +11,9 @@ type freed struct {
 	Task string `json:"task"`
 }
 
-// free records that a task waits for no other any more.
+// Free records that a task waits for no other any more.
+func Free(task string) store.Op { return free(freed{task}) }
+
 var free = store.Define("free_task", func(v freed, _ store.Time) freed { return v }, func(c *sql.Conn, v freed) error {
 	_, err := c.ExecContext(context.Background(), "DELETE FROM task_dependencies WHERE task = ?", v.Task)
 	return err

@@ -198,9 +198,7 @@ func TestCircles(t *testing.T) {
 	if _, _, _, err := b.Update(t.Context(), third, task.Change{Needs: []string{first}}); err != nil {
 		t.Errorf("the long and the short way: %v", err)
 	}
-	if _, _, _, err := b.Update(t.Context(), third, task.Change{Frees: true}); err != nil {
-		t.Error(err)
-	}
+	d.must(d.db.Apply(t.Context(), task.Free(third)))
 	if list, err := b.Needs(t.Context(), third); err != nil || len(list) > 0 {
 		t.Errorf("the third still needs %v, %v", list, err)
 	}

@@ -1,0 +1,127 @@
+package crew_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/bus/envelope"
+	"netsky/spawn/crew"
+	"netsky/store"
+	"netsky/store/task"
+)
+
+// meddled are records in which something happens once a task has a brief, before that is sent.
+type meddled struct {
+	records
+	do func()
+}
+
+func (m *meddled) Dependencies(ctx context.Context, id string) ([]store.Dependency, error) {
+	if k, err := m.Task(ctx, id); err == nil && k.Brief != "" && m.do != nil {
+		do := m.do
+		m.do = nil
+		do()
+	}
+	return m.records.Dependencies(ctx, id)
+}
+
+// The brief of a task that is taken back before the brief is there to be withdrawn does not stay with
+// its worker, and nobody is told that it was given out.
+func TestTakenBackBeforeTheBrief(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change task.Change
+		again  bool
+		want   string
+		briefs int
+	}{
+		"cancelled":            {task.Change{State: store.TaskCancelled}, false, "cancelled agent1 1", 0},
+		"blocked":              {task.Change{State: store.TaskBlocked, Note: "why"}, false, "blocked agent1 1", 0},
+		"given out once more":  {task.Change{State: store.TaskBlocked, Note: "why"}, true, "in_progress agent1 2", 1},
+		"done, says the owner": {task.Change{State: store.TaskDone}, false, "done agent1 1", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			id := r.add("one")
+			c := r.crew(agent.Owner)
+			c.Records = &meddled{records{r.db}, func() {
+				_, _, err := r.crew(agent.Owner).Stop(t.Context(), id, tt.change)
+				r.must(err)
+				if tt.again {
+					r.start(id, "agent1")
+				}
+			}}
+			s, err := c.Start(t.Context(), id, r.wish("agent1"))
+			if err == nil || !strings.Contains(err.Error(), "was changed meanwhile") || s.Task.Brief != "" {
+				t.Errorf("%+v, %v", s.Task, err)
+			}
+			r.pass()
+			r.says(id, tt.want)
+			if list := r.inbox("agent1", envelope.KindBrief); len(list) != tt.briefs || len(list) > 0 && list[0].ID != r.task(id).Brief {
+				t.Errorf("the worker has %d briefs, want %d", len(list), tt.briefs)
+			}
+		})
+	}
+}
+
+// Of two who start a task, the one that comes too late is not told that it was given out.
+func TestStartedMeanwhile(t *testing.T) {
+	r := newRig(t)
+	id := r.add("one")
+	w := r.wish("agent2")
+	r.set("agent2", agent.Down)
+	w.Up = func(context.Context, agent.ID) error { r.start(id, "agent1"); return nil }
+	s, err := r.crew(agent.Owner).Start(t.Context(), id, w)
+	if err == nil || s.Task.ID != "" {
+		t.Errorf("%+v, %v", s.Task, err)
+	}
+	r.says(id, "in_progress agent1 1")
+}
+
+// A task that comes to wait for another while its agent comes up is not started.
+func TestNeedsMeanwhile(t *testing.T) {
+	r := newRig(t)
+	id, late := r.add("one"), r.add("late")
+	r.set("agent2", agent.Down)
+	w := r.wish("agent2")
+	w.Up = func(ctx context.Context, _ agent.ID) error {
+		_, _, _, err := r.crew(agent.Owner).Book().Update(ctx, id, task.Change{Needs: []string{late}})
+		return err
+	}
+	if s, err := r.crew(agent.Owner).Start(t.Context(), id, w); err == nil || !strings.Contains(err.Error(), "needs "+crew.Short(late)) || s.Task.ID != "" {
+		t.Errorf("%+v, %v", s.Task, err)
+	}
+	r.says(id, "open  0")
+}
+
+// A start that is refused frees no task from what it needs.
+func TestAnywayRefused(t *testing.T) {
+	r := newRig(t)
+	need := r.add("need")
+	id := r.add("one", need)
+	w := r.wish("agent2")
+	w.Anyway = true
+	for _, tt := range []struct {
+		err  error
+		left int
+	}{{crew.ErrEnded, 1}, {nil, 0}} {
+		state := store.TaskOpen
+		if tt.err != nil {
+			state = store.TaskCancelled
+		}
+		_, _, _, err := r.crew(agent.Owner).Book().Update(t.Context(), id, task.Change{State: state})
+		r.must(err)
+		if _, err := r.crew(agent.Owner).Start(t.Context(), id, w); !errors.Is(err, tt.err) {
+			t.Errorf("%v, want %v", err, tt.err)
+		}
+		list, err := r.crew(agent.Owner).Book().Needs(t.Context(), id)
+		r.must(err)
+		if len(list) != tt.left || slices.ContainsFunc(list, func(k store.Task) bool { return k.ID != need }) {
+			t.Errorf("after %v it needs %d others, want %d", tt.err, len(list), tt.left)
+		}
+	}
+	r.says(id, "in_progress agent2 1")
+}
