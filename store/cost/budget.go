@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -173,7 +174,8 @@ func standings(ctx context.Context, q querier, l Limits, now time.Time, id agent
 	period := Period(now)
 	end := Budget{Scope: ScopeDay, Period: period}.Ends()
 	from, to := store.At(end.AddDate(0, 0, -1)), store.At(end)
-	const sums = "coalesce(sum(input + output + cache_read + cache_write), 0), coalesce(sum(nano), 0), coalesce(sum(iif(nano IS NULL, input + output + cache_read + cache_write, 0)), 0)"
+	const tokens = "input + output + cache_read + cache_write"
+	sums := sum(tokens) + ", " + sum("nano") + ", " + sum("iif(nano IS NULL, "+tokens+", 0)")
 	add := func(scope Scope, period, query string, args ...any) {
 		if err != nil || l.of(scope).none() {
 			return
@@ -249,7 +251,7 @@ func (r Records) Answer(ctx context.Context, b Budget, allow bool, l Limits, now
 		}
 		base, had := l.of(b.Scope), s.Limit
 		times := max(lacks(s.Tokens, had.Tokens, base.Tokens), lacks(s.Nano, had.Nano, base.Nano))
-		s.Limit = Limit{had.Tokens + times*base.Tokens, had.Nano + times*base.Nano}
+		s.Limit = Limit{raised(had.Tokens, times, base.Tokens), raised(had.Nano, times, base.Nano)}
 		s.Reached, s.Told, s.Refused = 0, 0, false
 		return exec(c, `INSERT INTO budgets (scope, about, period, extra_tokens, extra_nano, changed) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 			ON CONFLICT (scope, about, period) DO UPDATE SET reached = 0, told = 0, refused = 0,
@@ -265,6 +267,14 @@ func lacks(used, limit, amount int64) int64 {
 		return 0
 	}
 	return (used-limit)/amount + 1
+}
+
+// raised returns a limit with an amount added so many times, or as much as a number can hold.
+func raised(limit, times, amount int64) int64 {
+	if amount > 0 && times > (math.MaxInt64-limit)/amount {
+		return math.MaxInt64
+	}
+	return limit + times*amount
 }
 
 // Worker returns the agent that works on a task: its assignee, else the one whose turn was about

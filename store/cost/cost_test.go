@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -281,6 +282,34 @@ func TestBudget(t *testing.T) {
 	}
 	if end := b.Ends(); !end.Equal(time.Date(2026, 11, 21, 0, 0, 0, 0, time.Local)) {
 		t.Errorf("Ends = %v", end)
+	}
+}
+
+// However much a program says that it has used, sums and budgets go on, and an answer allows more.
+func TestHuge(t *testing.T) {
+	t.Parallel()
+	r, ctx := mustOpen(t), t.Context()
+	var all []cost.Statement
+	for i := range 12 {
+		s := stated(1, 999_999_999e9)
+		s.Model = fmt.Sprint("m", i)
+		all = append(all, s)
+	}
+	l := cost.Limits{Agent: cost.Limit{Tokens: 1, Nano: 1e9}}
+	mustTake(t, r, "agent1", nil, l, entries{}.stated(all...))
+	if got, want := sums(t, r, cost.ByAll, cost.Filter{}), ": 0 requests 12+24+36+48 = 1000000000000000000 (1000000000000000000 stated), 0 unpriced[]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	b := cost.Budget{Scope: cost.ScopeAgent, About: "agent1", Period: "2026-11-20"}
+	if got := standings(t, r, l, noon); !strings.Contains(got, "reached 100, told 0, over true") {
+		t.Error(got)
+	}
+	l.Agent.Nano = math.MaxInt64 / 2
+	if s, err := r.Answer(ctx, b, true, l, noon); err != nil || s.Limit.Nano != math.MaxInt64 || s.Over() {
+		t.Errorf("Answer = %+v, %v", s, err)
+	}
+	if list, err := r.Standings(ctx, l, noon); err != nil || len(list) != 1 || list[0].Limit.Nano != math.MaxInt64 {
+		t.Errorf("%+v, %v", list, err)
 	}
 }
 

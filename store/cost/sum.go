@@ -59,15 +59,20 @@ func (r Records) Sum(ctx context.Context, by By, f Filter) ([]Sum, error) {
 		return nil, fmt.Errorf("cost: can't sum up by %q", by)
 	}
 	where, args := f.where()
-	const parts = "sum(input), sum(output), sum(cache_read), sum(cache_write)"
+	parts := func(cond string) (list string) {
+		for _, field := range []string{"input", "output", "cache_read", "cache_write"} {
+			list += sum("iif("+cond+", "+field+", 0)") + ", "
+		}
+		return list
+	}
 	all, err := store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (s Sum, err error) {
 		u, p := &s.Usage, &s.Unpriced
 		err = rows.Scan(&s.Name, &s.Requests, &u.Input, &u.Output, &u.CacheRead, &u.CacheWrite, &s.Nano, &s.Stated,
 			&p.Input, &p.Output, &p.CacheRead, &p.CacheWrite, &s.Last)
 		s.Models = []string{}
 		return s, err
-	}, "SELECT "+column+" AS name, sum(key NOT LIKE '"+unlisted+"%'), "+parts+", coalesce(sum(nano), 0), coalesce(sum(iif(priced = 'stated', nano, 0)), 0), "+
-		strings.NewReplacer("sum(", "sum(iif(nano IS NULL, ", ")", ", 0))").Replace(parts)+", max(time) FROM turns"+where+" GROUP BY name", args...)
+	}, "SELECT "+column+" AS name, sum(key NOT LIKE '"+unlisted+"%'), "+parts("true")+sum("nano")+", "+sum("iif(priced = 'stated', nano, 0)")+", "+
+		parts("nano IS NULL")+"max(time) FROM turns"+where+" GROUP BY name", args...)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +87,10 @@ func (r Records) Sum(ctx context.Context, by By, f Filter) ([]Sum, error) {
 	})
 	return all, r.unpriced(ctx, column, where, args, all)
 }
+
+// sum is the SQL for the sum of an expression. What a program writes is believed up to what a request can
+// have, so the sum of many may be more than a number can hold, and must not fail for that.
+func sum(expr string) string { return "cast(min(total(" + expr + "), 1e18) AS INTEGER)" }
 
 // unpriced adds the models whose price is not known.
 func (r Records) unpriced(ctx context.Context, column, where string, args []any, all []Sum) error {
