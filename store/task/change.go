@@ -189,8 +189,10 @@ func (b Book) move(k *store.Task, c Change, head string, now store.Time) error {
 	return nil
 }
 
-// Close makes the task one that somebody has closed.
+// Close makes the task one that somebody has closed. Where it was begun is not known of one that nobody
+// has begun, so nothing shows that what its worker has committed is for it.
 func Close(k *store.Task, by agent.ID, head string, now store.Time) {
+	k.Begun = cmp.Or(k.Begun, head)
 	k.State, k.ClosedBy, k.Head, k.Ended, k.Starter = store.TaskDone, by, head, now, ""
 	if k.ActualMinutes == 0 && k.Started != 0 {
 		k.ActualMinutes = max(1, int(now.Time().Sub(k.Started.Time()).Round(time.Minute)/time.Minute))
