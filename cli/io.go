@@ -66,7 +66,7 @@ func (a *app) ioServe(c *cli.Context) error {
 		return err
 	}
 	o := mcp.Options{
-		Head: book.Book().Head, Word: func(ctx context.Context, k store.Task) string { return a.wordOf(ctx, l.Home, k) },
+		Head: book.Book().Head, TakeBack: book.TakeBack, Word: func(ctx context.Context, k store.Task) string { return a.wordOf(ctx, l.Home, k) },
 		Agent: self, Start: a.getenv("NETSKY_START"), Home: l.Home, Bus: l.Bus,
 		Records: task.Shelf{Journal: l.Journal, Home: l.Home}, Members: team.Team{Launcher: l, Environ: a.environ}, Checks: &team.Checks{Binary: l.Binary, Environ: a.environ}, In: in, Out: a.out, Version: Version, Log: a.logIO,
 	}

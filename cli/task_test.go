@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -127,5 +128,52 @@ func TestTaskIsHandedOn(t *testing.T) {
 	s = w.mustBecome(t, id, "blocked")
 	if len(s.Notes) != 1 || s.Notes[0].Author != "agent2" || !strings.Contains(s.Notes[0].Text, "interrupted") {
 		t.Errorf("notes: %+v", s.Notes)
+	}
+}
+
+// The tool with which an agent cancels a task takes its brief back as the verb does.
+func TestToolTakesTaskBack(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.must(t, "netsky", "up", "1", "--type", "demo", "--no-attach")
+	w.must(t, "netsky", "down", "agent1")
+	id := w.mustTask(t, "one", "--agent", "1")
+	w.must(t, "netsky", "task", "start", id, "--queue")
+	inbox := filepath.Join(w.home, "channels", "agent", "agent1", "inbox", "*.json")
+	if list, err := filepath.Glob(inbox); err != nil || len(list) != 1 {
+		t.Fatalf("agent1's inbox has %v, %v", list, err)
+	}
+	cmd := w.command(t.Context(), "netsky", "io", "serve", "--tools-only")
+	cmd.Env = append(cmd.Env, "AGENT_N=0")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for n, call := range []string{
+		`"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`,
+		`"tools/call","params":{"name":"task_update","arguments":{"id":"` + id + `","state":"cancelled"}}`,
+	} {
+		if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":%s}`+"\n", n, call); err != nil || !lines.Scan() {
+			t.Fatal(err, lines.Err())
+		}
+		if n == 0 {
+			fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		}
+	}
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("io serve: %v", err)
+	}
+	w.mustBecome(t, id, "cancelled")
+	if list, err := filepath.Glob(inbox); err != nil || len(list) != 0 {
+		t.Errorf("agent1 still has the brief of a cancelled task: %v, %v", list, err)
 	}
 }

@@ -30,6 +30,9 @@ type Options struct {
 	Checks  Checks  // nil: likewise work_check
 	// Head returns the commit that an agent is at, "" if there is none; nil: unknown.
 	Head func(ctx context.Context, id agent.ID) string
+	// TakeBack takes the brief of a task whose state was changed back from its worker, and returns what
+	// is left to say about that; nil: no briefs are sent.
+	TakeBack func(ctx context.Context, before, now store.Task) (note string)
 	// Word returns what a task is called, by the evidence; nil: there is none.
 	Word    func(ctx context.Context, k store.Task) string
 	Mail    Mail  // nil: another process holds the mailbox

@@ -148,6 +148,11 @@ func (s *Server) taskUpdate(ctx context.Context, in taskUpdateArgs) (string, err
 	if !changed {
 		return "nothing to change: " + s.taskLine(ctx, k), nil
 	}
+	if in.State != "" && s.o.TakeBack != nil {
+		if note := s.o.TakeBack(ctx, before, k); note != "" {
+			noted += "\n" + note
+		}
+	}
 	return "now: " + s.taskLine(ctx, k) + noted + s.waitsFor(ctx, k) + s.untold(before.Assignee, k), nil
 }
 

@@ -155,6 +155,30 @@ func TestTaskStart(t *testing.T) {
 	}
 }
 
+// A task whose state is changed is taken back from its worker, and what is left to say is said.
+func TestTaskTakenBack(t *testing.T) {
+	t.Parallel()
+	s := mustStation(t, agent.Root)
+	var taken []string
+	s.options.TakeBack = func(_ context.Context, before, now store.Task) string {
+		taken = append(taken, before.State+" to "+now.State)
+		return "agent2 is told"
+	}
+	if err := s.db.Apply(s.ctx, store.UpsertTask{ID: "t-aaaaaa1", Title: "x", Assignee: "agent2", State: store.TaskInProgress, Brief: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	c := s.serve().client("", nil)
+	if text := s.mustCall(c, "task_update", map[string]any{"id": "t-aaaaaa1", "note": "n"}); strings.Contains(text, "is told") {
+		t.Error(text)
+	}
+	if text := s.mustCall(c, "task_update", map[string]any{"id": "t-aaaaaa1", "state": "cancelled"}); !strings.Contains(text, "agent2 is told") {
+		t.Error(text)
+	}
+	if got := strings.Join(taken, ", "); got != "in_progress to cancelled" {
+		t.Errorf("taken back: %s", got)
+	}
+}
+
 func TestTaskAddRefuses(t *testing.T) {
 	t.Parallel()
 	s := mustStation(t, agent.Root).serve()

@@ -164,8 +164,17 @@ func (c Crew) Stop(ctx context.Context, id string, change task.Change) (k store.
 	if err != nil && !errors.Is(err, store.ErrSpooled) {
 		return k, "", err
 	}
-	if change.State != "" && before.Brief != "" && before.Assignee != c.By && k.State != store.TaskInProgress {
-		note = c.withdraw(ctx, before.Brief, before.Assignee)
+	if change.State != "" {
+		note = c.TakeBack(ctx, before, k)
 	}
 	return k, note, err
+}
+
+// TakeBack takes the brief of a task whose state was changed back from its worker, unless the worker goes
+// on, or has changed it itself. note is what is left to say about that.
+func (c Crew) TakeBack(ctx context.Context, before, now store.Task) (note string) {
+	if before.Brief == "" || before.Assignee == c.By || now.State == store.TaskInProgress {
+		return ""
+	}
+	return c.withdraw(ctx, before.Brief, before.Assignee)
 }
