@@ -37,7 +37,7 @@ type Keeper struct {
 	wake     chan struct{}
 	reported map[string]string    // what was logged last of a task, so that it is once; owned by Run
 	missing  map[string]time.Time // since when a brief has been nowhere, by its id; owned by Run
-	told     map[string]bool      // the ids of the notices that were sent; owned by Run
+	told     map[string]bool      // the ids of the notices that were sent, and of briefs withdrawn; owned by Run
 }
 
 // NewKeeper returns a Keeper.
@@ -234,6 +234,9 @@ func (l look) tell(ctx context.Context, k store.Task, key, what string) error {
 
 // missed looks whether the worker still has the brief.
 func (l look) missed(ctx context.Context, k store.Task) error {
+	if !expected(k) {
+		return l.unwanted(ctx, k)
+	}
 	if l.states == nil || k.State != store.TaskInProgress {
 		return nil
 	}
@@ -260,6 +263,22 @@ func (l look) missed(ctx context.Context, k store.Task) error {
 		return nil
 	}
 	return l.lost(ctx, k, st.Silent)
+}
+
+// unwanted withdraws the unread brief of a task that was taken back: whoever did that may have been
+// killed in between.
+func (l look) unwanted(ctx context.Context, k store.Task) error {
+	if l.told[k.Brief] {
+		return nil
+	}
+	n, err := l.Launcher.Bus.Retract(ctx, k.Assignee, func(e envelope.Envelope) bool { return e.ID == k.Brief })
+	if err != nil && !errors.Is(err, bus.ErrNoMailbox) {
+		return err
+	}
+	if l.told[k.Brief] = true; n > 0 {
+		l.Log.Info("task", "id", k.ID, "withdrawn from", k.Assignee)
+	}
+	return nil
 }
 
 // lost handles a brief that an idle worker has had and does not owe an answer to: one that was

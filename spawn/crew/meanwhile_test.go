@@ -125,3 +125,21 @@ func TestAnywayRefused(t *testing.T) {
 	}
 	r.says(id, "in_progress agent2 1")
 }
+
+// A brief that is still unread when its task is taken back does not stay, though whoever took it back was
+// killed before withdrawing it.
+func TestTakenBackAndKilled(t *testing.T) {
+	r := newRig(t)
+	id := r.add("one")
+	r.start(id, "agent1")
+	_, _, _, err := r.crew(agent.Owner).Book().Update(t.Context(), id, task.Change{State: store.TaskCancelled})
+	r.must(err)
+	r.pass()
+	if list := r.inbox("agent1", envelope.KindBrief); len(list) != 0 {
+		t.Errorf("the worker has %d briefs", len(list))
+	}
+	r.pass()
+	if k := r.task(id); k.Brief != "" || k.State != store.TaskCancelled {
+		t.Errorf("%+v", k)
+	}
+}
