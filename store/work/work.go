@@ -191,7 +191,8 @@ var SetLanding = store.Define("landing", func(l Landing, now store.Time) Landing
 		l.Started, l.Ended, l.Undone)
 })
 
-// SetComment records a comment, and what became of it. What was sent stays so.
+// SetComment records a comment, and what became of it. What was sent stays so, and the message that it is
+// to be sent in stays the first one.
 var SetComment = store.Define("comment", func(k Comment, now store.Time) Comment {
 	k.Created = or(k.Created, now)
 	if k.State != Pending {
@@ -204,7 +205,7 @@ var SetComment = store.Define("comment", func(k Comment, now store.Time) Comment
 	}
 	return exec(c, `INSERT INTO comments (id, agent, file, line, old, head, excerpt, text, author, state, message, created, ended)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (id) DO UPDATE SET state = excluded.state, message = excluded.message, ended = excluded.ended WHERE state = 'pending'`,
+		ON CONFLICT (id) DO UPDATE SET state = excluded.state, message = iif(message = '', excluded.message, message), ended = excluded.ended WHERE state = 'pending'`,
 		k.ID, k.Agent, k.File, k.Line, k.Old, k.Head, k.Excerpt, k.Text, k.Author, k.State, k.Message, k.Created, k.Ended)
 })
 

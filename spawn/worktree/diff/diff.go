@@ -166,8 +166,11 @@ func (c *Change) Line(ctx context.Context, file string, n int, old bool) (excerp
 		return "", fmt.Errorf("%s: %w: it is no text", file, ErrNoLine)
 	}
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	if n < 1 || n > len(lines) || text == "" {
-		return "", fmt.Errorf("%s: %w %d: it has %d %s", file, ErrNoLine, n, strings.Count(text, "\n"), side)
+	if text == "" {
+		lines = nil
+	}
+	if n < 1 || n > len(lines) {
+		return "", fmt.Errorf("%s: %w %d: it has %d %s", file, ErrNoLine, n, len(lines), side)
 	}
 	var b strings.Builder
 	for i := max(n-2, 1); i <= n; i++ {

@@ -201,9 +201,10 @@ func TestLine(t *testing.T) {
 		{"b.txt", 5, false, "no such line 5: it has 4 now"},
 		{"b.txt", 4, true, "no such line 4: it has 3 before"},
 		{"b.txt", 0, false, "no such line"},
+		{"new", 2, false, "no such line 2: it has 1 now"},
 		{"new", 1, true, "no such file before"},
 		{"nothing", 1, false, "no such file now"},
-		{"empty", 1, false, "no such line"},
+		{"empty", 1, false, "no such line 1: it has 0 now"},
 		{"bin", 1, false, "it is no text"},
 	} {
 		got, err := c.Line(t.Context(), tt.file, tt.n, tt.old)

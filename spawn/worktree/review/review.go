@@ -1,8 +1,8 @@
 // Package review collects remarks on lines of an agent's work and sends them to the agent in one message.
 //
 // A remark is on record until it is sent or dropped. Before a message goes out, its id is recorded with
-// the remarks it holds; a crash then makes the next Send send the very same message under the same id,
-// which has no effect if the first one arrived.
+// the remarks it holds, and stays with them; a crash, or another Send at the same time, then sends the very
+// same message under the same id, which has no effect if the first one arrived.
 package review
 
 import (
@@ -153,13 +153,19 @@ func (r Review) Drop(ctx context.Context, id agent.ID, ids ...string) (dropped [
 		switch {
 		case len(found) != 1:
 			return nil, advice.With(refuse("%s: %d comments on the work of %s that wait have this id", envelope.Line(want, 40), len(found), id), "`netsky diff %s --comments` lists them", id)
-		case found[0].Message != "":
+		case found[0].Message != "" && r.mayHave(ctx, id, found[0].Message):
 			return nil, refuse("%s: it may have been sent already, in message %s", found[0].ID, found[0].Message)
 		}
 		found[0].State = work.Dropped
 		dropped, ops = append(dropped, found[0]), append(ops, work.SetComment(found[0]))
 	}
 	return dropped, recorded(r.Record(ctx, ops...))
+}
+
+// mayHave reports whether the agent may have been sent the message: all that its mailbox has had is there.
+func (r Review) mayHave(ctx context.Context, id agent.ID, message string) bool {
+	list, err := r.Bus.Received(ctx, id, message)
+	return err != nil && !errors.Is(err, bus.ErrNoMailbox) || len(list) > 0
 }
 
 // DropOnce is Drop for who may ask twice: one that was dropped already stays so.
@@ -190,25 +196,21 @@ func (r Review) Send(ctx context.Context, id agent.ID) (sent []Sent, err error) 
 	if err != nil {
 		return nil, err
 	}
+	if fresh := slices.DeleteFunc(slices.Clone(list), func(k work.Comment) bool { return k.Message != "" }); len(fresh) > 0 {
+		if list, err = r.gather(ctx, id, fresh); err != nil {
+			return nil, fmt.Errorf("nothing was sent: %w", err)
+		}
+	}
 	var batches []Sent
-	var fresh []work.Comment
 	for _, k := range list {
 		i := slices.IndexFunc(batches, func(s Sent) bool { return s.ID == k.Message })
 		switch {
-		case k.Message == "":
-			fresh = append(fresh, k)
+		case k.Message == "": // it was added just now
 		case i < 0:
 			batches = append(batches, Sent{k.Message, id, []work.Comment{k}})
 		default:
 			batches[i].Comments = append(batches[i].Comments, k)
 		}
-	}
-	if len(fresh) > 0 {
-		sum := sha256.New()
-		for _, k := range fresh {
-			fmt.Fprintf(sum, "%s\x00", k.ID)
-		}
-		batches = append(batches, Sent{"review-" + hex.EncodeToString(sum.Sum(nil)[:16]), id, fresh})
 	}
 	for _, s := range batches {
 		if err := r.send(ctx, s); err != nil {
@@ -219,24 +221,36 @@ func (r Review) Send(ctx context.Context, id agent.ID) (sent []Sent, err error) 
 	return sent, nil
 }
 
+// gather records with remarks the id of the message that they are sent in, and returns all that wait: some
+// may be in another's message by now. If it is not in the records, a second Send would make another message
+// of them.
+func (r Review) gather(ctx context.Context, id agent.ID, fresh []work.Comment) ([]work.Comment, error) {
+	sum := sha256.New()
+	for _, k := range fresh {
+		fmt.Fprintf(sum, "%s\x00", k.ID)
+	}
+	var ops []store.Op
+	for _, k := range fresh {
+		k.Message = "review-" + hex.EncodeToString(sum.Sum(nil)[:16])
+		ops = append(ops, work.SetComment(k))
+	}
+	if err := r.Record(ctx, ops...); err != nil {
+		return nil, err
+	}
+	return r.Pending(ctx, id)
+}
+
 func (r Review) send(ctx context.Context, s Sent) error {
-	set := func(state string) []store.Op {
-		var ops []store.Op
-		for i := range s.Comments {
-			s.Comments[i].State, s.Comments[i].Message = state, s.ID
-			ops = append(ops, work.SetComment(s.Comments[i]))
-		}
-		return ops
-	}
-	// If this is not in the records yet, a second Send would make another message of them.
-	if err := r.Record(ctx, set(work.Pending)...); err != nil {
-		return fmt.Errorf("nothing was sent: %w", err)
-	}
 	_, _, err := r.Bus.SendOnce(ctx, envelope.Envelope{ID: s.ID, From: r.Author, To: s.Agent, Text: s.text(), Via: cmp.Or(r.Via, "cli"), Time: time.Now()})
 	if err != nil {
 		return err
 	}
-	return recorded(r.Record(ctx, set(work.Sent)...))
+	var ops []store.Op
+	for i := range s.Comments {
+		s.Comments[i].State = work.Sent
+		ops = append(ops, work.SetComment(s.Comments[i]))
+	}
+	return recorded(r.Record(ctx, ops...))
 }
 
 // text is the message. It depends on nothing but the remarks.

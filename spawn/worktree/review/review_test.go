@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +20,9 @@ import (
 	"netsky/store/work"
 )
 
-func TestSend(t *testing.T) {
-	t.Parallel()
+// newReview returns the owner's review of a change of agent1's, whose a.txt has three lines.
+func newReview(t *testing.T, o bus.Options) (review.Review, *diff.Change) {
+	t.Helper()
 	h := testworld.FastHome(t)
 	f := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
 	r, err := git.Open(t.Context(), f.Dir, "")
@@ -35,22 +38,15 @@ func TestSend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	b := bus.New(h, bus.Options{})
+	t.Cleanup(func() { c.Close() })
+	b := bus.New(h, o)
 	if err := b.Make("agent1"); err != nil {
 		t.Fatal(err)
 	}
 	j := store.NewJournal(h)
-	defer j.Close()
-	failing, errFails := 0, errors.New("the disk is full")
-	rv := review.Review{
-		Author: "owner", Bus: b,
-		Record: func(ctx context.Context, ops ...store.Op) error {
-			if failing--; failing == 0 {
-				return errFails
-			}
-			return j.Record(ctx, ops...)
-		},
+	t.Cleanup(func() { j.Close() })
+	return review.Review{
+		Author: "owner", Bus: b, Record: j.Record,
 		Read: func(ctx context.Context, do func(work.Records) error) error {
 			db, err := store.OpenRead(ctx, h)
 			if errors.Is(err, fs.ErrNotExist) {
@@ -62,6 +58,19 @@ func TestSend(t *testing.T) {
 			defer db.Close()
 			return do(work.Records{DB: db})
 		},
+	}, c
+}
+
+func TestSend(t *testing.T) {
+	t.Parallel()
+	rv, c := newReview(t, bus.Options{})
+	b, record := rv.Bus, rv.Record
+	failing, errFails := 0, errors.New("the disk is full")
+	rv.Record = func(ctx context.Context, ops ...store.Op) error {
+		if failing--; failing == 0 {
+			return errFails
+		}
+		return record(ctx, ops...)
 	}
 	pending := func(want int) []work.Comment {
 		t.Helper()
@@ -137,5 +146,69 @@ func TestSend(t *testing.T) {
 	}
 	if _, err := rv.Add(t.Context(), c, "agent1", "a.txt", 1, false, strings.Repeat("x", review.MaxText+1)); err == nil {
 		t.Error("a text that is too long was recorded")
+	}
+}
+
+// Two who send at once, of whom one knows of a comment more, send each comment once.
+func TestSendAtOnce(t *testing.T) {
+	t.Parallel()
+	rv, c := newReview(t, bus.Options{})
+	add := func(line int) {
+		t.Helper()
+		if _, err := rv.Add(t.Context(), c, "agent1", "a.txt", line, false, "why?"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(1)
+	first, begun := rv, false
+	first.Record = func(ctx context.Context, ops ...store.Op) error {
+		if !begun {
+			begun = true
+			add(2)
+			if sent, err := rv.Send(ctx, "agent1"); err != nil || len(sent) != 1 {
+				t.Errorf("the second: %+v, %v", sent, err)
+			}
+		}
+		return rv.Record(ctx, ops...)
+	}
+	if _, err := first.Send(t.Context(), "agent1"); err != nil {
+		t.Error(err)
+	}
+	list, err := rv.Bus.List("agent1", bus.Inbox, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := make(map[string]bool)
+	for _, e := range list {
+		texts[e.Envelope.Text] = true
+	}
+	if all := strings.Join(slices.Collect(maps.Keys(texts)), ""); strings.Count(all, "line 1:") != 1 || strings.Count(all, "line 2:") != 1 {
+		t.Errorf("sent: %s", all)
+	}
+	if left, err := rv.Pending(t.Context(), "agent1"); err != nil || len(left) > 0 {
+		t.Errorf("left: %+v, %v", left, err)
+	}
+}
+
+// Comments that could not be sent, as the message is too long, can be dropped, and then the others are sent.
+func TestDropUnsent(t *testing.T) {
+	t.Parallel()
+	rv, c := newReview(t, bus.Options{MaxBytes: 6000})
+	var list []work.Comment
+	for line := range 2 {
+		k, err := rv.Add(t.Context(), c, "agent1", "a.txt", line+1, false, strings.Repeat("x", review.MaxText))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, k)
+	}
+	if sent, err := rv.Send(t.Context(), "agent1"); err == nil {
+		t.Fatalf("sent %+v", sent)
+	}
+	if _, err := rv.Drop(t.Context(), "agent1", list[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if sent, err := rv.Send(t.Context(), "agent1"); err != nil || len(sent) != 1 || len(sent[0].Comments) != 1 {
+		t.Errorf("%+v, %v", sent, err)
 	}
 }
