@@ -27,7 +27,7 @@ func (a *app) codexCommand() *cli.Command {
 			"sends the answer to the sender, and only then files the message. The next call continues the same thread. The model\n" +
 			"is --model, else AGENT_CODEX_MODEL, else `model` under [codex] in netsky.toml, else Codex's default. Sandbox and\n" +
 			"approval are those under [codex], else Codex's defaults; anything that Codex asks for is declined, as nobody is there\n" +
-			"to approve it. While the vendor's account can't be used, it exits with 3 and the message stays.",
+			"to approve it. While the vendor's account can't be used, or a budget is used up, it exits with 3 and the message stays.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "prompt", Usage: "run `TEXT`"},
 			&cli.BoolFlag{Name: "drain", Usage: "run the next message of the clone's inbox"},

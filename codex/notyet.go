@@ -18,9 +18,15 @@ func (w *once) breaker() (b breaker.Breaker, name string, changed time.Time) {
 	return breaker.Of(w.Home, name), name, changed
 }
 
-// closed returns an error that matches ErrNotYet if the account can't be used yet. A login
-// that was not accepted is tried again once its credentials have changed.
+// closed returns an error that matches ErrNotYet if a budget of the owner's is used up, or the
+// account can't be used yet. A login that was not accepted is tried again once its credentials
+// have changed.
 func (w *once) closed(ctx context.Context) error {
+	for _, name := range []string{breaker.AllBudget, breaker.Budget(w.Agent)} {
+		if s, err := breaker.Of(w.Home, name).Load(); err == nil && s.Tripped() {
+			return w.notYet(s.Fault, s.Retry())
+		}
+	}
 	b, _, changed := w.breaker()
 	s, err := b.Load()
 	switch {
@@ -96,6 +102,8 @@ func (w *once) notYet(f agent.Fault, retry time.Time) error {
 	}
 	err := fmt.Errorf("%s: %w: %s; %s", w.Agent, ErrNotYet, f, stays)
 	switch {
+	case f.Reason == agent.Budget:
+		return advice.With(err, "`netsky needs` has the code with which its owner allows more")
 	case f.Reason == agent.Login:
 		return advice.With(err, "log in with `codex login`, then try again")
 	case f.UntilMS == 0 && !retry.IsZero():

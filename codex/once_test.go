@@ -250,6 +250,26 @@ func (w *world) account() string {
 	return name
 }
 
+// A budget that is used up keeps mail and prompts from the model, as it does in an agent that is up.
+func TestOnceBudget(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{breaker.AllBudget, breaker.Budget("agent1")} {
+		w := mustHome(t)
+		w.mustSend(envelope.Envelope{Text: "the task"})
+		if _, err := breaker.Of(w.home, name).Bar(t.Context(), agent.Root, "the budget, 10 tokens", "day:x:", false, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, edit := range []func(*codex.OnceOptions){nil, prompting("hello")} {
+			if err := w.once(edit); !errors.Is(err, codex.ErrNotYet) || !strings.Contains(err.Error(), "budget used up: the budget, 10 tokens") {
+				t.Errorf("Once = %v, want that the budget is used up", err)
+			}
+		}
+		if n := len(w.inbox("agent1")); n != 1 {
+			t.Errorf("%d messages wait, want 1", n)
+		}
+	}
+}
+
 func (w *world) breaker() breaker.Breaker { return breaker.Of(w.home, w.account()) }
 
 func TestOnceUsesTheAnswerThatIsThere(t *testing.T) {
