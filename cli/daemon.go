@@ -125,6 +125,7 @@ func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options 
 		Mistake: func() (text, then string) { return config.Mistake(l.Home) },
 	}
 	o.Cost = a.costService(l, log)
+	o.Hold = hold(l)
 	o.Check = func() string {
 		c, _, _ := config.Load(l.Home) // a mistake is shown by others
 		return c.Work.Check

@@ -78,7 +78,17 @@ func (a *app) taskAddCommand() *cli.Command {
 // crew returns what gives out tasks on behalf of who runs this.
 func (a *app) crew(l *spawn.Launcher) (crew.Crew, error) {
 	self, err := a.self()
-	return crew.Crew{Home: l.Home, Bus: l.Bus, Records: task.Shelf{Journal: l.Journal, Home: l.Home}, By: self, Environ: a.environ}, err
+	return crew.Crew{
+		Home: l.Home, Bus: l.Bus, Records: task.Shelf{Journal: l.Journal, Home: l.Home}, By: self, Environ: a.environ,
+		Hold: func(ctx context.Context) error {
+			db, err := store.Open(ctx, l.Home)
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			return hold(l)(ctx, db)
+		},
+	}, err
 }
 
 // tasks returns the launcher and the crew for a verb that changes tasks.

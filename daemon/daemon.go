@@ -67,6 +67,8 @@ type Options struct {
 	Phone func(ctx context.Context, records func() *store.DB) error
 	// Cost counts what agents' turns cost, until ctx ends; records is as for Phone. nil: nothing does.
 	Cost func(ctx context.Context, records func() *store.DB) error
+	// Hold bars those who are at the end of a budget, before a task's brief is sent; nil: there are none.
+	Hold func(ctx context.Context, db *store.DB) error
 	// Check returns the command that proves work, as of now; may be nil.
 	Check   func() string
 	Version string
@@ -131,6 +133,7 @@ func Run(ctx context.Context, o Options) error {
 	d.watchdog = watchdog.New(d.watchdogOptions())
 	d.schedules = schedule.New(o.Home, o.Bus, d.database, o.Log)
 	d.tasks = crew.NewKeeper(o.Launcher, d.database, d.watchdog.Statuses, o.Log)
+	d.tasks.Hold = o.Hold
 	// In order: each starts after those it uses, and stops before them. The door closes
 	// first: then callers see that no daemon is running.
 	services := []service{

@@ -20,11 +20,16 @@ import (
 // give sends the recorded brief to the task's worker, and records that it was sent. former is who
 // had the task before, if that is known. A brief that was taken back before it was there to be
 // withdrawn is withdrawn now.
-func (c Crew) give(ctx context.Context, k store.Task, former agent.ID) error {
-	_, _, err := c.Bus.SendOnce(ctx, envelope.Envelope{
-		ID: k.Brief, From: k.Starter, To: k.Assignee, Kind: envelope.KindBrief, Via: "cli", Thread: k.ID,
-		Text: envelope.SafeText(c.text(ctx, k, former)), Time: time.Now(),
-	})
+func (c Crew) give(ctx context.Context, k store.Task, former agent.ID) (err error) {
+	if c.Hold != nil {
+		err = c.Hold(ctx)
+	}
+	if err == nil {
+		_, _, err = c.Bus.SendOnce(ctx, envelope.Envelope{
+			ID: k.Brief, From: k.Starter, To: k.Assignee, Kind: envelope.KindBrief, Via: "cli", Thread: k.ID,
+			Text: envelope.SafeText(c.text(ctx, k, former)), Time: time.Now(),
+		})
+	}
 	if err != nil && !errors.Is(err, bus.ErrUsed) { // it was sent before, in words of that moment
 		return fmt.Errorf("%s: recorded, and not sent to %s yet: %w", k.ID, k.Assignee, err)
 	}

@@ -41,6 +41,9 @@ type Crew struct {
 	Records task.Records
 	By      agent.ID
 	Environ []string // for HOME
+	// Hold, if set, is called when a task has a worker, before that gets the brief: a budget that the task
+	// has used up holds its worker.
+	Hold func(ctx context.Context) error
 }
 
 // Book returns the tasks as that address may change them.

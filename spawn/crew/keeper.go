@@ -32,7 +32,8 @@ type Keeper struct {
 	Database func() *store.DB // nil while it is not available
 	Statuses func(ctx context.Context) (spawn.Statuses, error)
 	Log      *slog.Logger
-	Settles  time.Duration // 0 is ten seconds
+	Hold     func(ctx context.Context, db *store.DB) error // as Crew's; may be nil
+	Settles  time.Duration                                 // 0 is ten seconds
 
 	wake     chan struct{}
 	reported map[string]string    // what was logged last of a task, so that it is once; owned by Run
@@ -133,7 +134,11 @@ func (d direct) Record(ctx context.Context, ops ...store.Op) error { return d.Ap
 
 // as returns the crew on behalf of an address.
 func (l look) as(id agent.ID) Crew {
-	return Crew{Home: l.Launcher.Home, Bus: l.Launcher.Bus, Records: direct{l.db}, By: id, Environ: l.Launcher.Environ}
+	c := Crew{Home: l.Launcher.Home, Bus: l.Launcher.Bus, Records: direct{l.db}, By: id, Environ: l.Launcher.Environ}
+	if l.Hold != nil {
+		c.Hold = func(ctx context.Context) error { return l.Hold(ctx, l.db) }
+	}
+	return c
 }
 
 // follow brings one task on.

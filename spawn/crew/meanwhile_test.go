@@ -143,3 +143,32 @@ func TestTakenBackAndKilled(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 }
+
+// Who is at the end of a budget is held before the brief is in the mailbox, whoever sends that.
+func TestHeldBeforeTheBrief(t *testing.T) {
+	r := newRig(t)
+	waits := r.add("two", r.add("one"))
+	r.start(waits, "agent1")
+	held := 0
+	hold := func(worker agent.ID) error {
+		if n := len(r.inbox(worker, envelope.KindBrief)); n != 0 {
+			t.Errorf("%s has %d briefs already", worker, n)
+		}
+		held++
+		return nil
+	}
+	c := r.crew(agent.Owner)
+	c.Hold = func(context.Context) error { return hold("agent2") }
+	_, err := c.Start(t.Context(), r.add("three"), r.wish("agent2"))
+	r.must(err)
+	r.keeper.Hold = func(context.Context, *store.DB) error { return hold("agent1") }
+	needs, err := c.Book().Needs(t.Context(), waits)
+	r.must(err)
+	_, _, _, err = c.Book().Update(t.Context(), needs[0].ID, task.Change{State: store.TaskDone})
+	r.must(err)
+	r.pass()
+	r.says(waits, "in_progress agent1 1")
+	if held != 2 {
+		t.Errorf("asked %d times, want 2", held)
+	}
+}

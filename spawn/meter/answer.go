@@ -23,21 +23,36 @@ func Answer(ctx context.Context, b *bus.Bus, db *store.DB, key string, allow boo
 	if !ok {
 		return "", advice.With(fmt.Errorf("%v: its limit is not on record", budget), "`netsky up` starts the daemon, which keeps account of budgets")
 	}
-	m := New(Options{Home: db.Home(), Bus: b, Log: slog.New(slog.DiscardHandler)})
-	m.terms, m.known = terms, true
-	r := cost.Records{DB: db}
-	s, err := r.Answer(ctx, budget, allow, terms.Limits, time.Now())
+	s, err := cost.Records{DB: db}.Answer(ctx, budget, allow, terms.Limits, time.Now())
 	if err != nil {
 		return "", err
 	}
-	all, err := r.Standings(ctx, terms.Limits, time.Now())
-	if err == nil {
-		err = m.bar(ctx, r, all)
-	}
+	err = hold(ctx, b, db, terms)
 	if text = fmt.Sprintf("allowed: %v is now %s", budget, limits(s)); !allow {
 		text = fmt.Sprintf("left as it is: %v is used up", budget)
 	}
 	return text, err
+}
+
+// Hold bars those who are at the end of a budget as of now, and nobody else. It is for the moment in which
+// a task gets another worker: what the task may use is the same.
+func Hold(ctx context.Context, b *bus.Bus, db *store.DB) error {
+	terms, ok := Saved(ctx, db)
+	if !ok || terms.Limits.None() {
+		return nil
+	}
+	return hold(ctx, b, db, terms)
+}
+
+func hold(ctx context.Context, b *bus.Bus, db *store.DB, terms Terms) error {
+	m := New(Options{Home: db.Home(), Bus: b, Log: slog.New(slog.DiscardHandler)})
+	m.terms, m.known = terms, true
+	r := cost.Records{DB: db}
+	all, err := r.Standings(ctx, terms.Limits, time.Now())
+	if err != nil {
+		return err
+	}
+	return m.bar(ctx, r, all)
 }
 
 // Doubts returns what about budgets can't be checked, one sentence each.

@@ -276,6 +276,16 @@ func TestScopes(t *testing.T) {
 	if err != nil || !s.Tripped() || s.RetryMS != 0 || s.About != "task::task-1" {
 		t.Errorf("the task's: %+v, %v", s, err)
 	}
+	// Another worker is held before it gets the task, not once it has begun.
+	for _, id := range []agent.ID{"agent2", "agent1"} {
+		w.must(w.db.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskInProgress, Assignee: id}))
+		w.must(meter.Hold(t.Context(), w.bus, w.db))
+		for _, other := range []agent.ID{"agent1", "agent2"} {
+			if s, err := breaker.Of(w.home, breaker.Budget(other)).Load(); err != nil || s.Tripped() != (other == id) {
+				t.Errorf("%s has it, %s: %+v, %v", id, other, s, err)
+			}
+		}
+	}
 	w.must(w.db.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskDone, Assignee: "agent1", ClosedBy: "agent1"}))
 	w.mustRead()
 	if s, err := breaker.Of(w.home, breaker.Budget("agent1")).Load(); err != nil || !s.Tripped() {
