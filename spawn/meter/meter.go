@@ -77,6 +77,7 @@ type Meter struct {
 	due     map[agent.ID]int // agents to read, and how often
 	config  home.Mark        // of netsky.toml
 	read    map[string]stamp // what was read to its end, by path
+	readAll time.Time        // when all conversations were read last; zero: not by this Meter
 	terms   Terms
 	known   bool            // terms are
 	unsure  map[string]bool // budgets of which the owner was told that they can't be checked
@@ -92,7 +93,8 @@ const (
 	busy, whole = time.Minute, 15 * time.Minute
 	// again is how many looks follow a change: programs write what a turn used a moment later.
 	again = 4
-	// recent is for how long a conversation is followed that no session has any more.
+	// recent is for how long a conversation is followed that no session has any more, from when
+	// all were read last: what was written while no daemon ran is not lost.
 	recent = 24 * time.Hour
 )
 
@@ -216,8 +218,16 @@ func trimJSON(name string) string {
 
 // threads reads the conversations of the agents that are due, or all.
 func (m *Meter) threads(ctx context.Context, r cost.Records, all bool) error {
-	threads, err := r.Threads(ctx, time.Now().Add(-recent))
-	if err != nil {
+	now, last := time.Now(), m.readAll
+	var err error
+	if last.IsZero() {
+		last, err = r.LastRead(ctx)
+	}
+	if last.IsZero() || last.After(now) { // the clock was set back
+		last = now
+	}
+	threads, terr := r.Threads(ctx, last.Add(-recent))
+	if err = errors.Join(err, terr); err != nil {
 		return err
 	}
 	var errs []error
@@ -236,7 +246,10 @@ func (m *Meter) threads(ctx context.Context, r cost.Records, all bool) error {
 			delete(m.read, path)
 		}
 	}
-	return errors.Join(errs...)
+	if err = errors.Join(errs...); err == nil && all {
+		m.readAll = now
+	}
+	return err
 }
 
 // thread reads the files of one conversation. How long each is counts as of the beginning: what a

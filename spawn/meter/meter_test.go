@@ -2,6 +2,7 @@ package meter_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"strings"
@@ -123,6 +124,33 @@ func (w *world) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
+	}
+}
+
+// What a conversation still wrote before it ended is counted by the next daemon, however long none ran and
+// though no agent has that conversation any more.
+func TestNoDaemonForDays(t *testing.T) {
+	t.Parallel()
+	w, ctx := mustWorld(t), context.Background()
+	w.mustWrite(main, answer("a", 1))
+	w.mustRead()
+	la, err := w.home.LoadLaunch("agent1")
+	w.must(err)
+	w.must(w.db.Apply(ctx, store.EndSession{Start: la.Start, Time: store.At(time.Now())}))
+	w.mustAppend(main, answer("b", 2))
+	w.must(w.db.Do(ctx, "days go by", func(c *sql.Conn) error {
+		for _, q := range []string{
+			"UPDATE turn_files SET changed = changed - ?", "UPDATE threads SET last = last - ?", "UPDATE sessions SET ended = ended - ?",
+		} {
+			if _, err := c.ExecContext(ctx, q, (5 * 24 * time.Hour).Milliseconds()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	w.mustRead()
+	if got, want := w.used(), "agent1 2: 3+6"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

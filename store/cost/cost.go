@@ -120,6 +120,15 @@ func (r Records) Threads(ctx context.Context, since time.Time) ([]Thread, error)
 			OR EXISTS (SELECT 1 FROM sessions WHERE sessions.thread = threads.thread AND ended >= ?1) ORDER BY last`, store.At(since))
 }
 
+// LastRead returns when a file was read last; zero if none was.
+func (r Records) LastRead(ctx context.Context) (t time.Time, err error) {
+	var at store.Time
+	if err = r.DB.Pool().QueryRowContext(ctx, "SELECT coalesce(max(changed), 0) FROM turn_files").Scan(&at); err == nil && at != 0 {
+		t = at.Time()
+	}
+	return t, err
+}
+
 // File returns how far the file with that number was read; the zero File if it was not.
 func (r Records) File(ctx context.Context, device, inode int64) (f File, err error) {
 	err = r.DB.Pool().QueryRowContext(ctx, "SELECT device, inode, path, agent, thread, offset, head, state FROM turn_files WHERE device = ? AND inode = ?", device, inode).
