@@ -52,7 +52,7 @@ func (q *query) costs(now time.Time) (by cost.By, f cost.Filter) {
 	f = cost.Filter{Agent: q.agent("agent"), Task: q.text("task"), Model: q.text("model")}
 	since := q.text("since")
 	if since == "today" {
-		f.Since = midnight(now, 0)
+		f.Since = cost.Midnight(now, 0)
 		return by, f
 	}
 	var err error
@@ -60,12 +60,6 @@ func (q *query) costs(now time.Time) (by cost.By, f cost.Filter) {
 		q.wrong("since", "not how long ago, such as 12h or 7d, nor a day, such as 2026-11-20")
 	}
 	return by, f
-}
-
-// midnight is when the day began that was so many days ago.
-func midnight(now time.Time, days int) time.Time {
-	y, m, d := now.Local().Date()
-	return time.Date(y, m, d-days, 0, 0, 0, 0, time.Local)
 }
 
 func (p *pages) costPage(ctx context.Context, sh *shell, q *query) (string, error) {
@@ -78,10 +72,10 @@ func (p *pages) costPage(ctx context.Context, sh *shell, q *query) (string, erro
 		return "cost", err
 	}
 	var err error
-	if b.Today, err = p.o.Costs.Account(ctx, cost.ByAll, cost.Filter{Since: midnight(now, 0)}); err != nil {
+	if b.Today, err = p.o.Costs.Account(ctx, cost.ByAll, cost.Filter{Since: cost.Midnight(now, 0)}); err != nil {
 		return "", err
 	}
-	if b.Week, err = p.o.Costs.Account(ctx, cost.ByAll, cost.Filter{Since: midnight(now, week-1)}); err != nil {
+	if b.Week, err = p.o.Costs.Account(ctx, cost.ByAll, cost.Filter{Since: cost.Midnight(now, 1-week)}); err != nil {
 		return "", err
 	}
 	if b.Account, err = p.o.Costs.Account(ctx, by, f); err != nil {
@@ -128,7 +122,7 @@ func (p *pages) used(ctx context.Context, sh *shell, f cost.Filter) *meter.Sum {
 
 // usedToday is used for an agent, since midnight.
 func (p *pages) usedToday(ctx context.Context, sh *shell, id agent.ID) *meter.Sum {
-	return p.used(ctx, sh, cost.Filter{Agent: id, Since: midnight(p.o.Now(), 0)})
+	return p.used(ctx, sh, cost.Filter{Agent: id, Since: cost.Midnight(p.o.Now(), 0)})
 }
 
 // costOf is the page about a sum of a table.

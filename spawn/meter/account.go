@@ -107,7 +107,7 @@ func Since(word string, now time.Time) (t time.Time, err error) {
 	if word == "" {
 		return t, nil
 	}
-	if day, err := time.ParseInLocation(time.DateOnly, word, time.Local); err == nil {
+	if day, err := cost.ParseDay(word); err == nil {
 		return day, nil
 	}
 	if days, ok := strings.CutSuffix(word, "d"); ok {

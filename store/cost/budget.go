@@ -80,13 +80,35 @@ func ParseBudget(key string) (b Budget, ok bool) {
 // Period returns the name of a day, in local time.
 func Period(t time.Time) string { return t.Local().Format(time.DateOnly) }
 
+// Midnight returns when the day begins, in local time, that is so many after the one of t. Where clocks are
+// put forward at midnight, a day begins later.
+func Midnight(t time.Time, days int) time.Time {
+	y, m, d := t.Local().Date()
+	noon := time.Date(y, m, d+days, 12, 0, 0, 0, time.Local)
+	t = time.Date(y, m, d+days, 0, 0, 0, 0, time.Local)
+	if t.Day() != noon.Day() { // there is no such time, so it is one of the day before
+		_, t = t.ZoneBounds()
+	}
+	return t
+}
+
+// ParseDay returns when the day begins that a period names.
+func ParseDay(period string) (time.Time, error) {
+	day, err := time.Parse(time.DateOnly, period)
+	if err != nil {
+		return time.Time{}, err
+	}
+	y, m, d := day.Date()
+	return Midnight(time.Date(y, m, d, 12, 0, 0, 0, time.Local), 0), nil
+}
+
 // Ends returns when the budget's day is over; zero for a task's.
 func (b Budget) Ends() time.Time {
-	day, err := time.ParseInLocation(time.DateOnly, b.Period, time.Local)
+	day, err := ParseDay(b.Period)
 	if err != nil {
 		return time.Time{}
 	}
-	return day.AddDate(0, 0, 1)
+	return Midnight(day, 1)
 }
 
 // The shares of a budget, in percent, of which the owner is told.
@@ -172,8 +194,7 @@ const today = "time >= ? AND time < ?"
 // standings are those that concern an agent; "" is all.
 func standings(ctx context.Context, q querier, l Limits, now time.Time, id agent.ID) (all []Standing, err error) {
 	period := Period(now)
-	end := Budget{Scope: ScopeDay, Period: period}.Ends()
-	from, to := store.At(end.AddDate(0, 0, -1)), store.At(end)
+	from, to := store.At(Midnight(now, 0)), store.At(Midnight(now, 1))
 	const tokens = "input + output + cache_read + cache_write"
 	sums := sum(tokens) + ", " + sum("nano") + ", " + sum("iif(nano IS NULL, "+tokens+", 0)")
 	add := func(scope Scope, period, query string, args ...any) {
