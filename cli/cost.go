@@ -176,7 +176,7 @@ func hold(l *spawn.Launcher) func(context.Context, *store.DB) error {
 func (a *app) costService(l *spawn.Launcher, log *slog.Logger) func(context.Context, func() *store.DB) error {
 	return func(ctx context.Context, records func() *store.DB) error {
 		return meter.New(meter.Options{
-			Home: l.Home, Bus: l.Bus, Records: records, Log: log.With("part", "cost"),
+			Home: l.Home, Bus: l.Bus, Records: records, Log: log.With("part", "cost"), Environ: a.environ,
 			Sources: map[string]meter.Source{claudeusage.Source: claudeFiles{}, codexusage.Source: &codexFiles{}},
 			Terms: func() (t meter.Terms) {
 				c, _, _ := config.Load(l.Home) // a mistake is shown by others

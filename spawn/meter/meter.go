@@ -63,6 +63,7 @@ type Options struct {
 	Records func() *store.DB // nil while there is none
 	Sources map[string]Source
 	Terms   func() Terms
+	Environ []string // of the programs of agents that were never started
 	Log     *slog.Logger
 	// Step, if set, is called between any two things that a crash could come between.
 	Step func(what string)
@@ -79,6 +80,7 @@ type Meter struct {
 	read    map[string]stamp // what was read to its end, by path
 	readAll time.Time        // when all conversations were read last; zero: not by this Meter
 	terms   Terms
+	beside  bool            // those that no session has are read, too
 	known   bool            // terms are
 	unsure  map[string]bool // budgets of which the owner was told that they can't be checked
 	failing string          // the last error, which is logged once
@@ -120,7 +122,7 @@ func (m *Meter) Run(ctx context.Context) error {
 				full = time.Now()
 			}
 			if time.Since(last) >= busy {
-				last = time.Now()
+				last, m.beside = time.Now(), true
 				m.atWork()
 			}
 			if err := m.pass(ctx, db, all); err != nil && ctx.Err() == nil {
@@ -160,7 +162,7 @@ func (m *Meter) pass(ctx context.Context, db *store.DB, all bool) error {
 	if err != nil {
 		return err
 	}
-	if len(m.due) == 0 && !all && !changed {
+	if len(m.due) == 0 && !all && !changed && !m.beside {
 		return nil
 	}
 	r := cost.Records{DB: db}
@@ -230,12 +232,15 @@ func (m *Meter) threads(ctx context.Context, r cost.Records, all bool) error {
 	if err = errors.Join(err, terr); err != nil {
 		return err
 	}
+	threads = slices.DeleteFunc(threads, func(t cost.Thread) bool { return !all && m.due[t.Agent] == 0 })
 	var errs []error
+	if all || m.beside {
+		m.beside = false
+		others, err := r.Inputs(ctx, last.Add(-recent))
+		threads, errs = append(threads, others...), append(errs, err)
+	}
 	paths := make(map[string]bool)
 	for _, t := range threads {
-		if !all && m.due[t.Agent] == 0 {
-			continue
-		}
 		errs = append(errs, m.thread(ctx, r, t, paths))
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -256,10 +261,10 @@ func (m *Meter) threads(ctx context.Context, r cost.Records, all bool) error {
 // conversation's own file says of the others' sums is read after the others.
 func (m *Meter) thread(ctx context.Context, r cost.Records, t cost.Thread, paths map[string]bool) error {
 	la, err := m.o.Home.LoadLaunch(t.Agent)
+	if errors.Is(err, fs.ErrNotExist) {
+		la.Env, err = m.o.Environ, nil
+	}
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
 		return err
 	}
 	name := t.Runtime

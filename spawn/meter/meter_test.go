@@ -127,6 +127,28 @@ func (w *world) must(err error) {
 	}
 }
 
+// The thread of `netsky codex N` counts, though that agent was never started; a thread of nobody's does not.
+func TestCodexOnce(t *testing.T) {
+	t.Parallel()
+	w, now := mustWorld(t), time.Now()
+	id := func(last string) string {
+		ms := fmt.Sprintf("%012x", now.UnixMilli())
+		return ms[:8] + "-" + ms[8:] + "-7bd3-abe1-e404fa7b2e" + last
+	}
+	dir := "codex/sessions/" + now.UTC().Format("2006/01/02")
+	for n, last := range []string{"01", "02"} {
+		record := fmt.Sprintf(`{"timestamp":%q,"type":"token_usage_record","payload":{"turn_id":"T%d","response_id":"r","usage":{"input_tokens":100,"output_tokens":7,"total_tokens":107}}}`+"\n",
+			now.Add(time.Second).UTC().Format(time.RFC3339Nano), n)
+		w.mustWrite(dir+"/rollout-x-"+id(last)+".jsonl", record)
+	}
+	w.must(w.db.Apply(t.Context(), store.UpsertInput{Actor: "agent2", Thread: id("01"), Message: "m-1", State: store.InputPending, Time: store.At(now)}))
+	w.mustRead()
+	w.mustRead()
+	if got, want := w.used(), "agent2 1: 100+7"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // What a conversation still wrote before it ended is counted by the next daemon, however long none ran and
 // though no agent has that conversation any more.
 func TestNoDaemonForDays(t *testing.T) {

@@ -87,7 +87,8 @@ func (w *world) mustStart(id agent.ID, runtime, conversation string, env ...stri
 func (w *world) meter() *meter.Meter {
 	return meter.New(meter.Options{
 		Home: w.home, Bus: w.bus, Records: func() *store.DB { return w.db }, Sources: sources(), Log: slog.New(slog.DiscardHandler), Step: w.step,
-		Terms: func() meter.Terms { w.mu.Lock(); defer w.mu.Unlock(); return w.terms },
+		Environ: []string{"CODEX_HOME=" + w.file("codex")},
+		Terms:   func() meter.Terms { w.mu.Lock(); defer w.mu.Unlock(); return w.terms },
 	})
 }
 

@@ -120,6 +120,16 @@ func (r Records) Threads(ctx context.Context, since time.Time) ([]Thread, error)
 			OR EXISTS (SELECT 1 FROM sessions WHERE sessions.thread = threads.thread AND ended >= ?1) ORDER BY last`, store.At(since))
 }
 
+// Inputs returns the conversations that took a message since a time and that no session had: those of
+// `netsky codex N`, as only Codex's messages are inputs.
+func (r Records) Inputs(ctx context.Context, since time.Time) ([]Thread, error) {
+	return store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (t Thread, err error) {
+		err = rows.Scan(&t.ID, &t.Agent, &t.Runtime, &t.First, &t.Last)
+		return t, err
+	}, `SELECT thread, actor, 'codex', min(created), max(created) FROM actor_inputs WHERE thread <> '' AND thread NOT IN (SELECT thread FROM threads)
+		GROUP BY thread HAVING max(created) >= ? ORDER BY max(created)`, store.At(since))
+}
+
 // LastRead returns when a file was read last; zero if none was.
 func (r Records) LastRead(ctx context.Context) (t time.Time, err error) {
 	var at store.Time
