@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/breaker"
 	"netsky/agent/home"
 	"netsky/bus/envelope"
 	"netsky/internal/testworld"
@@ -178,6 +179,25 @@ func TestPoint(t *testing.T) {
 	if _, err := w.l.Point(w.ctx, "agent2"); err == nil {
 		t.Error("no error for an agent that was never up")
 	}
+}
+
+// While a budget is used up it is told of nothing; status says why.
+func TestPointBudget(t *testing.T) {
+	t.Parallel()
+	w := newSilentWorld(t, repl)
+	b := breaker.Of(w.home, breaker.AllBudget)
+	if _, err := b.Bar(w.ctx, agent.Root, "the budget of all agents, 10 tokens", "day:x:", false, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	w.mail("agent1", "one")
+	w.held("budget used up: the budget of all agents, 10 tokens")
+	if st := w.status("agent1"); !strings.Contains(st.Detail, "budget used up") {
+		t.Errorf("status: %+v", st)
+	}
+	if _, err := b.Lift(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.told()
 }
 
 // The pause holds only while mail lies there that the program was told of: one

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/breaker"
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/tmux"
@@ -71,8 +72,8 @@ type Pointed struct {
 }
 
 // Point tells a silent agent that it has mail, by one line typed into its pane and Enter:
-// at most once a minute while any of that mail is still waiting, and only if that disturbs
-// nothing. The pane must have been quiet for 5 s, its program must receive what is typed,
+// at most once a minute while any of that mail is still waiting, only if that disturbs
+// nothing, and not while a budget of the owner's is used up. The pane must have been quiet for 5 s, its program must receive what is typed,
 // no person may have used it for 30 s or have left a draft, and it must not show what
 // looks like a question. Without mail Point only records how the empty input line looks,
 // to recognise a draft later.
@@ -97,6 +98,9 @@ func (l *Panes) Point(ctx context.Context, la agent.Launch, find func(context.Co
 	}
 	if n == 0 && p.Calm != nil {
 		return Pointed{Again: nothing}, nil
+	}
+	if why := l.barred(id); n > 0 && why != "" {
+		return l.hold(id, p, n, why, LookAgain)
 	}
 	pane, ok, err := find(ctx)
 	if err != nil || !ok {
@@ -157,6 +161,16 @@ func (l *Panes) waiting(id agent.ID) (n int, oldest time.Time, err error) {
 		}
 	}
 	return n, oldest, nil
+}
+
+// barred says which of the owner's budgets keeps everything from the agent.
+func (l *Panes) barred(id agent.ID) string {
+	for _, name := range []string{breaker.AllBudget, breaker.Budget(id)} {
+		if s, err := breaker.Of(l.Home, name).Load(); err == nil && s.Tripped() {
+			return s.Fault.String()
+		}
+	}
+	return ""
 }
 
 // hold records why mail has to wait, once for each reason.
