@@ -348,6 +348,23 @@ func TestScopes(t *testing.T) {
 	}
 }
 
+// New limits are on record though the clock was set back.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.terms.Limits.Agent.Tokens = 30
+	w.mustRead()
+	w.must(w.db.Do(t.Context(), "the clock", func(c *sql.Conn) error {
+		_, err := c.ExecContext(t.Context(), "UPDATE settings SET updated = updated + 3600000")
+		return err
+	}))
+	w.terms.Limits.Agent.Tokens = 40
+	w.mustRead()
+	if got, ok := meter.Saved(t.Context(), w.db); !ok || got.Limits.Agent.Tokens != 40 {
+		t.Errorf("saved: %+v, %v", got, ok)
+	}
+}
+
 // A budget in money that can't be checked is said to be so, once.
 func TestUnpriced(t *testing.T) {
 	t.Parallel()

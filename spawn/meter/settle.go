@@ -41,7 +41,8 @@ func (m *Meter) renew(ctx context.Context, db *store.DB) (changed bool, err erro
 	} else if saved, ok := Saved(ctx, db); !ok || !reflect.DeepEqual(saved, terms) {
 		data, err := json.Marshal(terms)
 		if err == nil {
-			err = db.Apply(ctx, store.SetSetting{Key: termsKey, Value: string(data), Who: string(agent.Owner), Updated: store.At(time.Now())})
+			last, _ := db.Setting(ctx, termsKey) // which stays if its time is later, as after the clock was set back
+			err = db.Apply(ctx, store.SetSetting{Key: termsKey, Value: string(data), Who: string(agent.Owner), Updated: max(store.At(time.Now()), last.Updated)})
 		}
 		if err != nil {
 			return false, err

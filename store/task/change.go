@@ -105,8 +105,7 @@ func (b Book) apply(ctx context.Context, k *store.Task, c Change, head string) (
 		return nil, err
 	}
 	if *k != before {
-		k.Updated = 0 // now
-		ops = append(ops, store.UpsertTask(*k))
+		ops = append(ops, newest(*k))
 	}
 	more, err := b.depend(ctx, *k, c.Needs)
 	if ops = append(ops, more...); err != nil {
@@ -212,8 +211,7 @@ func (b Book) Alter(ctx context.Context, id string, do func(k *store.Task) ([]st
 			return err
 		}
 		if k != before {
-			k.Updated = 0
-			ops = append([]store.Op{store.UpsertTask(k)}, ops...)
+			ops = append([]store.Op{newest(k)}, ops...)
 		}
 		if len(ops) == 0 {
 			return nil
@@ -221,6 +219,13 @@ func (b Book) Alter(ctx context.Context, id string, do func(k *store.Task) ([]st
 		return b.Records.Record(ctx, ops...)
 	})
 	return k, err
+}
+
+// newest returns the record of a task that was changed just now. It is none older than the one before it,
+// which would stay otherwise, though the clock was set back.
+func newest(k store.Task) store.Op {
+	k.Updated = max(k.Updated, store.At(time.Now()))
+	return store.UpsertTask(k)
 }
 
 // depend returns the records of what the task has to wait for, too.

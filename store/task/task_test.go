@@ -204,6 +204,25 @@ func TestCircles(t *testing.T) {
 	}
 }
 
+// A change counts though the clock was set back since the last one.
+func TestClockSetBack(t *testing.T) {
+	d := newDesk(t)
+	id := d.add("x")
+	k := d.task(id)
+	k.Updated = store.At(time.Now().Add(time.Hour))
+	d.must(d.db.Apply(t.Context(), store.UpsertTask(k)))
+	if _, _, _, err := d.book(agent.Owner).Update(t.Context(), id, task.Change{State: store.TaskBlocked, Note: "why"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.task(id).State; got != store.TaskBlocked {
+		t.Errorf("it is %s", got)
+	}
+	_, err := d.book(agent.Owner).Alter(t.Context(), id, func(k *store.Task) ([]store.Op, error) { k.State = store.TaskCancelled; return nil, nil })
+	if got := d.task(id).State; err != nil || got != store.TaskCancelled {
+		t.Errorf("it is %s, %v", got, err)
+	}
+}
+
 // Of many that take a task at once, none overwrites what another has changed.
 func TestAtOnce(t *testing.T) {
 	d := newDesk(t)
