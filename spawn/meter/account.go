@@ -71,7 +71,11 @@ func (a Account) Notes() (list []string) {
 
 // Unpriced says of which models the price is not known.
 func Unpriced(s cost.Sum) string {
-	return "not known: no price for " + strings.Join(s.Models, ", ") + " (" + Number(s.Unpriced.Total()) + " tokens); [price] in netsky.toml takes one"
+	models := make([]string, len(s.Models)) // as a program's file has them
+	for i, m := range s.Models {
+		models[i] = envelope.Line(m, maxName)
+	}
+	return "not known: no price for " + strings.Join(models, ", ") + " (" + Number(s.Unpriced.Total()) + " tokens); [price] in netsky.toml takes one"
 }
 
 // Stands says how far a budget is used.
@@ -88,8 +92,11 @@ func Called(by cost.By, s cost.Sum) string {
 	if s.Name == "" {
 		return map[cost.By]string{cost.ByTask: "(no task)", cost.ByModel: "(unknown)"}[by]
 	}
-	return s.Name
+	return envelope.Line(s.Name, maxName)
 }
+
+// maxName is how much of a name is shown, in bytes.
+const maxName = 100
 
 // Cost is what a sum cost, as far as that is known.
 func Cost(s cost.Sum) string {

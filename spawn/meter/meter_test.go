@@ -388,3 +388,14 @@ func TestUnpriced(t *testing.T) {
 		t.Errorf("priced: %+v, %v, want a bar", s, err)
 	}
 }
+
+// A model's name is what a file says; it makes no line of its own.
+func TestNamesInOneLine(t *testing.T) {
+	t.Parallel()
+	s := cost.Sum{Name: "m\ntotal  1  0", Models: []string{"m\nn", strings.Repeat("x", 200)}, Unpriced: cost.Usage{Input: 1}}
+	for _, text := range []string{meter.Called(cost.ByModel, s), meter.Unpriced(s)} {
+		if strings.Contains(text, "\n") || strings.Contains(text, strings.Repeat("x", 150)) {
+			t.Errorf("%q", text)
+		}
+	}
+}
