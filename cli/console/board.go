@@ -73,7 +73,7 @@ func (b *Board) draw() {
 	rows := 0
 	for _, text := range b.lines {
 		for l := range strings.SplitSeq(text, "\n") {
-			rows += max(1, (len([]rune(l))+width-1)/width)
+			rows += max(1, (Columns(l)+width-1)/width)
 		}
 	}
 	fits := rows < height

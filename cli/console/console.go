@@ -34,18 +34,6 @@ func Size(stream any) (width, height int) {
 	return 80, 24
 }
 
-// Cut returns the text in at most width columns; 0 means no limit.
-func Cut(s string, width int) string {
-	r := []rune(s)
-	switch {
-	case width <= 0 || len(r) <= width:
-		return s
-	case width == 1:
-		return "…"
-	}
-	return string(r[:width-1]) + "…"
-}
-
 // ReadLine reads one line and nothing after it.
 func ReadLine(in io.Reader) (string, error) {
 	var line []byte

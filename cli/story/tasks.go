@@ -79,7 +79,7 @@ func (g group) line(v crew.View, who, width int, now time.Time) string {
 	note = console.Cut(note, max(width*2/5, 8))
 	room := width - len(head)
 	if note != "" {
-		room -= len([]rune(note)) + 2
+		room -= console.Columns(note) + 2
 	}
 	return console.Cut(strings.TrimRight(head+console.Cut(title, max(room, 8))+console.Note(note), " "), width)
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"netsky/agent"
+	"netsky/cli/console"
 	"netsky/cli/story"
 	"netsky/spawn/crew"
 	"netsky/store"
@@ -22,7 +22,7 @@ func many(now time.Time) (list []crew.View) {
 		if i%4 == 0 {
 			v.Word = words[i/4%len(words)]
 		}
-		v.ID, v.Title, v.Priority = fmt.Sprintf("t-%016x", i), strings.Repeat("größer ", i%20)+"\x1b[31mred\n2nd", i%10
+		v.ID, v.Title, v.Priority = fmt.Sprintf("t-%016x", i), strings.Repeat([]string{"größer ", "仕事の題 "}[i%2], i%20)+"\x1b[31mred\n2nd", i%10
 		v.Created = store.At(now.Add(-time.Duration(i*i) * time.Minute))
 		v.Started, v.Updated, v.Ended = v.Created, v.Created, v.Created
 		v.Assignee = []agent.ID{"agent1", "agentinfinity", ""}[i%3]
@@ -42,7 +42,7 @@ func TestTaskLines(t *testing.T) {
 		lines := story.TaskLines(list, width, 0, now)
 		var heads []string
 		for _, l := range lines {
-			if n := utf8.RuneCountInString(l); width > 0 && n > width {
+			if n := console.Columns(l); width > 0 && n > width {
 				t.Errorf("%d columns, of %d: %s", n, width, l)
 			}
 			if strings.ContainsAny(l, "\x1b\n") {
