@@ -138,13 +138,16 @@ func (c Crew) Start(ctx context.Context, id string, w Wish) (s Started, err erro
 		s.Note = c.withdraw(ctx, k.Brief, former)
 	}
 	s.Own = to == c.By
-	s.Task, err = c.begin(ctx, k, to, c.By, w.Anyway)
-	if err == nil && !s.Own {
-		err = c.give(ctx, s.Task, former)
+	begun, err := c.begin(ctx, k, to, c.By, w.Anyway)
+	if err != nil {
+		return s, err
 	}
-	if errors.Is(err, errChanged) {
-		s.Task = store.Task{} // it is not what this has started
+	if !s.Own {
+		if err = c.give(ctx, begun, former); errors.Is(err, errChanged) {
+			return s, err // it is not what this has started
+		}
 	}
+	s.Task = begun
 	return s, err
 }
 

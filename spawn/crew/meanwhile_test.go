@@ -172,3 +172,19 @@ func TestHeldBeforeTheBrief(t *testing.T) {
 		t.Errorf("asked %d times, want 2", held)
 	}
 }
+
+// spooling are records that accept nothing at the moment.
+type spooling struct{ records }
+
+func (spooling) Record(context.Context, ...store.Op) error { return store.ErrSpooled }
+
+// What is only spooled is not said to be given out, and not sent.
+func TestSpooledStart(t *testing.T) {
+	r := newRig(t)
+	c := r.crew(agent.Owner)
+	c.Records = spooling{records{r.db}}
+	s, err := c.Start(t.Context(), r.add("one"), r.wish("agent1"))
+	if !errors.Is(err, store.ErrSpooled) || s.Task.ID != "" || len(r.inbox("agent1", envelope.KindBrief)) != 0 {
+		t.Errorf("%+v, %v", s.Task, err)
+	}
+}
