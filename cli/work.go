@@ -87,6 +87,10 @@ func (a *app) work(c *cli.Context) error {
 	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrOlder):
 		a.warn("what was checked is not known: %v", err)
 	}
+	if l, cut := land.CutOff(h); cut {
+		a.warn("the landing %s of %s on %s was cut off, and files there may be half changed; the daemon settles that within seconds, without one the next `netsky land` does",
+			l.ID, l.Agent, strings.TrimPrefix(l.Target, "refs/heads/"))
+	}
 	r := state.New(h, o)
 	defer func() {
 		if err := r.Close(); err != nil {

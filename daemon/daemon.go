@@ -144,6 +144,7 @@ func Run(ctx context.Context, o Options) error {
 		{name: "schedules", run: patient(o.Log, "schedules", d.schedules.Run)},
 		{name: "tasks", run: patient(o.Log, "tasks", d.tasks.Run)},
 		{name: "hub", run: patient(o.Log, "hub", d.hub)},
+		{name: "landings", run: patient(o.Log, "landings", d.landings)},
 		{name: "forecast", run: patient(o.Log, "forecast", forecast.NewService(forecast.Options{Home: o.Home, Bus: o.Bus, Log: o.Log}).Run)},
 	}
 	if o.Cost != nil {

@@ -14,7 +14,6 @@ import (
 	"netsky/bus"
 	"netsky/daemon/observe"
 	"netsky/daemon/upkeep"
-	"netsky/spawn/worktree/land"
 	"netsky/store"
 )
 
@@ -148,15 +147,6 @@ func (d *daemon) replay(ctx context.Context, db *store.DB) {
 	}
 }
 
-// landings settles what a netsky has left that was killed while it landed or checked work.
-func (d *daemon) landings(ctx context.Context) {
-	h := d.o.Launcher.Home
-	land.Desk{
-		Home: h, Journal: d.o.Launcher.Journal, Records: func(ctx context.Context) (*store.DB, error) { return store.OpenRead(ctx, h) },
-		Say: func(format string, args ...any) { d.o.Log.Warn("landing", "what", fmt.Sprintf(format, args...)) },
-	}.Recover(ctx)
-}
-
 // prune removes what is beyond the home's bounds, now and every hour. A pass that does not
 // get done leaves the rest to the next.
 func (d *daemon) prune(ctx context.Context, db *store.DB) {
@@ -166,7 +156,6 @@ func (d *daemon) prune(ctx context.Context, db *store.DB) {
 	}
 	keeper.Log, keeper.Rest = d.o.Log, pruneRest
 	for {
-		d.landings(ctx)
 		careful, err := keeper.Careful() // an error, as of a full disk, must not prevent what frees it
 		limited, cancel := context.WithTimeout(ctx, pruneWithin)
 		removed, perr := careful.Pass(limited, db)

@@ -114,6 +114,17 @@ func (d Desk) void(ctx context.Context, e entry, why error) {
 	}
 }
 
+// CutOff returns the landing that a netsky was carrying out, or undoing, when it was killed, until somebody
+// has settled it.
+func CutOff(h home.Dir) (l work.Landing, ok bool) {
+	e, err := home.Load[entry](h, journalFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, false
+	}
+	_, held := h.LockHolder(home.LandingLock)
+	return e.Landing, !held
+}
+
 // Recover finishes what a killed netsky has left: it says of a landing whether the ref has moved,
 // removes scratch worktrees, and ends the records of checks that run no more. While another
 // netsky lands, that is left to it. What it can't decide yet, it says, and leaves.
