@@ -41,27 +41,6 @@ type Side struct {
 // Own reports whether the agent has work that has not landed.
 func (s Side) Own() bool { return s.Dirty > 0 || s.Ahead > 0 && !s.Landed }
 
-// A Conflict is between the work of two agents, or of one agent and the branch that it lands on.
-type Conflict struct {
-	Agents []agent.ID `json:"agents"` // in order; one or two
-	Target string     `json:"target,omitempty"`
-	Files  []string   `json:"files"` // at most 100
-	More   int        `json:"more,omitempty"`
-}
-
-// With names what the agent's work is in conflict with.
-func (c Conflict) With(id agent.ID) string {
-	for _, a := range c.Agents {
-		if a != id {
-			return string(a)
-		}
-	}
-	return c.Target
-}
-
-// maxFiles is how many files of a conflict are named.
-const maxFiles = 100
-
 // A Forecast is what merging the agents' work would come to.
 type Forecast struct {
 	Sides     []Side
@@ -89,7 +68,8 @@ type repo struct {
 	scratch *snapshot.Scratch
 	works   map[agent.ID]snapshot.Work
 	merges  map[Pair]Merge
-	made    int // snapshots in the scratch
+	brings  map[Pair]map[string]bool // files that a merge into a target changes there, where that was asked
+	made    int                      // snapshots in the scratch
 }
 
 // New returns a Forecaster. The caller must Close it.
@@ -227,46 +207,10 @@ func (s *Side) look(ctx context.Context, scratch *snapshot.Scratch, last snapsho
 			return fmt.Errorf("git rev-list: %q: %w", out, err)
 		}
 	}
-	if s.Target != "" && s.Ahead > 0 {
-		s.Landed = to.upstream != "" && s.within(ctx, d, to.upstream)
-	}
 	if s.Target != "" && s.Ahead == 0 { // all it has since it began is in the target
 		s.Landed = s.Head != s.From && s.Head != ""
 	}
 	return nil
-}
-
-// within reports whether a ref has all commits of the branch.
-func (s *Side) within(ctx context.Context, d git.Dir, ref string) bool {
-	_, err := d.First(ctx, "merge-base", "--is-ancestor", s.Head, ref)
-	return err == nil
-}
-
-// A target is what branches land on.
-type target struct {
-	commit, tree string
-	upstream     string // the ref that it follows, on another machine; "" is none
-}
-
-// targetsOf returns the targets of the sides, by their ref names. One that is not there is zero.
-func targetsOf(ctx context.Context, d git.Dir, sides []*Side) (map[string]target, error) {
-	var refs []string
-	for _, s := range sides {
-		if s.Base != "" && !slices.Contains(refs, s.Base) {
-			refs = append(refs, s.Base)
-		}
-	}
-	found := make(map[string]target)
-	if len(refs) == 0 {
-		return found, nil
-	}
-	out, err := d.List(ctx, append([]string{"for-each-ref", "--format=%(refname)%00%(objectname)%00%(tree)%00%(upstream)", "--"}, refs...)...)
-	for line := range strings.Lines(out) {
-		if f := strings.Split(strings.TrimSuffix(line, "\n"), "\x00"); len(f) == 4 {
-			found[f[0]] = target{f[1], f[2], f[3]}
-		}
-	}
-	return found, err
 }
 
 // commit returns the commit of a ref, "" if there is none.
@@ -293,6 +237,9 @@ func (r *repo) merge(ctx context.Context, d git.Dir, sides []*Side, targets map[
 			if a.Target != "" && a.Dirty > 0 {
 				do(a, nil, Pair{a.Target, a.Commit})
 			}
+			if up := targets[a.Base].upstream; up != nil && a.Ahead > 0 {
+				do(a, nil, Pair{up.commit, a.Head})
+			}
 			for _, b := range live[i+1:] {
 				do(a, b, Pair{a.Commit, b.Commit})
 			}
@@ -317,28 +264,28 @@ func (r *repo) merge(ctx context.Context, d git.Dir, sides []*Side, targets map[
 			continue
 		}
 		s.Lands = r.merges[Pair{s.Target, s.Head}]
-		s.Landed = s.Landed || !s.Lands.Conflict && s.Lands.Err == nil && s.Lands.Tree == targets[s.Base].tree
+		s.Landed = s.Landed || s.Lands.clean(targets[s.Base].tree)
+		if up := targets[s.Base].upstream; up != nil {
+			s.Landed = s.Landed || r.merges[Pair{up.commit, s.Head}].clean(up.tree)
+		}
 	}
+	brings := r.brings
+	r.brings = make(map[Pair]map[string]bool)
 	each(func(a, b *Side, p Pair) {
 		m := r.merges[p]
 		switch {
-		case !m.Conflict, b == nil && p.Theirs != a.Commit, !a.Own(), b != nil && !b.Own():
+		case !m.Conflict, b == nil && p != Pair{a.Target, a.Commit}, !a.Own(), b != nil && !b.Own():
 		case b == nil:
 			list = append(list, conflict(m, short(a.Base), a.Agent))
 		default:
-			list = append(list, conflict(m, "", a.Agent, b.Agent))
+			files := r.between(ctx, d, brings, a, b, m.Files)
+			if len(files) > 0 || len(m.Files) == 0 {
+				m.Files = files
+				list = append(list, conflict(m, "", a.Agent, b.Agent))
+			}
 		}
 	})
 	return list, nil
-}
-
-func conflict(m Merge, target string, ids ...agent.ID) Conflict {
-	c := Conflict{Agents: ids, Target: target, Files: []string{}}
-	for _, name := range m.Files[:min(len(m.Files), maxFiles)] {
-		c.Files = append(c.Files, strings.ToValidUTF8(name, "\ufffd"))
-	}
-	c.More = len(m.Files) - len(c.Files)
-	return c
 }
 
 func short(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }

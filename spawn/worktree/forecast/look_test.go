@@ -148,6 +148,47 @@ func TestLookUpstream(t *testing.T) {
 	if got := look(); got != "agent1 +1 -0 ~0 landed" {
 		t.Error(got)
 	}
+
+	// As one commit, behind one of somebody else's; and then more work.
+	two := f.agent("agent2")
+	two.Commit("two", "y", "y")
+	two.Commit("two again", "y", "Y")
+	there := testworld.NewRepo(t, filepath.Join(t.TempDir(), "there"))
+	there.Git("fetch", "-q", remote, "main")
+	there.Git("reset", "-q", "--hard", "FETCH_HEAD")
+	there.Commit("other", "z", "z")
+	there.Commit("squashed", "y", "Y")
+	there.Git("push", "-q", remote, "HEAD:main")
+	f.Git("fetch", "-q", "origin")
+	if got := look(); got != "agent1 +1 -0 ~0 landed\nagent2 +2 -0 ~0 landed" {
+		t.Error(got)
+	}
+	two.Commit("more", "w", "w")
+	if got := look(); got != "agent1 +1 -0 ~0 landed\nagent2 +3 -0 ~0" {
+		t.Error(got)
+	}
+}
+
+// What conflicts with the target conflicts with all that has the target's commits; those who have not
+// touched the file have no part in it.
+func TestLookWithTarget(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	one := f.agent("agent1")
+	one.Commit("one", "a.txt", "by one\n", "b.txt", "by one\n")
+	f.Commit("by the owner", "a.txt", "by the owner\n")
+	two, three := f.agent("agent2"), f.agent("agent3")
+	two.Write("new.txt", "by two\n")
+	three.Commit("three", "a.txt", "by three\n", "b.txt", "by three\n")
+	fc := forecast.New(f.home)
+	defer fc.Close()
+	for range 2 { // from what is known as well
+		c, err := fc.Look(t.Context())
+		want := "agent1 +1 -1 ~0\nagent2 +0 -0 ~1\nagent3 +1 -0 ~0\n[agent1]main[a.txt]\n[agent1 agent3][a.txt b.txt]"
+		if got := told(c); err != nil || got != want {
+			t.Errorf("%s, %v; want\n%s", got, err, want)
+		}
+	}
 }
 
 // What is odd about one worktree keeps nothing of the others from being seen.

@@ -25,6 +25,9 @@ type Merge struct {
 	Err      error    // why git can't merge them at all
 }
 
+// clean reports whether the merge comes to that tree, without a conflict.
+func (m Merge) clean(tree string) bool { return !m.Conflict && m.Err == nil && m.Tree == tree }
+
 // apiece is how many merges are worth a git of their own.
 const apiece = 32
 

@@ -1,0 +1,81 @@
+package forecast
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"netsky/agent"
+	"netsky/spawn/worktree/git"
+)
+
+// A Conflict is between the work of two agents, or of one agent and the branch that it lands on.
+type Conflict struct {
+	Agents []agent.ID `json:"agents"` // in order; one or two
+	Target string     `json:"target,omitempty"`
+	Files  []string   `json:"files"` // at most 100
+	More   int        `json:"more,omitempty"`
+}
+
+// With names what the agent's work is in conflict with.
+func (c Conflict) With(id agent.ID) string {
+	for _, a := range c.Agents {
+		if a != id {
+			return string(a)
+		}
+	}
+	return c.Target
+}
+
+// maxFiles is how many files of a conflict are named.
+const maxFiles = 100
+
+func conflict(m Merge, target string, ids ...agent.ID) Conflict {
+	c := Conflict{Agents: ids, Target: target, Files: []string{}}
+	for _, name := range m.Files[:min(len(m.Files), maxFiles)] {
+		c.Files = append(c.Files, strings.ToValidUTF8(name, "\ufffd"))
+	}
+	c.More = len(m.Files) - len(c.Files)
+	return c
+}
+
+// between returns those of the files in which the work of two agents conflicts that both of them have
+// changed: where one has only what the target has, the other's conflict is with the target.
+func (r *repo) between(ctx context.Context, d git.Dir, known map[Pair]map[string]bool, a, b *Side, files []string) (both []string) {
+	if a.Target == "" || a.Target != b.Target {
+		return files
+	}
+	pair := func(s *Side) Pair { return Pair{s.Target, s.Commit} }
+	with := func(s *Side, file string) bool { return slices.Contains(r.merges[pair(s)].Files, file) }
+	brings := func(s *Side, file string) bool {
+		p := pair(s)
+		names, ok := r.brings[p]
+		if !ok {
+			if names, ok = known[p]; !ok {
+				names = changes(ctx, d, p.Ours, r.merges[p].Tree)
+			}
+			r.brings[p] = names
+		}
+		return names == nil || names[file]
+	}
+	for _, file := range files {
+		if with(a, file) && !brings(b, file) || with(b, file) && !brings(a, file) {
+			continue
+		}
+		both = append(both, file)
+	}
+	return both
+}
+
+// changes returns the files in which two trees differ, nil if that can't be told.
+func changes(ctx context.Context, d git.Dir, from, to string) map[string]bool {
+	out, err := d.List(ctx, "diff-tree", "-r", "-z", "--no-renames", "--name-only", from, to)
+	if err != nil {
+		return nil
+	}
+	names := make(map[string]bool)
+	for name := range strings.SplitSeq(out, "\x00") {
+		names[name] = true
+	}
+	return names
+}
