@@ -68,6 +68,7 @@ func (a *app) check(c *cli.Context) error {
 	k, err := d.Check(c.Context, id, land.CheckOptions{Onto: c.String("onto"), Again: c.Bool("again"), Out: out})
 	flush()
 	if errors.Is(err, land.ErrNothing) {
+		a.tellLoose(id, k.Loose, "checked")
 		a.complain(err)
 		return nil
 	}

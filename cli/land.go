@@ -102,6 +102,7 @@ func (a *app) land(c *cli.Context) error {
 	defer done()
 	l, err := d.Land(c.Context, id, o)
 	if errors.Is(err, land.ErrNothing) {
+		a.tellLoose(id, l.Loose, "landed")
 		a.complain(err)
 		return nil
 	}

@@ -51,7 +51,7 @@ func (d Desk) LandAll(ctx context.Context, o LandOptions, out io.Writer, done fu
 			ready = append(ready, c)
 		}
 	}
-	order(ready)
+	inOrder(ready)
 	for _, c := range ready {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -117,8 +117,8 @@ func changed(ctx context.Context, r git.Repo, m Merge, into map[string]bool) err
 	return err
 }
 
-// order sorts the candidates: those that share no file first, then the oldest.
-func order(list []candidate) {
+// inOrder sorts the candidates: those that share no file first, then the oldest.
+func inOrder(list []candidate) {
 	users := make(map[string]int)
 	for _, c := range list {
 		for name := range c.files {

@@ -16,15 +16,17 @@ import (
 
 // A Merge is what a merge of an agent's branch into its target would be now.
 type Merge struct {
-	Target    string     `json:"target"` // a full ref name
-	Branch    string     `json:"branch"` // a full ref name
-	Onto      string     `json:"onto"`   // the target's commit
-	Head      string     `json:"head"`   // the branch's
-	Base      string     `json:"base"`   // the merge base of the two
-	Tree      string     `json:"tree"`   // of both merged; "" with conflicts
-	Ahead     int        `json:"ahead"`  // commits that the target has not
-	Behind    int        `json:"behind"`
-	Landed    bool       `json:"landed"` // the target has it all: the merged tree is its own
+	Target string `json:"target"` // a full ref name
+	Branch string `json:"branch"` // a full ref name
+	Onto   string `json:"onto"`   // the target's commit
+	Head   string `json:"head"`   // the branch's
+	Base   string `json:"base"`   // the merge base of the two
+	Tree   string `json:"tree"`   // of both merged; "" with conflicts
+	Ahead  int    `json:"ahead"`  // commits that the target has not
+	Behind int    `json:"behind"`
+	Landed bool   `json:"landed"` // the target has it all: the merged tree is its own; or Upstream has
+	// Upstream is the branch of another machine that the target follows, if that has it all and the target has not.
+	Upstream  string     `json:"upstream,omitempty"`
 	Conflicts []Conflict `json:"conflicts,omitempty"`
 }
 
@@ -83,8 +85,17 @@ func (e *ConflictError) Advice() string {
 
 // Resolve returns the command that has an agent resolve what its branch and the target conflict in.
 func Resolve(who, target string) string {
-	text := "merge " + target + " into your branch and resolve the conflicts"
-	if advice.Word(target) != target {
+	return order(who, "merge "+target+" into your branch and resolve the conflicts", target)
+}
+
+// Return returns the command that has an agent go back to its own branch with what it has elsewhere.
+func Return(who, branch string) string {
+	return order(who, "bring your work to the branch "+branch+" and check that out", branch)
+}
+
+// order returns the command that sends an agent a text in which that name is.
+func order(who, text, name string) string {
+	if advice.Word(name) != name {
 		return "netsky ask " + who + " " + advice.Word(text)
 	}
 	return fmt.Sprintf("netsky ask %s \"%s\"", who, text)
@@ -177,8 +188,36 @@ func Merged(ctx context.Context, r git.Repo, w worktree.Worktree, target string)
 	if err := m.compute(ctx, d); err != nil {
 		return m, fmt.Errorf("%s: git merge-tree: %w", w.Agent, err)
 	}
-	m.Landed = m.Tree == own
-	return m, nil
+	if m.Landed = m.Tree == own; !m.Landed {
+		m.Upstream, err = upstream(ctx, d, target, m.Head)
+		m.Landed = m.Upstream != ""
+	}
+	return m, err
+}
+
+// upstream returns the branch that the target follows, if that has all of a commit already, as one commit
+// perhaps.
+func upstream(ctx context.Context, d git.Dir, target, commit string) (string, error) {
+	out, err := d.First(ctx, "for-each-ref", "--format=%(upstream) %(upstream:short)", target)
+	ref, name, _ := strings.Cut(out, " ")
+	if err != nil || ref == "" {
+		return "", err
+	}
+	tree, err := d.First(ctx, "rev-parse", "--quiet", "--verify", ref+"^{tree}")
+	if ge := new(git.Error); errors.As(err, &ge) { // it was never fetched
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	merged, err := d.First(ctx, "merge-tree", "--write-tree", ref, commit)
+	if ge := new(git.Error); errors.As(err, &ge) { // a conflict, or nothing in common
+		return "", nil
+	}
+	if merged != tree {
+		name = ""
+	}
+	return name, err
 }
 
 // noBase explains why two commits have no merge base.

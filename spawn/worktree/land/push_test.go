@@ -130,3 +130,36 @@ func TestLandAll(t *testing.T) {
 	}
 	y.tidy()
 }
+
+// What the branch that main follows has got, as one commit, is not landed a second time.
+func TestLandedUpstream(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	far := filepath.Join(t.TempDir(), "far.git")
+	y.Git("clone", "-q", "--bare", y.Dir, far)
+	y.Git("remote", "add", "origin", far)
+	y.Git("fetch", "-q", "origin")
+	y.Git("branch", "-q", "--set-upstream-to", "origin/main")
+	at := y.clone("agent1")
+	at.Commit("one", "b.txt", "b\n")
+	at.Commit("two", "b.txt", "b\nb\n")
+	there := testworld.NewRepo(t, filepath.Join(t.TempDir(), "there"))
+	there.Git("fetch", "-q", far, "main")
+	there.Git("reset", "-q", "--hard", "FETCH_HEAD")
+	there.Commit("other", "c.txt", "c\n")
+	there.Commit("Squashed (#1)", "b.txt", "b\nb\n")
+	there.Git("push", "-q", far, "HEAD:main")
+	y.Git("fetch", "-q", "origin")
+	before := y.Git("rev-parse", "main")
+	_, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true})
+	if !errors.Is(err, land.ErrNothing) || !strings.Contains(err.Error(), "origin/main, which it follows, has all of it") || advice.Of(err) != "`git pull` on main brings it there" {
+		t.Errorf("%v: %s", err, advice.Of(err))
+	}
+	at.Commit("three", "d.txt", "d\n")
+	if now := y.Git("rev-parse", "main"); now != before {
+		t.Errorf("main moved from %s to %s", before, now)
+	}
+	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true}); err != nil {
+		t.Error(err)
+	}
+}

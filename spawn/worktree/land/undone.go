@@ -34,6 +34,9 @@ func Reversed(ctx context.Context, rec work.Records, w worktree.Worktree, target
 // nothing says that there is nothing to land, and how what was undone can land again.
 func (d Desk) nothing(ctx context.Context, w worktree.Worktree, m Merge) error {
 	err := fmt.Errorf("%s: %w on %s", w.Agent, ErrNothing, branch(m.Target))
+	if m.Upstream != "" {
+		return advice.With(fmt.Errorf("%w: %s, which it follows, has all of it", err, m.Upstream), "`git pull` on %s brings it there", branch(m.Target))
+	}
 	rerr := d.records(ctx, func(rec work.Records) error {
 		l, is, rerr := Reversed(ctx, rec, w, m.Target, m.Head)
 		if is {

@@ -245,6 +245,8 @@ func (st *State) step(checks bool) string {
 		}
 	}
 	switch {
+	case st.Out != "": // what lands is on its own branch
+		return land.Return(id, st.Branch)
 	case st.Dirty > 0 || st.Proof == Failed:
 		return "netsky diff " + id
 	case !checks:

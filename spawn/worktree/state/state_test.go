@@ -136,6 +136,8 @@ func TestNext(t *testing.T) {
 			at.Commit("ours", "x\nagent2: landed", "ours")
 			mine.Commit("theirs", "x\nagent2: landed", "theirs")
 		}, false, `ahead 2, behind 1, conflicts with main in "x\nagent2: landed": netsky ask agent1 "merge main into your branch and resolve the conflicts"`},
+		{"a branch of its own", "", "true", func(_, at testworld.Repo) { at.Git("switch", "-q", "-c", "topic") }, false,
+			`on topic, ahead 1, unchecked: netsky ask agent1 "bring your work to the branch netsky/agent1 and check that out"`},
 		{"dirty", "", "", func(_, at testworld.Repo) { at.Write("new", "x") }, false, "dirty 1, ahead 1: netsky diff agent1"},
 		{"gone", "", "", func(_, at testworld.Repo) { os.RemoveAll(at.Dir) }, false, "its directory is gone, ahead 1: netsky up agent1"},
 		{"gone, and the agent runs", "", "", func(_, at testworld.Repo) { os.RemoveAll(at.Dir) }, true, "its directory is gone, ahead 1: netsky restart agent1"},
