@@ -62,6 +62,9 @@ func At(common, dir string) (git.Repo, error) {
 	return r, nil
 }
 
+// Entry returns git's own directory for the worktree, also if its files are gone.
+func (w Worktree) Entry() (string, error) { return entryOf(w.Repo, realOf(w.Dir)) }
+
 // entryOf returns git's own directory for the worktree.
 func entryOf(common, top string) (string, error) {
 	list, err := os.ReadDir(filepath.Join(common, "worktrees"))

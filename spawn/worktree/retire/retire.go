@@ -3,7 +3,8 @@
 //
 // It removes nothing that is not committed, not landed, or ignored by git and no copy of netsky's, and
 // there is no way to make it. The branch's last commit stays under refs/netsky/retired/, so that git
-// keeps it and all before it. The branch is removed only if it is still at that commit.
+// keeps it and all before it; the commits that only reflogs knew are kept there as well. The branch is
+// removed only if it is still at that commit.
 //
 // A crash leaves the worktree as it was, or renamed, or its record without it; the next Retire goes on
 // from there. It does not know whether the agent runs: the caller makes sure that it does not.
@@ -112,6 +113,11 @@ func (o Options) remove(ctx context.Context, w worktree.Worktree, v Verdict) (re
 	}
 	if others != "" {
 		return "", fmt.Errorf("%s: %w: %s is checked out in %s as well", w.Agent, ErrKept, w.Short(), others)
+	}
+	if v.head != "" {
+		if err := keepDropped(ctx, repo, w, v.head); err != nil {
+			return "", err
+		}
 	}
 	if err := o.setAside(ctx, w, asideOf(o.Home, w, v.head), listed); err != nil {
 		return "", err

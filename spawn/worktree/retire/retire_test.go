@@ -270,6 +270,39 @@ func TestDoneMeanwhile(t *testing.T) {
 	}
 }
 
+// Commits that only a reflog has are kept as well.
+func TestRetireDropped(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []bool{false, true} {
+		f := newField(t)
+		f.tree.Git("checkout", "-q", "--detach")
+		f.tree.Commit("1", "x", "1")
+		detached := f.tree.Commit("2", "x", "2")
+		f.tree.Git("checkout", "-q", "netsky/agent1")
+		reset := f.tree.Commit("3", "y", "3")
+		f.tree.Git("reset", "-q", "--hard", "HEAD~")
+		if gone {
+			if err := os.RemoveAll(f.w.Dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := f.retire(); err != nil {
+			t.Fatal(err)
+		}
+		list, err := retire.Gone(t.Context(), []string{f.w.Repo})
+		if err != nil || len(list) != 2 || !strings.Contains(list[0].Subject+list[1].Subject, "What netsky/agent1 had dropped: 3 commits") {
+			t.Errorf("%+v, %v", list, err)
+		}
+		f.Git("reflog", "expire", "--expire=all", "--all")
+		f.Git("gc", "-q", "--prune=now")
+		for _, commit := range []string{detached, reset} {
+			if got, err := f.Try("cat-file", "-t", commit); got != "commit" {
+				t.Errorf("gone %t: %s, %v", gone, got, err)
+			}
+		}
+	}
+}
+
 // What git could not make is no reason to keep anything.
 func TestRetireUnmade(t *testing.T) {
 	t.Parallel()
