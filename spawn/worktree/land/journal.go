@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"unicode/utf8"
 
 	"netsky/agent/home"
 	"netsky/spawn/worktree"
@@ -37,6 +38,11 @@ type entry struct {
 // has cannot be told yet.
 func (d Desk) carry(ctx context.Context, e entry, lock *home.Lock) error {
 	ctx = context.WithoutCancel(ctx) // what has begun is finished
+	for _, name := range []string{e.Move.Ref, e.Move.Dir} {
+		if !utf8.ValidString(name) { // the journal is JSON, and would name another
+			return refusef("nothing was moved: %q is not UTF-8, so a crash could not be recovered from", name)
+		}
+	}
 	if err := d.Home.Save(journalFile, e, true); err != nil {
 		return fmt.Errorf("nothing was moved: %w", err)
 	}

@@ -143,3 +143,19 @@ func TestSignedMessage(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// What could not be told after a crash is not begun.
+func TestNotUTF8(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.clone("agent1").Commit("one", "b.txt", "b\n")
+	y.Git("branch", "a\xffb")
+	y.Git("worktree", "add", "-q", "-b", "side", filepath.Join(filepath.Dir(y.Dir), "c\xffd"))
+	before := y.Git("rev-parse", "main")
+	for _, name := range []string{"a\xffb", "side"} {
+		_, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true, Onto: name})
+		if !errors.Is(err, land.ErrNotYet) || !strings.Contains(err.Error(), "is not UTF-8") || y.Git("rev-parse", name) != before {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
