@@ -232,6 +232,9 @@ func (m move) mend(ctx context.Context, lock *os.File) (moved bool, err error) {
 	if at, err := d.First(ctx, "symbolic-ref", "--quiet", "HEAD"); err != nil || at != m.Ref {
 		return false, nil // the owner has left it
 	}
+	if _, err := d.List(ctx, "diff-tree", "-r", "-z", m.From, m.To); errors.As(err, new(*git.Error)) {
+		return false, nil // the new commit is gone; what there is of its files, git shows as changes
+	}
 	index, err := d.First(ctx, "rev-parse", "--path-format=absolute", "--git-path", "index")
 	if err != nil {
 		return false, err

@@ -223,13 +223,31 @@ func TestMendedShapes(t *testing.T) {
 	}
 }
 
-// stepNumber returns which step of a forward landing has that name. Its steps do not depend on the
+// A commit that is gone before anybody could look, as after a power cut, keeps nothing from landing later.
+func TestCommitGone(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.clone("agent1").Commit("two", "a.txt", "two\n")
+	before := y.Git("rev-parse", "main")
+	if out := y.netsky("land agent1 squash", stepNumber(t, y, "move", "squash")); !strings.HasSuffix(strings.TrimSpace(out), "step move") {
+		t.Fatal(out)
+	}
+	y.Git("gc", "-q", "--prune=now")
+	y.desk.Recover(t.Context())
+	if got := strings.Join(*y.said, "\n"); y.Git("rev-parse", "main") != before || !strings.Contains(got, "it was not done") {
+		t.Errorf("said: %q", got)
+	}
+	y.land("agent1", land.LandOptions{Unchecked: true, How: land.Squash})
+	y.tidy()
+}
+
+// stepNumber returns which step of a landing, forward if nothing else is said, has that name. Its steps do not depend on the
 // repository.
-func stepNumber(t *testing.T, y yard, name string) int {
+func stepNumber(t *testing.T, y yard, name string, how ...string) int {
 	t.Helper()
 	other := newYard(t)
 	other.clone("agent1").Commit("x", "x", "x")
-	for i, line := range strings.Split(other.netsky("land agent1", 0), "\n") {
+	for i, line := range strings.Split(other.netsky("land agent1 "+strings.Join(how, ""), 0), "\n") {
 		if line == "step "+name {
 			return i + 1
 		}
