@@ -135,6 +135,9 @@ func (d Desk) land(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge
 	if mv.Dir, err = checkedOut(ctx, r, m.Target); err != nil {
 		return fmt.Errorf("%s: %w", l.Agent, err)
 	}
+	if mv.Hooks, err = d.hooks(ctx, r, mv.Dir); err != nil {
+		return fmt.Errorf("%s: %w", l.Agent, err)
+	}
 	mv.To = m.Tree // whatever the commit will be, these are its files
 	if err := mv.ready(ctx); err != nil {
 		return fmt.Errorf("%s: %w", l.Agent, err)
@@ -160,6 +163,15 @@ func (d Desk) land(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge
 		l.Notes = append(l.Notes, note)
 	}
 	return nil
+}
+
+// hooks returns where the hooks are that run in a directory where the target is checked out; "" is where
+// git finds them. An agent's directory may have others, with a relative core.hooksPath.
+func (d Desk) hooks(ctx context.Context, r git.Repo, dir string) (string, error) {
+	if dir == "" || !same(filepath.Dir(dir), d.Home.Path(home.WorkDir)) {
+		return "", nil
+	}
+	return r.HooksDir(ctx)
 }
 
 // follow moves the agent's branch on to what it landed as, if the agent has nothing else there. Its

@@ -92,6 +92,9 @@ func (d Desk) Undo(ctx context.Context, id string) (u Undone, err error) {
 	if mv.Dir, err = checkedOut(ctx, r, l.Target); err != nil {
 		return u, fmt.Errorf("%s: %w", l.ID, err)
 	}
+	if mv.Hooks, err = d.hooks(ctx, r, mv.Dir); err != nil {
+		return u, fmt.Errorf("%s: %w", l.ID, err)
+	}
 	if err := mv.ready(ctx); err != nil {
 		return u, fmt.Errorf("%s: %w", l.ID, err)
 	}
