@@ -104,6 +104,10 @@ func (a *app) uninstall(c *cli.Context) error {
 	there := err == nil
 	var ignored []string
 	if purge && there {
+		if d, done, err := a.lander(agent.Owner); err == nil { // a broken home is purged as well
+			d.Recover(c.Context)
+			done()
+		}
 		if ignored, err = uninstall.Unsaved(c.Context, h, "nothing was ended or removed"); err != nil {
 			return err
 		}

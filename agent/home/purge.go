@@ -148,7 +148,7 @@ var shapes = map[string]shape{
 		dirs: map[string]shape{
 			"brakes":  {files: addressName + `-` + addressName},
 			"scratch": {tree: true}, // what git made and nobody keeps
-			"lock":    {files: `(up|uninstall|tick|watchdog|quiet|daemon|router|tmux|records|upkeep|breakers|escalate|phone|phone-access|worktrees|landing|tasks|(receiver|codex|dialog|worktree)-` + addressName + `)`},
+			"lock":    {files: `(up|uninstall|tick|watchdog|quiet|daemon|router|tmux|records|upkeep|breakers|escalate|phone|phone-access|worktrees|landing|tasks|(receiver|codex|dialog|worktree|check)-` + addressName + `)`},
 		},
 	},
 	LogDir:  {files: `((check|setup)-[0-9a-zA-Z]+\.log|daemon\.log(\.1)?|netsky(-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.-]+)?\.jsonl)`},

@@ -19,6 +19,7 @@ import (
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/land"
 	"netsky/spawn/worktree/retire"
 )
 
@@ -32,10 +33,11 @@ func Purge(ctx context.Context, l *spawn.Launcher, unproved func([]spawn.Remnant
 	h := l.Home
 	wait, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	for _, name := range []string{home.UpLock, home.DaemonLock} {
+	for _, name := range []string{home.UpLock, home.DaemonLock, home.LandingLock} {
 		lock, err := h.WaitLock(wait, name, nil)
 		if errors.Is(err, home.ErrLocked) {
-			return nil, fmt.Errorf("uninstall: nothing was removed because something is being started: %w", err)
+			what := map[bool]string{true: "work is landing", false: "something is being started"}[name == home.LandingLock]
+			return nil, fmt.Errorf("uninstall: nothing was removed because %s: %w", what, err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("uninstall: nothing was removed: %w", err)
@@ -82,6 +84,9 @@ func Purge(ctx context.Context, l *spawn.Launcher, unproved func([]spawn.Remnant
 func Unsaved(ctx context.Context, h home.Dir, state string) (ignored []string, err error) {
 	if err := worktree.Sweep(ctx, h); err != nil { // what killed checks have left is nobody's work
 		return nil, fmt.Errorf("uninstall: %w; %s", err, state)
+	}
+	if err := land.Unsettled(h); err != nil { // files of the owner's may be half written
+		return nil, advice.With(fmt.Errorf("uninstall: %w; %s", err, state), "`netsky check` or `netsky land` settles it, or names what keeps it from that")
 	}
 	var loose []string
 	list, err := os.ReadDir(h.Path(home.WorkDir))

@@ -146,6 +146,18 @@ func (d Desk) Recover(ctx context.Context) {
 	}
 }
 
+// Unsettled is an error while the home alone knows of a landing what was being moved, and where.
+func Unsettled(h home.Dir) error {
+	switch e, err := home.Load[entry](h, journalFile); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	default:
+		return fmt.Errorf("%s: a landing on %s was cut off, and is not settled", h.Path(journalFile), branch(e.Move.Ref))
+	}
+}
+
 // pushes ends the records of pushes that were cut off. The caller holds the lock, so none is under way.
 func (d Desk) pushes(ctx context.Context) error {
 	return d.records(ctx, func(r work.Records) error {
