@@ -347,7 +347,7 @@ func Hidden(ctx context.Context, g git.Dir) (string, error) {
 		if compared++; compared > maxHidden {
 			return "", fmt.Errorf("more than %d files that git was told to ignore changes in", maxHidden)
 		}
-		added, err := g.First(ctx, "rev-parse", "--verify", "--quiet", ":"+name)
+		added, err := g.First(ctx, "rev-parse", "--verify", "--quiet", ":0:"+name) // "1:x" may be a name
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", name, err)
 		}

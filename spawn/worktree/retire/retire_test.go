@@ -158,6 +158,12 @@ func TestKept(t *testing.T) {
 			f.tree.Git("update-index", "--assume-unchanged", "a.txt")
 			f.tree.Write("a.txt", "2")
 		}, "a.txt is changed, and git was told not to look at it"},
+		{"hidden by its name", func(f *field) {
+			f.tree.Commit("a name that begins as a stage does", "0:a.txt", "two\n")
+			f.Git("merge", "-q", "--ff-only", "netsky/agent1")
+			f.tree.Git("update-index", "--skip-worktree", "0:a.txt")
+			f.tree.Write("0:a.txt", "one\n") // as a.txt
+		}, "0:a.txt is changed"},
 		{"a submodule", func(f *field) {
 			sub := testworld.NewRepo(f.t, filepath.Join(f.t.TempDir(), "sub"))
 			f.tree.Git("submodule", "add", "-q", sub.Dir, "mod")
