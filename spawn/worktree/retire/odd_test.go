@@ -1,0 +1,132 @@
+package retire_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"netsky/internal/testworld"
+	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/retire"
+)
+
+// What is done there after the first look stays as well where git status does not show it.
+func TestDoneMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, do, want string }{
+		{"an ignored file", "echo A=2 >.env", "git ignores .env, and no commit has them"},
+		{"a hidden change", "git update-index --assume-unchanged a.txt && echo mine >a.txt", "a.txt is changed"},
+		{"a commit on no branch", "git checkout -q --detach && git commit -q --allow-empty -m mine", "netsky/agent1 is no longer what is checked out"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newField(t)
+			once := filepath.Join(t.TempDir(), "once")
+			hook := fmt.Sprintf("#!/bin/sh\n[ -e '%[1]s' ] && exit; touch '%[1]s'; unset $(git rev-parse --local-env-vars)\ncd '%s' && %s\n", once, f.w.Dir, tt.do)
+			if err := os.WriteFile(filepath.Join(f.Dir, ".git", "hooks", "reference-transaction"), []byte(hook), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.retire(); !errors.Is(err, retire.ErrKept) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+			if _, err := os.Lstat(f.w.Dir); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Commits that only a reflog has are kept as well.
+func TestRetireDropped(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []bool{false, true} {
+		f := newField(t)
+		f.tree.Git("checkout", "-q", "--detach")
+		f.tree.Commit("1", "x", "1")
+		detached := f.tree.Commit("2", "x", "2")
+		f.tree.Git("checkout", "-q", "netsky/agent1")
+		reset := f.tree.Commit("3", "y", "3")
+		f.tree.Git("reset", "-q", "--hard", "HEAD~")
+		if gone {
+			if err := os.RemoveAll(f.w.Dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := f.retire(); err != nil {
+			t.Fatal(err)
+		}
+		list, err := retire.Gone(t.Context(), []string{f.w.Repo})
+		if err != nil || len(list) != 2 || !strings.Contains(list[0].Subject+list[1].Subject, "What netsky/agent1 had dropped: 3 commits") {
+			t.Errorf("%+v, %v", list, err)
+		}
+		f.Git("reflog", "expire", "--expire=all", "--all")
+		f.Git("gc", "-q", "--prune=now")
+		for _, commit := range []string{detached, reset} {
+			if got, err := f.Try("cat-file", "-t", commit); got != "commit" {
+				t.Errorf("gone %t: %s, %v", gone, got, err)
+			}
+		}
+	}
+}
+
+// What git could not make is no reason to keep anything.
+func TestRetireUnmade(t *testing.T) {
+	t.Parallel()
+	f := &field{Repo: testworld.NewRepo(t, filepath.Join(t.TempDir(), "src")), t: t, home: testworld.FastHome(t)}
+	f.Git("branch", "netsky") // so there is no room for netsky/agent1
+	r, err := git.Open(t.Context(), f.Dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := worktree.Make(t.Context(), f.home, "agent1", r, false); err == nil || !strings.Contains(err.Error(), "'refs/heads/netsky' exists") {
+		t.Fatal(err)
+	}
+	if ref, err := f.retire(); err != nil || ref != "" {
+		t.Errorf("%s, %v", ref, err)
+	}
+	if list, err := worktree.List(f.home); err != nil || len(list) > 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// An ignored file stays, however many ignored directories may go.
+func TestManyIgnored(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	for i := range 150 {
+		f.tree.Write(fmt.Sprintf("d%d/build/x", i), "1")
+	}
+	f.tree.Write("z/.env", "A=2")
+	_, err := retire.Retire(t.Context(), retire.Options{Home: f.home, Directories: true}, "agent1")
+	if !errors.Is(err, retire.ErrKept) || !strings.Contains(err.Error(), "git ignores z/.env") {
+		t.Error(err)
+	}
+	if err := os.Remove(filepath.Join(f.w.Dir, "z/.env")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := retire.Retire(t.Context(), retire.Options{Home: f.home, Directories: true}, "agent1"); err != nil {
+		t.Error(err)
+	}
+}
+
+// The branch that an agent's has become another name for stays.
+func TestRetireAlias(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	f.Git("symbolic-ref", "refs/heads/netsky/agent1", "refs/heads/main")
+	if err := os.RemoveAll(f.w.Dir); err != nil {
+		t.Fatal(err)
+	}
+	commit := f.Git("rev-parse", "main")
+	if _, err := f.retire(); err != nil {
+		t.Fatal(err)
+	}
+	f.gone(commit)
+	if got := f.Git("rev-parse", "refs/heads/main"); got != commit {
+		t.Errorf("main: %s", got)
+	}
+}
