@@ -1,12 +1,14 @@
 package crew_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/internal/advice"
 	"netsky/spawn/crew"
 	"netsky/store"
 	"netsky/store/task"
@@ -102,6 +104,51 @@ func TestSilentWorker(t *testing.T) {
 	r.answer("agent1", r.task(id).Brief, envelope.KindReply, "go test: ok")
 	r.pass()
 	r.says(id, "claimed agent1 2")
+}
+
+// What such an agent has read can't be taken back from it, and goes to nobody else before it has ended or
+// answered.
+func TestSilentWorkerKeepsIt(t *testing.T) {
+	r := newRig(t)
+	r.must(r.home.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s", Silent: true}))
+	began := func(after time.Duration) {
+		r.must(r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(after).UnixMilli()}))
+	}
+	cancel := func(id, want string) {
+		t.Helper()
+		_, note, err := r.crew(agent.Owner).Stop(t.Context(), id, task.Change{State: store.TaskCancelled})
+		if err != nil || !strings.Contains(note, want) || want == "" && note != "" {
+			t.Errorf("%q, %v; want %q", note, err, want)
+		}
+	}
+	again := func(id string, to agent.ID) error {
+		w := r.wish(to)
+		w.Again = true
+		_, err := r.crew(agent.Owner).Start(t.Context(), id, w)
+		return err
+	}
+	began(-time.Hour)
+	unread := r.add("unread")
+	r.start(unread, "agent1")
+	cancel(unread, "")
+	r.must(again(unread, "agent2"))
+
+	id := r.add("read")
+	r.start(id, "agent1")
+	r.take("agent1")
+	cancel(id, "agent1 has read it, can't be told to leave it, and may still be at it; `netsky down 1` ends it")
+	if err := again(id, "agent2"); !errors.Is(err, crew.ErrTaken) || advice.Of(err) == "" {
+		t.Errorf("%v", err)
+	}
+	r.answer("agent1", r.task(id).Brief, envelope.KindReply, "late")
+	r.must(again(id, "agent2"))
+
+	id = r.add("read, and its program ended")
+	r.start(id, "agent1")
+	r.take("agent1")
+	began(time.Hour)
+	cancel(id, "")
+	r.must(again(id, "agent2"))
 }
 
 // A worker that gets a task once more is not told that another had it.

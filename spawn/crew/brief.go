@@ -138,7 +138,30 @@ func (c Crew) withdraw(ctx context.Context, brief string, from agent.ID) (note s
 	if err != nil {
 		return fmt.Sprintf("it could not be taken back from %s: %v", from, err)
 	}
+	if note == "" && c.untold(ctx, brief, from) {
+		note = fmt.Sprintf("%s has read it, can't be told to leave it, and may still be at it; `netsky down %s` ends it", from, from.N())
+	}
 	return note
+}
+
+// untold reports whether an agent has read a brief and not answered it, whose program reports no turns and
+// has run since: it may be at it, and can't be told to leave it.
+func (c Crew) untold(ctx context.Context, brief string, from agent.ID) bool {
+	la, err := c.Home.LoadLaunch(from)
+	if err != nil || !la.Silent {
+		return false
+	}
+	list, err := c.Bus.Received(ctx, from, brief)
+	if err != nil || len(list) == 0 || list[0].Envelope.ID != brief || list[0].Place != bus.Delivered || list[0].Reason != "" {
+		return false
+	}
+	sent := list[0].Envelope.Time
+	kept, err := c.Home.LoadKeeper(from)
+	if err != nil || kept.EndedMS != 0 || kept.StartedMS > sent.UnixMilli() {
+		return false
+	}
+	_, answered, err := c.Bus.FindAnswer(ctx, from, list[0].Envelope.From, brief, sent)
+	return err == nil && !answered
 }
 
 // unclaim files a brief that a worker had taken before it ended, so that its next start neither gets

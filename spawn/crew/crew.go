@@ -199,9 +199,15 @@ func (c Crew) former(ctx context.Context, k store.Task, to agent.ID, w Wish) (fo
 		return "", false, nil
 	}
 	st, err := w.Status(ctx, k.Assignee)
-	if err == nil && st.Alive() && courier.Owes(c.Home, k.Assignee, k.Brief) {
-		err = advice.With(fmt.Errorf("%s: %s %w by %s, which has not let go of it yet", k.ID, envelope.Line(k.Title, 60), ErrTaken, k.Assignee),
-			"`netsky interrupt %s` ends its turn", k.Assignee)
+	if err != nil || !st.Alive() {
+		return k.Assignee, false, err
+	}
+	still := fmt.Errorf("%s: %s %w by %s, which has not let go of it yet", k.ID, envelope.Line(k.Title, 60), ErrTaken, k.Assignee)
+	switch {
+	case courier.Owes(c.Home, k.Assignee, k.Brief):
+		err = advice.With(still, "`netsky interrupt %s` ends its turn", k.Assignee)
+	case to != k.Assignee && c.untold(ctx, k.Brief, k.Assignee):
+		err = advice.With(still, "its program can't be told; `netsky down %s` ends it", k.Assignee.N())
 	}
 	return k.Assignee, false, err
 }
