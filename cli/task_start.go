@@ -20,7 +20,7 @@ func (a *app) taskStartCommand() *cli.Command {
 	return &cli.Command{
 		Name: "start", Usage: "give a task to an agent", ArgsUsage: "ID",
 		Description: "Starts the agent, as `netsky agent` does, unless it is up or --queue is given, and sends it the task. Its answer closes the\n" +
-			"task. A task that needs others starts by itself when those are done. The task of an agent that has ended goes on\n" +
+			"task. A task that needs others starts by itself when those are closed. The task of an agent that has ended goes on\n" +
 			"when the agent is up again, or is given to another here. The other options are those of `netsky agent`.",
 		Flags: startFlags(
 			&cli.StringFlag{Name: "agent", Usage: "`AGENT` does it", DefaultText: "its assignee"},
@@ -102,7 +102,7 @@ func startedWords(s crew.Started) string {
 		for i, w := range s.Waits {
 			short[i] = crew.Short(w.ID)
 		}
-		return fmt.Sprintf("%s: starts with %s when these are done: %s", k.ID, k.Assignee, strings.Join(short, ", "))
+		return fmt.Sprintf("%s: starts with %s when these are closed: %s", k.ID, k.Assignee, strings.Join(short, ", "))
 	}
 	return fmt.Sprintf("%s: given to %s (%s)", k.ID, k.Assignee, k.Brief)
 }

@@ -13,6 +13,7 @@ import (
 	"netsky/dashboard/live"
 	"netsky/dashboard/term"
 	"netsky/dashboard/web"
+	"netsky/dashboard/worded"
 	"netsky/store"
 )
 
@@ -49,8 +50,17 @@ func (s *Server) api(r *web.Routes) {
 	}))
 	r.Get("/api/sessions", listed(s, (*query).sessions, Reader.Sessions))
 	r.Get("/api/sessions/{id}", one(s, Reader.Session))
-	r.Get("/api/tasks", listed(s, (*query).tasks, Reader.Tasks))
-	r.Get("/api/tasks/{id}", one(s, Reader.Task))
+	r.Get("/api/tasks", listed(s, (*query).tasks, func(db Reader, ctx context.Context, f store.TaskFilter) (l store.List[worded.Task], err error) {
+		list, err := db.Tasks(ctx, f)
+		return store.List[worded.Task]{Items: s.called(ctx, list.Items), Cursor: list.Cursor}, err
+	}))
+	r.Get("/api/tasks/{id}", one(s, func(db Reader, ctx context.Context, id string) (k worded.Task, err error) {
+		task, err := db.Task(ctx, id)
+		if err != nil {
+			return k, err
+		}
+		return s.called(ctx, []store.Task{task})[0], nil
+	}))
 	r.Get("/api/messages", listed(s, (*query).messages, Reader.Messages))
 	r.Get("/api/messages/{id}", one(s, Reader.Message))
 	r.Get("/api/deliveries", listed(s, (*query).deliveries, Reader.Deliveries))

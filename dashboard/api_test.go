@@ -155,7 +155,7 @@ func TestOne(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.fill(t)
 	for path, want := range map[string]string{
-		"/api/actors/agent1": `"objective":"work"`, "/api/sessions/s-1": `"reason":"done"`, "/api/tasks/t-1": `"title":"build it"`,
+		"/api/actors/agent1": `"objective":"work"`, "/api/sessions/s-1": `"reason":"done"`, "/api/tasks/t-1": `"title":"build it"`, "/api/tasks/t-2": `"word":"claimed"`, "/api/tasks?state=done": `"word":"claimed"`,
 		"/api/messages/m-2": `"kind":"brief"`, "/api/notes/n-2": `"text":"noted"`, "/api/logs/1": `"text":"up"`, "/api/logs/2": `"level":"WARN"`,
 		"/api/timeline/m-2": `"kind":"delivered"`, "/api/timeline/t-1": `"subject":{"kind":"task","id":"t-1"}`,
 	} {

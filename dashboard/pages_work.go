@@ -83,15 +83,15 @@ func (p *pages) workPage(ctx context.Context, sh *shell, q *query) (string, erro
 const wordLimit = 2 * time.Second
 
 // called returns the tasks with their words.
-func (p *pages) called(ctx context.Context, list []store.Task) []worded.Task {
+func (s *Server) called(ctx context.Context, list []store.Task) []worded.Task {
 	out := make([]worded.Task, len(list))
 	for i, k := range list {
 		out[i] = worded.Task{Task: k, Called: k.Word()}
 	}
-	if p.o.Work != nil && len(list) > 0 {
+	if s.o.Work != nil && len(list) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, wordLimit)
 		defer cancel()
-		for i, word := range p.o.Work.Words(ctx, list) {
+		for i, word := range s.o.Work.Words(ctx, list) {
 			out[i].Called = word
 		}
 	}

@@ -85,7 +85,7 @@ func (k Check) On() string { return strings.TrimPrefix(k.Target, "refs/heads/") 
 // A Task is a task with the word for it.
 type Task struct {
 	store.Task
-	Called string
+	Called string `json:"word"`
 }
 
 // Word is what the task is called.
@@ -95,7 +95,7 @@ func (t Task) Word() string { return t.Called }
 func (t Task) Means() string {
 	switch t.Called {
 	case task.Waiting:
-		return "It is started when what it waits for is done."
+		return "It is started when what it waits for is closed."
 	case task.Claimed:
 		return "Its worker says that it is done. No check has passed for it as it is now."
 	case task.Proved:

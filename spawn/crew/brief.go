@@ -78,9 +78,9 @@ func (c Crew) text(ctx context.Context, k store.Task, former agent.ID) string {
 		b.WriteString("\n" + c.recovery(ctx, k, former) + "\n")
 	}
 	if needs, err := c.Book().Needs(ctx, k.ID); err == nil && len(needs) > 0 {
-		b.WriteString("\nIt builds on these tasks, which are done:\n")
+		b.WriteString("\nIt builds on these tasks:\n")
 		for _, n := range needs {
-			fmt.Fprintf(&b, "- %s %s", n.ID, n.Title)
+			fmt.Fprintf(&b, "- %s %s (%s)", n.ID, n.Title, strings.ReplaceAll(n.Word(), "_", " "))
 			if n.Proof != "" {
 				fmt.Fprintf(&b, ": %s", envelope.Line(n.Proof, 300))
 			}

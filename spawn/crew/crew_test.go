@@ -306,7 +306,7 @@ func TestWaitsForOthers(t *testing.T) {
 	r.answer("agent1", r.task(second).Brief, envelope.KindReply, "another")
 	r.pass()
 	r.says(third, "in_progress agent2 1")
-	if mail := r.inbox("agent2", envelope.KindBrief); len(mail) != 1 || !strings.Contains(mail[0].Text, first+" first: a proof\n") {
+	if mail := r.inbox("agent2", envelope.KindBrief); len(mail) != 1 || !strings.Contains(mail[0].Text, first+" first (claimed): a proof\n") {
 		t.Errorf("%+v", mail)
 	}
 }

@@ -188,3 +188,20 @@ func TestSpooledStart(t *testing.T) {
 		t.Errorf("%+v, %v", s.Task, err)
 	}
 }
+
+// A brief does not call done what only a worker calls so.
+func TestBriefOnClaimed(t *testing.T) {
+	r := newRig(t)
+	first, second := r.add("first"), r.add("second")
+	third := r.add("third", first, second)
+	for id, by := range map[string]agent.ID{first: "agent1", second: agent.Owner} {
+		_, _, _, err := r.crew(by).Book().Update(t.Context(), id, task.Change{State: store.TaskDone, Proof: "go test: ok"})
+		r.must(err)
+	}
+	r.start(third, "agent2")
+	mail := r.inbox("agent2", envelope.KindBrief)
+	if len(mail) != 1 || !strings.Contains(mail[0].Text, first+" first (claimed): go test: ok") || !strings.Contains(mail[0].Text, second+" second (done): go test: ok") ||
+		strings.Contains(mail[0].Text, "are done") {
+		t.Errorf("%+v", mail)
+	}
+}
