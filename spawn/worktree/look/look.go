@@ -2,7 +2,7 @@
 //
 // However many ask, git runs for one of them at a time, and what it says is used again for some
 // seconds: for at least three, and for ten times as long as it took, so that readers who ask all the
-// time keep git at work for a tenth of the time at most. A check or a landing that is recorded
+// time keep git at work for a tenth of the time at most; that it took too long is an answer, too. A check or a landing that is recorded
 // meanwhile has the work read again. Each answer says as of when it is.
 //
 // What it keeps is bounded, and is forgotten a moment after nobody has asked for it any more; nothing
@@ -170,8 +170,11 @@ func read[T any](ctx context.Context, l *Looker, key, mark string, do func(conte
 	if k == nil {
 		k = &kept{mark: mark, at: time.Now()}
 		k.value, k.err = do(ctx)
-		if ctx.Err() != nil { // git was ended
-			return v, at, fmt.Errorf("git took too long: %w", ctx.Err())
+		if err := ctx.Err(); err != nil { // git was ended
+			k.value, k.err = v, fmt.Errorf("git took too long: %w", err)
+			if !errors.Is(err, context.DeadlineExceeded) { // as nobody waits for it any more
+				return v, at, k.err
+			}
 		}
 		l.keep(key, k)
 	}

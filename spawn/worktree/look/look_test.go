@@ -149,3 +149,27 @@ func TestWaits(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+// Where git takes too long, it is not asked again by each page that is read.
+func TestTooLong(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	mustDo(t, os.RemoveAll(w.repo.Dir)) // then it matters whether the agent is up
+	asked := 0
+	slow := look.New(look.Options{
+		Home: w.home, Records: func() *store.DB { return w.db }, Check: func() command.Command { return check },
+		Up: func(ctx context.Context, _ agent.ID) bool { asked++; <-ctx.Done(); return false },
+	})
+	t.Cleanup(func() { slow.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	for range 3 {
+		if _, _, err := slow.States(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want that it took too long", err)
+		}
+		ctx = t.Context()
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times, want once", asked)
+	}
+}
