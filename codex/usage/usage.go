@@ -33,14 +33,21 @@ import (
 // Source is the runtime's name in the records.
 const Source = "codex"
 
-// A Finder finds the files of threads. It remembers to which session a file belongs.
-type Finder struct{ sessions map[string]string }
+// A Finder finds the files of threads. It remembers to which session a file belongs, and of which threads it
+// has looked through all days.
+type Finder struct {
+	sessions map[string]string
+	whole    map[string]bool
+}
 
-// maxKnown is how many files a Finder remembers.
-const maxKnown = 10_000
+const (
+	maxKnown = 10_000 // files that a Finder remembers, and threads
+	maxDays  = 60     // that are looked through for what a thread began
+)
 
-// Files returns the files of a thread and of those that it began lately, its own last. env is the
-// environment of a Codex that has it.
+// Files returns the files of a thread and of those that it began lately, its own last; the first time also
+// those that it began before, as nobody may have looked meanwhile. env is the environment of a Codex that has
+// it.
 func (f *Finder) Files(env []string, thread string, now time.Time) []string {
 	began, ok := born(thread)
 	if !ok {
@@ -49,14 +56,8 @@ func (f *Finder) Files(env []string, thread string, now time.Time) []string {
 	began, now = began.UTC(), now.UTC()
 	root := filepath.Join(codexHome(env), "sessions")
 	var others, own []string
-	days := []time.Time{began.AddDate(0, 0, -1), began, began.AddDate(0, 0, 1)}
-	for _, day := range []time.Time{now.AddDate(0, 0, -1), now, now.AddDate(0, 0, 1)} { // what it began lately
-		if !slices.ContainsFunc(days, func(d time.Time) bool { return d.Format(dayDir) == day.Format(dayDir) }) {
-			days = append(days, day)
-		}
-	}
-	for _, day := range days {
-		dir := filepath.Join(root, day.Format(dayDir)) // local time there, so that a day beside it may be meant
+	for _, day := range f.days(thread, began, now) {
+		dir := filepath.Join(root, day) // local time there, so that a day beside it may be meant
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			continue
@@ -74,6 +75,28 @@ func (f *Finder) Files(env []string, thread string, now time.Time) []string {
 		}
 	}
 	return append(others, own...)
+}
+
+// days are those in whose directories the files of a thread may be.
+func (f *Finder) days(thread string, began, now time.Time) (list []string) {
+	around := func(t time.Time, before int) {
+		for n := -before; n <= 1; n++ {
+			if day := t.AddDate(0, 0, n).Format(dayDir); !slices.Contains(list, day) {
+				list = append(list, day)
+			}
+		}
+	}
+	around(began, 1)
+	before := 1
+	if !f.whole[thread] {
+		if f.whole == nil || len(f.whole) > maxKnown {
+			f.whole = make(map[string]bool)
+		}
+		f.whole[thread] = true
+		before = max(1, min(int(now.Sub(began)/(24*time.Hour)), maxDays))
+	}
+	around(now, before)
+	return list
 }
 
 const (

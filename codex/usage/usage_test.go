@@ -86,6 +86,27 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// What a thread began while nobody looked is found once somebody does.
+func TestFilesOfDays(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	began := time.Date(2026, 11, 24, 2, 37, 8, 0, time.UTC)
+	file := filepath.Join(dir, "sessions", began.AddDate(0, 0, 4).Format("2006/01/02"), "rollout-child.jsonl")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(fmt.Sprintf(meta, thread, "x")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var f usage.Finder
+	env := []string{"CODEX_HOME=" + dir}
+	for _, want := range []int{1, 0} {
+		if got := f.Files(env, thread, began.AddDate(0, 0, 9)); len(got) != want {
+			t.Errorf("Files = %q, want %d", got, want)
+		}
+	}
+}
+
 func FuzzLine(f *testing.F) {
 	for _, l := range []string{context, record, fmt.Sprintf(count, 107), limits, given("T1", readingtest.Rendered("m-1"))} {
 		f.Add([]byte(l), "")
