@@ -3,6 +3,7 @@ package task_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -316,34 +317,34 @@ func TestWord(t *testing.T) {
 // A worker that closes a task which it has never begun is not proved, or landed, by what its branch held
 // before.
 func TestClosedUnbegun(t *testing.T) {
-	d := newDesk(t)
 	for _, begins := range []bool{false, true} {
-		id, head := d.add("x"), "before"
-		b := d.book("agent1")
-		b.Head = func(context.Context, agent.ID) string { return head }
-		if _, _, _, err := b.Update(t.Context(), id, task.Change{Assignee: "1"}); err != nil {
-			t.Fatal(err)
-		}
-		want := "claimed"
-		if begins {
-			if _, _, _, err := b.Update(t.Context(), id, task.Change{State: store.TaskInProgress}); err != nil {
-				t.Fatal(err)
+		t.Run(fmt.Sprint(begins), func(t *testing.T) {
+			d := newDesk(t)
+			id, head, want := d.add("x"), "before", "claimed"
+			b := d.book("agent1")
+			b.Head = func(context.Context, agent.ID) string { return head }
+			update := func(c task.Change) store.Task {
+				t.Helper()
+				_, k, _, err := b.Update(t.Context(), id, c)
+				d.must(err)
+				return k
 			}
-			head, want = "after", "proved"
-		}
-		_, k, _, err := b.Update(t.Context(), id, task.Change{State: store.TaskDone, Proof: "go test: ok"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.must(d.db.Apply(t.Context(), work.SetCheck(work.Check{ID: "c", Agent: "agent1", Tree: "aaaa", Digest: "c", State: work.Passed})))
-		j := task.Judge{Work: work.Records{DB: d.db}, Check: "c", Current: func(context.Context, agent.ID) (string, error) { return "aaaa", nil }}
-		if got := j.Word(t.Context(), k); got != want {
-			t.Errorf("begun %v: %q, want %q", begins, got, want)
-		}
-		d.must(d.db.Apply(t.Context(), work.SetLanding(work.Landing{ID: "l-" + head, Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: head, State: work.Landed, Started: k.Ended})))
-		if got := j.Word(t.Context(), k); (got == task.Landed) != begins {
-			t.Errorf("begun %v, and its branch landed: %q", begins, got)
-		}
+			update(task.Change{Assignee: "1"})
+			if begins {
+				update(task.Change{State: store.TaskInProgress})
+				head, want = "after", "proved"
+			}
+			k := update(task.Change{State: store.TaskDone, Proof: "go test: ok"})
+			d.must(d.db.Apply(t.Context(), work.SetCheck(work.Check{ID: "c", Agent: "agent1", Tree: "aaaa", Digest: "c", State: work.Passed})))
+			j := task.Judge{Work: work.Records{DB: d.db}, Check: "c", Current: func(context.Context, agent.ID) (string, error) { return "aaaa", nil }}
+			if got := j.Word(t.Context(), k); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+			d.must(d.db.Apply(t.Context(), work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: head, State: work.Landed, Started: k.Ended})))
+			if got := j.Word(t.Context(), k); (got == task.Landed) != begins {
+				t.Errorf("its branch landed: %q", got)
+			}
+		})
 	}
 }
 
