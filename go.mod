@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/chromedp/chromedp v0.23.0 // tests: drives a real Chromium; its start, its targets and its end are theirs to get right
-	github.com/clipperhouse/displaywidth v0.11.0 // how many cells a character takes in a pane; the tables follow Unicode
+	github.com/clipperhouse/displaywidth v0.11.0 // how many cells a character takes in a pane and on the terminal; the tables follow Unicode
 	github.com/fsnotify/fsnotify v1.10.1 // watches directories; each system's own way would be ours to keep
 	github.com/gorilla/websocket v1.5.3 // app-server speaks WebSocket; framing is theirs to get right
 	github.com/mattn/go-sqlite3 v1.14.52 // SQLite, the records
