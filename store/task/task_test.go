@@ -307,6 +307,10 @@ func TestWord(t *testing.T) {
 			if got := j.Word(t.Context(), k); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
+			j.Holds = func(context.Context, work.Landing) bool { return false }
+			if got := j.Word(t.Context(), k); got == task.Landed {
+				t.Error("called landed though the target does not have it any more")
+			}
 			if tt.want != "done" && k.Word() == "done" {
 				t.Error("called done where there is no evidence to look at")
 			}

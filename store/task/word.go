@@ -25,6 +25,8 @@ type Judge struct {
 	// Current returns the tree that landing an agent's committed work now would make. An error says
 	// that it is unknown, as it is while there is work that is not committed.
 	Current func(ctx context.Context, id agent.ID) (tree string, err error)
+	// Holds reports whether the target of a landing still has what landed; nil: it has.
+	Holds func(ctx context.Context, l work.Landing) bool
 
 	trees map[agent.ID]string // that were asked for; "" is unknown
 }
@@ -50,7 +52,7 @@ func (j *Judge) Word(ctx context.Context, k store.Task) string {
 // on record: without that, what proves or lands other work says nothing of this.
 func own(k store.Task) bool { return k.Head != "" && k.Head != k.Begun }
 
-// landed reports whether a landing has the task: one that names it, or, if its worker has committed
+// landed reports whether a landing has the task that still stands: one that names it, or, if its worker has committed
 // anything for it, one of the very commit that it was at when it closed the task, or the first of its
 // branch since, if that had commits then.
 func (j *Judge) landed(ctx context.Context, k store.Task) bool {
@@ -61,14 +63,16 @@ func (j *Judge) landed(ctx context.Context, k store.Task) bool {
 	first := work.Landing{Base: k.Head}
 	for _, l := range list { // the newest first
 		if l.Task == k.ID || own(k) && l.Head == k.Head {
-			return true
+			return j.holds(ctx, l)
 		}
 		if l.Started >= k.Ended {
 			first = l
 		}
 	}
-	return own(k) && first.Base != k.Head
+	return own(k) && first.Base != k.Head && j.holds(ctx, first)
 }
+
+func (j *Judge) holds(ctx context.Context, l work.Landing) bool { return j.Holds == nil || j.Holds(ctx, l) }
 
 // proved reports whether a check has passed for what landing would make of the worker's branch now.
 func (j *Judge) proved(ctx context.Context, k store.Task) bool {

@@ -159,3 +159,29 @@ func TestNotUTF8(t *testing.T) {
 		}
 	}
 }
+
+// What landed has not landed any more once the owner has moved the branch back; what was rewritten there
+// has.
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	at := y.clone("agent1")
+	at.Commit("one", "b.txt", "b\n")
+	l := y.land("agent1", land.LandOptions{Unchecked: true})
+	holds := func(want bool) {
+		t.Helper()
+		if got := (&land.Holder{Home: y.home}).Holds(t.Context(), l.Landing); got != want {
+			t.Errorf("holds: %t", got)
+		}
+	}
+	holds(true)
+	y.Commit("the owner's", "c.txt", "c\n")
+	holds(true)
+	y.Git("reset", "-q", "--hard", l.Before)
+	holds(false)
+	y.Commit("the same, rewritten", "b.txt", "b\n")
+	holds(true)
+	y.Git("switch", "-q", "-c", "other")
+	y.Git("branch", "-q", "-D", "main")
+	holds(true)
+}

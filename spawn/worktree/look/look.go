@@ -252,6 +252,16 @@ func (l *Looker) Tree(ctx context.Context, id agent.ID) (string, error) {
 	return tree, err
 }
 
+// Holder returns what tells, to one goroutine, whether branches still have what landed on them, as
+// land.Holder does. What can't be read counts as held.
+func (l *Looker) Holder() func(ctx context.Context, v work.Landing) bool {
+	h := &land.Holder{Home: l.o.Home}
+	return func(ctx context.Context, v work.Landing) bool {
+		held, _, err := read(ctx, l, "holds "+v.ID, "", func(ctx context.Context) (bool, error) { return h.Holds(ctx, v), nil })
+		return held || err != nil
+	}
+}
+
 // A Change is what an agent has changed; see diff.Change.
 type Change struct {
 	Base  string      `json:"base"`
