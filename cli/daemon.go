@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -118,7 +119,7 @@ func (a *app) night() (*spawn.Launcher, error) {
 func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options {
 	w := a.config.Watchdog
 	o := daemon.Options{
-		Home: l.Home, Bus: l.Bus, Launcher: l, Runtimes: a.planner(l).Runtimes(), Plan: a.planAgain, Setup: a.setupAgain,
+		Home: l.Home, Bus: l.Bus, Launcher: l, Runtimes: a.runtimesNow(l), Plan: a.planAgain, Setup: a.setupAgain,
 		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(l.Home, id) },
 		Listen:       a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Answer: a.config.Dashboard.Answer, Version: Version, Log: log,
 		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration, Wakes: w.Wakes, Upkeep: upkeepOf(l.Home, a.config),
@@ -165,6 +166,27 @@ func (a *app) anew() *app {
 	fresh := newApp(a.in, io.Discard, io.Discard, a.environ)
 	fresh.bears = config.Ignored
 	return fresh
+}
+
+// runtimesNow returns what returns the runtimes that netsky.toml has at the time. A mistake in it leaves
+// those that it had before.
+func (a *app) runtimesNow(l *spawn.Launcher) func() map[string]spawn.Runtime {
+	all, at := a.planner(l).Runtimes(), l.Home.Mark(home.ConfigFile)
+	var mu sync.Mutex
+	return func() map[string]spawn.Runtime {
+		mu.Lock()
+		defer mu.Unlock()
+		now := l.Home.Mark(home.ConfigFile)
+		if at.Same(now) {
+			return all
+		}
+		at = now
+		fresh := a.anew()
+		if l, err := fresh.launcher(); err == nil {
+			all = fresh.planner(l).Runtimes()
+		}
+		return all
+	}
 }
 
 // planAgain plans a start of the agent as of now, with the environment of its last

@@ -16,7 +16,7 @@ import (
 // agents presents the agents to the dashboard.
 type agents struct {
 	watchdog *watchdog.Watchdog
-	runtimes map[string]spawn.Runtime
+	runtimes func() map[string]spawn.Runtime
 	home     home.Dir
 }
 
@@ -27,6 +27,7 @@ func (a agents) Agents(ctx context.Context) ([]live.Agent, error) {
 }
 
 func (a agents) views(list spawn.Statuses) []live.Agent {
+	runtimes := a.runtimes()
 	out := make([]live.Agent, 0, len(list))
 	for _, st := range list {
 		if st.Forgotten {
@@ -36,7 +37,7 @@ func (a agents) views(list spawn.Statuses) []live.Agent {
 			ID: st.Agent, State: st.State, Evidence: st.Evidence, Detail: st.Detail, Runtime: st.Runtime, Model: st.Model,
 			Dir: st.Dir, Start: st.Start, PID: st.PID, Wanted: st.Wanted,
 			Inbox: st.Inbox, Claimed: st.Claimed, Outbox: st.Outbox, Poison: st.Poison, Restart: st.Restart,
-			Decidable: st.Asks() && pane.Decidable(a.runtimes[st.Runtime], st.Dialog),
+			Decidable: st.Asks() && pane.Decidable(runtimes[st.Runtime], st.Dialog),
 		}
 		if st.State == st.Report.State {
 			v.Fault = st.Report.Fault

@@ -158,7 +158,7 @@ func (w *ward) begin() {
 	o := daemon.Options{
 		Home: w.home, Bus: w.bus, Launcher: w.l, Version: "test", Hang: w.hang, Repage: w.repage, Wakes: w.wakes,
 		Log:      slog.New(slog.NewJSONHandler(io.Writer(file), nil)),
-		Runtimes: map[string]spawn.Runtime{"served": w.r},
+		Runtimes: func() map[string]spawn.Runtime { return map[string]spawn.Runtime{"served": w.r} },
 		Plan: func(ctx context.Context, id agent.ID) (spawn.Plan, error) {
 			w.plans.Add(1)
 			if err := w.planned(ctx, id); err != nil {

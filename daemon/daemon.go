@@ -39,7 +39,8 @@ type Options struct {
 	Home     home.Dir
 	Bus      *bus.Bus
 	Launcher *spawn.Launcher
-	Runtimes map[string]spawn.Runtime // by name; an agent whose runtime is missing here is left alone
+	// Runtimes returns the runtimes as of now, by name; an agent whose runtime is missing there is left alone. nil: there are none.
+	Runtimes func() map[string]spawn.Runtime
 	// Plan returns how an agent would be started now, with its conversation; it reads the
 	// configuration each time. nil: nothing is restarted.
 	Plan func(ctx context.Context, id agent.ID) (spawn.Plan, error)
@@ -164,9 +165,16 @@ func Run(ctx context.Context, o Options) error {
 
 func (d *daemon) watchdogOptions() watchdog.Options {
 	return watchdog.Options{
-		Launcher: d.o.Launcher, Runtimes: d.o.Runtimes, Plan: d.o.Plan, Conversation: d.o.Conversation, Setup: d.o.Setup,
+		Launcher: d.o.Launcher, Runtimes: d.runtimes, Plan: d.o.Plan, Conversation: d.o.Conversation, Setup: d.o.Setup,
 		Hang: d.o.Hang, Repage: d.o.Repage, Tick: d.o.Tick, Wakes: d.o.Wakes, Escalate: d.o.Escalate, Mistake: d.o.Mistake, Records: d, Log: d.o.Log,
 	}
+}
+
+func (d *daemon) runtimes() map[string]spawn.Runtime {
+	if d.o.Runtimes == nil {
+		return nil
+	}
+	return d.o.Runtimes()
 }
 
 // Watch does what the watchdog of a daemon does, for that long: the ticker's last resort if

@@ -107,7 +107,7 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 		}
 	}()
 	s, err := dashboard.New(dashboard.Options{
-		Desk: answers, Work: works, Costs: costs{d}, Home: d.o.Home, Records: d.reader, Agents: agents{d.watchdog, d.o.Runtimes, d.o.Home}, Panes: d.screens, Bus: d.o.Bus, Token: token,
+		Desk: answers, Work: works, Costs: costs{d}, Home: d.o.Home, Records: d.reader, Agents: agents{d.watchdog, d.runtimes, d.o.Home}, Panes: d.screens, Bus: d.o.Bus, Token: token,
 		TLS: encrypt, Wide: d.o.Wide, Mistake: d.o.Mistake, Version: d.o.Version, Log: d.o.Log.With("part", "dashboard"),
 	})
 	if err != nil {

@@ -24,7 +24,7 @@ const askAgain = 30 * time.Second
 // mayStart reports why an agent may not be started now as it was last, and when to ask
 // again; "" if it may.
 func (l *loop) mayStart(st spawn.Status, now time.Time) (why string, again time.Time) {
-	return mayStartAgain(l.o.Launcher.Home, l.o.Runtimes, st.Agent, now)
+	return mayStartAgain(l.o.Launcher.Home, l.o.Runtimes(), st.Agent, now)
 }
 
 // Barred reports why an agent should not be started as it was last, "" if it may be.

@@ -191,7 +191,7 @@ func (l *loop) tell(ctx context.Context, w *ward, st spawn.Status, d agent.Dialo
 func (l *loop) say(ctx context.Context, st spawn.Status, d agent.Dialog, id string) error {
 	text := fmt.Sprintf("%s is waiting at a dialog in its pane (%s): %s\nOnly you can answer it: netsky attach %s",
 		st.Agent, d.Name, cmp.Or(d.Text, d.Name), st.Agent)
-	if pane.Decidable(l.o.Runtimes[st.Runtime], d.Name) {
+	if pane.Decidable(l.o.Runtimes()[st.Runtime], d.Name) {
 		text += fmt.Sprintf(", or netsky approve %s (--deny says no, --all-same answers all agents at the same dialog)", st.Agent)
 	}
 	_, err := l.o.Launcher.Bus.Send(ctx, envelope.Envelope{

@@ -63,7 +63,7 @@ func (l *loop) asked(ctx context.Context) {
 	}
 	o := restart.Options{
 		Launcher: l.o.Launcher, Plan: l.o.Plan, Conversation: l.o.Conversation, Ticker: l.ticked(),
-		Barred: func(id agent.ID) string { return Barred(l.o.Launcher.Home, l.o.Runtimes, id) },
+		Barred: func(id agent.ID) string { return Barred(l.o.Launcher.Home, l.o.Runtimes(), id) },
 	}
 	if l.o.Setup != nil {
 		o.Setup = l.o.Setup()

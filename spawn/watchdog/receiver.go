@@ -41,7 +41,7 @@ func receiverKey(start string) string { return "receiver " + start }
 // soon as it is idle, with its conversation; until then its mail waits, and status shows
 // that.
 func (l *loop) attend(ctx context.Context, w *ward) {
-	r := l.o.Runtimes[w.Runtime]
+	r := l.o.Runtimes()[w.Runtime]
 	served, _ := r.(spawn.Served)
 	screens, _ := r.(pane.Screens)
 	if served == nil && screens == nil {

@@ -39,7 +39,7 @@ type restartWatch struct {
 
 // restarts reports whether the agent is one that the watchdog starts again.
 func (l *loop) restarts(st spawn.Status) bool {
-	return l.o.Plan != nil && l.o.Runtimes[st.Runtime] != nil && st.Wanted
+	return l.o.Plan != nil && l.o.Runtimes()[st.Runtime] != nil && st.Wanted
 }
 
 // count counts the recorded death of an agent once, and schedules its restart. whole says

@@ -34,7 +34,8 @@ import (
 // Options configure a Watchdog.
 type Options struct {
 	Launcher *spawn.Launcher
-	Runtimes map[string]spawn.Runtime // by name; an agent whose runtime is missing here is left alone
+	// Runtimes returns the runtimes as of now, by name; an agent whose runtime is missing there is left alone.
+	Runtimes func() map[string]spawn.Runtime
 	// Plan returns how an agent would be started now, with its conversation. nil: nothing
 	// is restarted.
 	Plan func(ctx context.Context, id agent.ID) (spawn.Plan, error)
