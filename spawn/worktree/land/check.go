@@ -171,6 +171,7 @@ func (d Desk) runCheck(ctx context.Context, r git.Repo, c *Checked, out io.Write
 	if c.Notes, err = s.Include(ctx, r); err != nil {
 		return fmt.Errorf("%s: a worktree for the check: %w", c.Agent, err)
 	}
+	c.Notes = append(c.Notes, c.Merge.lacking(ctx, r)...)
 	d.step("running")
 	d.record(ctx, work.SetCheck(c.Check))
 	d.step("run")

@@ -76,6 +76,7 @@ func (d Desk) Land(ctx context.Context, id agent.ID, o LandOptions) (l Landing, 
 		ID: newID(), Agent: id, Task: o.Task, Repo: r.Common, Target: m.Target, How: o.How, Base: m.Base, Head: m.Head, Tree: m.Tree, Before: m.Onto,
 		Evidence: evidence, State: work.Begun, Asker: d.Asker, Started: store.At(time.Now()),
 	}
+	l.Notes = m.lacking(ctx, r)
 	if o.PR {
 		return l, d.push(ctx, r, w, m, o, &l)
 	}
