@@ -140,6 +140,7 @@ type TaskFilter struct {
 	AskedBy  agent.ID
 	Message  string
 	Text     string // contained in the title
+	Prefix   string // that the id begins with
 	Page
 }
 
@@ -151,6 +152,7 @@ func (db *DB) Tasks(ctx context.Context, f TaskFilter) (List[Task], error) {
 	w.is("asked_by = ?", string(f.AskedBy))
 	w.is("message = ?", f.Message)
 	w.is("instr(title, ?) > 0", f.Text)
+	w.is("instr(id, ?) = 1", f.Prefix)
 	return paged(ctx, db.read.Load(), &w, f.Page, scanTask, taskColumns, "tasks", "created",
 		func(k Task) (Time, int64) { return k.Created, k.seq })
 }

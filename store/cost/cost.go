@@ -38,9 +38,12 @@ type Usage struct {
 // Total returns the number of all tokens.
 func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
-// Plus returns the sum of two usages.
-func (u Usage) Plus(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
+// Plus returns the sum of two usages, each figure of it up to 1e18.
+func (u Usage) Plus(o Usage) Usage {
+	return Usage{
+		Input: capped(u.Input + o.Input), Output: capped(u.Output + o.Output),
+		CacheRead: capped(u.CacheRead + o.CacheRead), CacheWrite: capped(u.CacheWrite + o.CacheWrite),
+	}
 }
 
 // minus returns the difference; what would be below zero is zero.

@@ -359,3 +359,23 @@ func TestPruned(t *testing.T) {
 		t.Errorf("left: %+v, %v", f, err)
 	}
 }
+
+// However many names of models an agent writes, there is a bounded number of sums, and nothing is left out.
+func TestSumBounded(t *testing.T) {
+	t.Parallel()
+	r := mustOpen(t)
+	var e entries
+	for n := range 1010 {
+		e = e.turn(turn(fmt.Sprint(n), fmt.Sprintf("m%04d", n), 1))
+	}
+	e = e.turn(turn("large", "large", 100))
+	mustTake(t, r, "agent1", price, cost.Limits{}, e)
+	list, err := r.Sum(t.Context(), cost.ByModel, cost.Filter{})
+	if err != nil || len(list) != 1001 || list[0].Name != "large" {
+		t.Fatalf("%d, %v", len(list), err)
+	}
+	last := list[1000]
+	if last.Name != "11 others" || last.Requests != 11 || last.Usage.Total() != 110 || last.Unpriced.Total() != 110 || len(last.Models) != 11 {
+		t.Errorf("%+v", last)
+	}
+}

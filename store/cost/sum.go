@@ -49,10 +49,13 @@ type Sum struct {
 	Last     store.Time `json:"last"`
 }
 
-// maxModels is how many models a sum names.
-const maxModels = 20
+const (
+	maxModels = 20   // that a sum names
+	maxSums   = 1000 // that are apart: programs write the names of models, and agents could write any
+)
 
-// Sum sums up the turns that the filter selects: the largest first, days in their order.
+// Sum sums up the turns that the filter selects: the largest first, days in their order. What is beyond a
+// thousand sums is one, named "7 others".
 func (r Records) Sum(ctx context.Context, by By, f Filter) ([]Sum, error) {
 	column, ok := map[By]string{ByAgent: "agent", ByTask: "task", ByModel: "model", ByAll: "''", ByDay: "strftime('%Y-%m-%d', time / 1000, 'unixepoch', 'localtime')"}[by]
 	if !ok {
@@ -85,25 +88,48 @@ func (r Records) Sum(ctx context.Context, by By, f Filter) ([]Sum, error) {
 		}
 		return int(min(max(b.Usage.Total()-a.Usage.Total(), -1), 1))
 	})
-	return all, r.unpriced(ctx, column, where, args, all)
+	at := make(map[string]int, len(all))
+	for i, s := range all {
+		at[s.Name] = min(i, maxSums)
+	}
+	if n := len(all) - maxSums; n > 0 {
+		others := Sum{Name: fmt.Sprintf("%d others", n), Models: []string{}}
+		for _, s := range all[maxSums:] {
+			others.add(s)
+		}
+		all = append(all[:maxSums], others)
+	}
+	return all, r.unpriced(ctx, column, where, args, all, at)
 }
 
-// sum is the SQL for the sum of an expression. What a program writes is believed up to what a request can
-// have, so the sum of many may be more than a number can hold, and must not fail for that.
+// add adds another sum's figures.
+func (s *Sum) add(o Sum) {
+	s.Requests += o.Requests
+	s.Usage, s.Unpriced = s.Usage.Plus(o.Usage), s.Unpriced.Plus(o.Unpriced)
+	s.Nano, s.Stated = capped(s.Nano+o.Nano), capped(s.Stated+o.Stated)
+	s.Last = max(s.Last, o.Last)
+}
+
+// most is what a sum comes to at most: what a program writes is believed up to what a request can have, so
+// the sum of many may be more than a number can hold, and must not fail for that.
+const most = 1e18
+
+func capped(n int64) int64 { return min(n, most) }
+
+// sum is the SQL for the sum of an expression, up to most.
 func sum(expr string) string { return "cast(min(total(" + expr + "), 1e18) AS INTEGER)" }
 
-// unpriced adds the models whose price is not known.
-func (r Records) unpriced(ctx context.Context, column, where string, args []any, all []Sum) error {
+// unpriced adds the models whose price is not known; at says which sum each name is part of.
+func (r Records) unpriced(ctx context.Context, column, where string, args []any, all []Sum, at map[string]int) error {
 	if where == "" {
 		where = " WHERE true"
 	}
 	_, err := store.Collect(ctx, r.DB.Pool(), func(rows *sql.Rows) (none struct{}, err error) {
 		var name, model string
 		err = rows.Scan(&name, &model)
-		for i := range all {
-			if s := &all[i]; s.Name == name && len(s.Models) < maxModels {
-				s.Models = append(s.Models, model)
-			}
+		i, ok := at[name]
+		if ok && len(all[i].Models) < maxModels && !slices.Contains(all[i].Models, model) {
+			all[i].Models = append(all[i].Models, model)
 		}
 		return none, err
 	}, "SELECT DISTINCT "+column+" AS name, model FROM turns"+where+" AND nano IS NULL ORDER BY name, model", args...)

@@ -192,7 +192,7 @@ func (b Book) Find(ctx context.Context, id string) (store.Task, error) {
 	}
 	var found []store.Task
 	if len(id) >= ShortID {
-		found, err = b.all(ctx, store.TaskFilter{}, func(k store.Task) bool { return strings.HasPrefix(k.ID, id) })
+		found, err = b.all(ctx, store.TaskFilter{Prefix: id}, func(store.Task) bool { return true })
 	} else {
 		err = nil
 	}

@@ -72,7 +72,9 @@ func (j *Judge) landed(ctx context.Context, k store.Task) bool {
 	return own(k) && first.Base != k.Head && j.holds(ctx, first)
 }
 
-func (j *Judge) holds(ctx context.Context, l work.Landing) bool { return j.Holds == nil || j.Holds(ctx, l) }
+func (j *Judge) holds(ctx context.Context, l work.Landing) bool {
+	return j.Holds == nil || j.Holds(ctx, l)
+}
 
 // proved reports whether a check has passed for what landing would make of the worker's branch now.
 func (j *Judge) proved(ctx context.Context, k store.Task) bool {
