@@ -12,6 +12,8 @@ import (
 	"netsky/agent"
 	"netsky/dashboard"
 	"netsky/internal/testworld"
+	"netsky/spawn/worktree/forecast"
+	"netsky/spawn/worktree/land"
 	"netsky/store"
 )
 
@@ -138,6 +140,39 @@ func TestBrowserLongWords(t *testing.T) {
 		}
 	}
 	l.clean("404")
+}
+
+// Commands, however long, are lines of text at any width: none is squeezed to a column of letters, and none
+// squeezes what is beside it.
+func TestBrowserCommands(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	w.conflicts(t, forecast.Conflict{Agents: []agent.ID{"agent1", "agent2"}, Files: []string{"tides/south.go"}},
+		forecast.Conflict{Agents: []agent.ID{"agent3"}, Target: "main", Files: []string{"tides/ports.go"}})
+	for i := range w.work.states {
+		w.work.states[i].Next = land.Resolve(string(w.work.states[i].Agent), "main")
+	}
+	l := mustBrowser(t).look(t, w)
+	for _, path := range []string{"/", "/agents/agent1", "/agents/agent3", "/work", "/work/agent1"} {
+		l.open(path)
+		l.live()
+		for _, width := range []int{390, 600, 800, 1280} {
+			l.fits(width)
+			for _, wrong := range eval[[]string](l, `[...document.querySelectorAll(".commands code, .tree .text, .ask .line .words")].flatMap(e => {
+				const range = document.createRange();
+				range.selectNodeContents(e);
+				const lines = new Set([...range.getClientRects()].map(r => Math.round(r.bottom / 8))).size, box = e.getBoundingClientRect();
+				return e.innerText.length / lines < Math.min(e.innerText.length, 14) ? [lines + " lines, " + Math.round(box.width) + " wide: " + e.innerText] : [];
+			})`) {
+				t.Errorf("%s at %d: %s", path, width, wrong)
+			}
+			for _, wrong := range eval[[]string](l, `[...document.querySelectorAll(".row.tree")].filter(e => e.offsetHeight > 180).map(e => e.offsetHeight + " high: " + e.innerText)`) {
+				t.Errorf("%s at %d: %s", path, width, wrong)
+			}
+		}
+	}
+	l.clean()
 }
 
 // Nothing on a page moves while it is loaded, from a server that takes its time.

@@ -11,6 +11,7 @@ import (
 	"netsky/agent"
 	"netsky/spawn/meter"
 	"netsky/spawn/worktree/diff"
+	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/look"
 	"netsky/spawn/worktree/review"
 	"netsky/spawn/worktree/state"
@@ -237,3 +238,13 @@ const southTest = `+package tides_test
 +	}
 +}
 `
+
+// conflicts has the daemon's last look at the worktrees have found these.
+func (w *world) conflicts(tb testing.TB, list ...forecast.Conflict) {
+	tb.Helper()
+	known := []forecast.Known{}
+	for _, k := range list {
+		known = append(known, forecast.Known{Conflict: k, Since: store.At(time.Now().Add(-time.Minute)), Told: true})
+	}
+	mustDo(tb, w.home.Save(forecast.File, map[string]any{"conflicts": known}, false))
+}
