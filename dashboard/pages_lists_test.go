@@ -13,6 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/dashboard"
 	"netsky/dashboard/live"
+	"netsky/spawn/worktree/forecast"
 	"netsky/store"
 )
 
@@ -312,6 +313,28 @@ func TestWaits(t *testing.T) {
 	w.agents.set(nil, list...)
 	if body := w.mustPage(t, "/"); strings.Contains(body, `class="card `) || !strings.Contains(body, `class="roster`) || strings.Count(body, `data-key="card-`) != len(list) {
 		t.Error("many agents are shown as few are, or not all of them")
+	}
+}
+
+// A conflict between two agents is one item, and is counted as one.
+func TestConflicts(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	pair := func(a, b agent.ID, file string) forecast.Conflict {
+		return forecast.Conflict{Agents: []agent.ID{a, b}, Files: []string{file}}
+	}
+	w.agents.set(nil, live.Agent{ID: "agent1", State: agent.Idle}, live.Agent{ID: "agent2", State: agent.Idle}, live.Agent{ID: "agent3", State: agent.Idle})
+	w.conflicts(t, pair("agent1", "agent2", "a.go"))
+	if body := w.mustPage(t, "/"); !strings.Contains(body, "<h3>Conflicts</h3>") || !strings.Contains(body, "1 item needs you") {
+		t.Errorf("one conflict: %q", regexp.MustCompile(`<h3>Conflicts.*`).FindString(body))
+	}
+	w.conflicts(t, pair("agent1", "agent2", "a.go"), pair("agent1", "agent3", "b.go"), pair("agent2", "agent3", "c.go"),
+		forecast.Conflict{Agents: []agent.ID{"agent1"}, Target: "main"}, forecast.Conflict{Agents: []agent.ID{"agent2"}, Target: "main"})
+	body := w.mustPage(t, "/")
+	for _, want := range []string{`<h3>Conflicts <span class="count">5</span>`, "5 items need you", "<summary>2 more: agent"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("five conflicts: no %q", want)
+		}
 	}
 }
 

@@ -106,9 +106,14 @@ func groupNeeds(all []need) (groups []needGroup) {
 	return groups
 }
 
-// Count returns how many agents have needs of the kind.
+// Count returns how many agents have needs of the kind, or how many conflicts there are: one that two
+// agents have is one.
 func (g needGroup) Count() (n int) {
 	for _, one := range slices.Concat(g.First, g.Rest) {
+		if one.Kind == needs.Conflict {
+			n++
+			continue
+		}
 		n += max(len(one.Agents), 1)
 	}
 	return n
