@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/needs"
+	"netsky/spawn/worktree/git"
 )
 
 func (a *app) needsCommand() *cli.Command {
@@ -56,6 +58,9 @@ func (a *app) needs(c *cli.Context) error {
 		}
 	}
 	list := v.Needs
+	if c.NArg() > 0 || c.Bool("json") { // the lines have no room for steps
+		a.steps(c.Context, list)
+	}
 	lines, unsure := v.NeedsNow()
 	if code := c.Args().First(); code != "" {
 		n, ok := needs.Find(list, code)
@@ -74,6 +79,32 @@ func (a *app) needs(c *cli.Context) error {
 		return exitError{exitPartly, fmt.Errorf("needs: the list may be incomplete: %w", unsure)}
 	}
 	return err
+}
+
+// stepsLimit is how long git may take to tell the next steps; without them each item has its other commands.
+const stepsLimit = 5 * time.Second
+
+// steps adds to conflicts between two agents what can be done about them now.
+func (a *app) steps(ctx context.Context, list []needs.Need) {
+	if !slices.ContainsFunc(list, needs.Need.Stepwise) {
+		return
+	}
+	h, err := a.home()
+	if err != nil {
+		return
+	}
+	cfg, err := a.cfg()
+	if err != nil || git.Version(ctx) != nil {
+		return // whose mistake is an item of its own, as `netsky work` reports a git too old
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepsLimit)
+	defer cancel()
+	r, end := a.stateReader(ctx, h, cfg)
+	defer end()
+	states, _ := r.States(ctx)
+	for i := range list {
+		list[i].AddStep(states)
+	}
 }
 
 // need returns what needs the owner under that code.

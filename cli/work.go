@@ -14,6 +14,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree"
@@ -78,25 +79,12 @@ func (a *app) work(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	o := state.Options{Command: checkOf(cfg), Up: a.isUp}
-	db, err := store.OpenRead(c.Context, h)
-	switch {
-	case err == nil:
-		defer db.Close()
-		o.Records = &work.Records{DB: db}
-	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrOlder):
-		a.warn("what was checked is not known: %v", err)
-	}
 	if l, cut := land.CutOff(h); cut {
 		a.warn("the landing %s of %s on %s was cut off, and files there may be half changed; the daemon settles that within seconds, without one the next `netsky land` does",
 			l.ID, l.Agent, strings.TrimPrefix(l.Target, "refs/heads/"))
 	}
-	r := state.New(h, o)
-	defer func() {
-		if err := r.Close(); err != nil {
-			a.warn("%v", err)
-		}
-	}()
+	r, end := a.stateReader(c.Context, h, cfg)
+	defer end()
 	if c.Bool("watch") {
 		return a.watch(c, func(width, height int) ([]string, error) {
 			list, err := a.states(c.Context, r, only)
@@ -123,6 +111,24 @@ func (a *app) work(c *cli.Context) error {
 		a.print("%s", line)
 	}
 	return err
+}
+
+// stateReader returns what reads how the agents' work is. The caller must call end.
+func (a *app) stateReader(ctx context.Context, h home.Dir, cfg config.Config) (r *state.Reader, end func()) {
+	o, closed := state.Options{Command: checkOf(cfg), Up: a.isUp}, func() error { return nil }
+	db, err := store.OpenRead(ctx, h)
+	switch {
+	case err == nil:
+		o.Records, closed = &work.Records{DB: db}, db.Close
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrOlder):
+		a.warn("what was checked is not known: %v", err)
+	}
+	r = state.New(h, o)
+	return r, func() {
+		if err := errors.Join(r.Close(), closed()); err != nil {
+			a.warn("%v", err)
+		}
+	}
 }
 
 // isUp reports whether an agent runs, as far as can be told.

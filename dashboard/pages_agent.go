@@ -111,6 +111,7 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 			b.Needs = append(b.Needs, aloneOf(n, id))
 		}
 	}
+	p.steps(ctx, b.Needs)
 	if w, err := worktree.Load(p.o.Home, id); err == nil && p.o.Work != nil {
 		b.Branch = w.Short()
 	}

@@ -14,6 +14,7 @@ import (
 	"netsky/dashboard"
 	"netsky/dashboard/live"
 	"netsky/spawn/worktree/forecast"
+	"netsky/spawn/worktree/state"
 	"netsky/store"
 )
 
@@ -327,6 +328,13 @@ func TestConflicts(t *testing.T) {
 	w.conflicts(t, pair("agent1", "agent2", "a.go"))
 	if body := w.mustPage(t, "/"); !strings.Contains(body, "<h3>Conflicts</h3>") || !strings.Contains(body, "1 item needs you") {
 		t.Errorf("one conflict: %q", regexp.MustCompile(`<h3>Conflicts.*`).FindString(body))
+	}
+	w.work.states = []state.State{{Agent: "agent1", Proof: state.Unchecked, Next: "netsky check agent1", Does: "check agent1's work"}}
+	if body := w.mustPage(t, "/"); !strings.Contains(body, `First check agent1&#39;s work</span>`) || !strings.Contains(body, `data-copy="netsky check agent1"`) || strings.Contains(body, "netsky land") {
+		t.Error("the overview does not show the step that can be taken")
+	}
+	if v := mustGet[dashboard.Overview](t, w, "/api/snapshot"); len(v.Needs) != 1 || v.Needs[0].Commands[3].Line != "netsky check agent1" {
+		t.Errorf("the snapshot: %+v", v.Needs)
 	}
 	w.conflicts(t, pair("agent1", "agent2", "a.go"), pair("agent1", "agent3", "b.go"), pair("agent2", "agent3", "c.go"),
 		forecast.Conflict{Agents: []agent.ID{"agent1"}, Target: "main"}, forecast.Conflict{Agents: []agent.ID{"agent2"}, Target: "main"})

@@ -74,6 +74,7 @@ func (p *pages) overviewPage(ctx context.Context, sh *shell, _ *query) (string, 
 	sh.failed(err)
 	b.Tasks, b.Logs = snap.Tasks[:min(len(snap.Tasks), 8)], snap.Logs[:min(len(snap.Logs), 12)]
 	sh.failed(p.crew(ctx, db, sh.Agents, snap, &b))
+	p.steps(ctx, sh.Health.Waits) // its groups are parts of them
 	sh.Body = b
 	return "overview", nil
 }

@@ -57,6 +57,20 @@ func (s *Server) needsOf(ctx context.Context, list []live.Agent) ([]need, error)
 	return all, err
 }
 
+// steps adds to conflicts between two agents what can be done about them now, as far as git tells it in time.
+// How else the agents' work is, the page of work says.
+func (s *Server) steps(ctx context.Context, waits []need) {
+	if s.o.Work == nil || !slices.ContainsFunc(waits, func(n need) bool { return n.Stepwise() }) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, wordLimit)
+	defer cancel()
+	list, _, _ := s.o.Work.States(ctx)
+	for i := range waits {
+		waits[i].AddStep(list)
+	}
+}
+
 // aloneOf returns the need of one of several agents that wait at the same dialog.
 func aloneOf(n need, id agent.ID) need {
 	if len(n.Agents) < 2 {

@@ -2,9 +2,12 @@ package needs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"netsky/spawn/worktree/forecast"
+	"netsky/spawn/worktree/land"
+	"netsky/spawn/worktree/state"
 )
 
 // conflict is the need for somebody to decide whose change counts.
@@ -32,15 +35,41 @@ func conflict(k forecast.Known) Need {
 		n.id = append(n.id, string(id))
 		n.Commands = append(n.Commands, Command{"Show what " + string(id) + " has changed", "netsky diff " + string(id)})
 	}
-	switch {
-	case k.Target != "":
-		n.Commands = append(n.Commands, Command{"Have it resolve that", fmt.Sprintf("netsky ask %s \"merge %s into your branch and resolve the conflicts\"", k.Agents[0], k.Target)})
-	case len(k.Agents) == 2:
-		n.Commands = append(n.Commands,
-			Command{"Land one of them first", fmt.Sprintf("netsky land %s", k.Agents[0])},
-			Command{"Then have the other resolve it", fmt.Sprintf("netsky ask %s \"merge what %s has landed into your branch and resolve the conflicts\"", k.Agents[1], k.Agents[0])})
+	if k.Target != "" {
+		n.Commands = append(n.Commands, Command{"Have it resolve that", land.Resolve(string(k.Agents[0]), k.Target)})
 	}
 	return n
+}
+
+// Stepwise reports whether what settles the need depends on how the agents' work is: one of two has to land
+// first. AddStep adds the next step.
+func (n Need) Stepwise() bool { return n.Kind == Conflict && len(n.Agents) == 2 }
+
+// AddStep adds to a conflict between two agents the step that brings the work of one of them nearer to
+// landing and can be taken now: what is the next step for it, by how the work is. Once it has landed, the
+// conflict is the other's, with the branch.
+func (n *Need) AddStep(list []state.State) {
+	if !n.Stepwise() {
+		return
+	}
+	var step Command
+	for _, st := range list {
+		next := Command{"First " + st.Does, st.Next}
+		known := func(c Command) bool { return c.Line == next.Line } // among those to look at it with
+		if !slices.Contains(n.Agents, st.Agent) || next.Line == "" || slices.ContainsFunc(n.Commands, known) {
+			continue
+		}
+		if st.Proof == state.Checked {
+			step = next
+			break
+		}
+		if step.Line == "" {
+			step = next
+		}
+	}
+	if step.Line != "" {
+		n.Commands = append(slices.Clip(n.Commands), step)
+	}
 }
 
 // files counts those of a conflict.

@@ -14,6 +14,7 @@ import (
 	"netsky/spawn/escalate"
 	"netsky/spawn/needs"
 	"netsky/spawn/worktree/forecast"
+	"netsky/spawn/worktree/state"
 	"netsky/store"
 )
 
@@ -196,6 +197,43 @@ func TestList(t *testing.T) {
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
+		}
+	}
+}
+
+// Of a conflict between two agents, the step is one that is not refused: that of the one whose work is nearer
+// to landing.
+func TestAddStep(t *testing.T) {
+	of := func(id agent.ID, proof, line string) state.State {
+		return state.State{Agent: id, Proof: proof, Next: line, Does: "do that with " + string(id) + "'s work"}
+	}
+	unchecked := of("agent1", state.Unchecked, "netsky check agent1")
+	for name, tt := range map[string]struct {
+		list []state.State
+		want string // the last command
+	}{
+		"not known":            {nil, "Show what agent3 has changed: netsky diff agent3"},
+		"neither is checked":   {[]state.State{unchecked, of("agent3", state.Stale, "netsky check agent3")}, "First do that with agent1's work: netsky check agent1"},
+		"the second is":        {[]state.State{unchecked, of("agent3", state.Checked, "netsky land agent3")}, "First do that with agent3's work: netsky land agent3"},
+		"the first is dirty":   {[]state.State{of("agent1", "", "netsky diff agent1"), of("agent3", "", "netsky land agent3 --unchecked")}, "First do that with agent3's work: netsky land agent3 --unchecked"},
+		"both are":             {[]state.State{of("agent1", "", "netsky diff agent1"), of("agent3", "", "netsky diff agent3")}, "Show what agent3 has changed: netsky diff agent3"},
+		"the first has landed": {[]state.State{of("agent1", "", ""), of("agent3", "", "netsky ask agent3 x")}, "First do that with agent3's work: netsky ask agent3 x"},
+		"another's":            {[]state.State{of("agent2", state.Checked, "netsky land agent2")}, "Show what agent3 has changed: netsky diff agent3"},
+	} {
+		list := needs.List(needs.Sources{Now: now, Conflicts: []forecast.Known{
+			{Conflict: forecast.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"a.go"}}},
+			{Conflict: forecast.Conflict{Agents: []agent.ID{"agent3"}, Target: "a b"}},
+		}})
+		for i := range list {
+			list[i].AddStep(tt.list)
+		}
+		n := list[0]
+		if last := n.Commands[len(n.Commands)-1]; last.Does+": "+last.Line != tt.want || n.Command != "netsky work" || !n.Stepwise() {
+			t.Errorf("%s: %+v, want %s", name, n.Commands, tt.want)
+		}
+		n = list[1]
+		if last := n.Commands[len(n.Commands)-1]; last.Line != "netsky ask agent3 'merge a b into your branch and resolve the conflicts'" || n.Stepwise() {
+			t.Errorf("%s: with the branch: %+v", name, n.Commands)
 		}
 	}
 }

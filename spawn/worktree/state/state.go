@@ -72,6 +72,7 @@ type State struct {
 	Left      []string   `json:"left,omitempty"` // new files that were not looked at
 	Error     string     `json:"error,omitempty"`
 	Next      string     `json:"next,omitempty"` // the command that is the next step
+	Does      string     `json:"-"`              // what Next does, as an instruction: "check agent1's work"
 }
 
 // Options say what a Reader reads beside git.
@@ -210,22 +211,25 @@ func (st *State) judge(checks bool) {
 	case st.Error != "":
 		st.State = "unknown"
 	case st.Gone:
-		st.State, st.Next = "gone", "netsky up "+id
+		st.State, st.Next, st.Does = "gone", "netsky up "+id, "have "+id+"'s worktree made again"
 		switch {
 		case st.Up:
 			st.Next = "netsky restart " + id
 		case !st.own():
-			st.Next = "netsky work retire " + id
+			st.Next, st.Does = "netsky work retire "+id, "remove what is left of "+id+"'s worktree"
 		}
 	case len(st.Conflicts) > 0:
-		st.State, st.Next = "conflict", st.step(checks)
+		st.State = "conflict"
+		st.Next, st.Does = st.step(checks)
 		if slices.ContainsFunc(st.Conflicts, func(k Conflict) bool { return k.target }) {
-			st.Next = land.Resolve(id, st.Base)
+			st.Next, st.Does = land.Resolve(id, st.Base), "have "+id+" resolve its conflicts with "+st.Base
 		}
 	case st.Dirty > 0:
-		st.State, st.Next = "dirty", st.step(checks)
+		st.State = "dirty"
+		st.Next, st.Does = st.step(checks)
 	case st.own():
-		st.State, st.Next = "ahead", st.step(checks)
+		st.State = "ahead"
+		st.Next, st.Does = st.step(checks)
 	case st.Undone:
 		st.State = "undone"
 	case st.Landed:
@@ -235,8 +239,8 @@ func (st *State) judge(checks bool) {
 	}
 }
 
-// step is what could be done now to bring the work on its way.
-func (st *State) step(checks bool) string {
+// step is what could be done now to bring the work on its way: the command, and what that does.
+func (st *State) step(checks bool) (line, does string) {
 	id, onto := string(st.Agent), ""
 	if st.Target == "" { // nothing to land on by itself
 		onto = " --onto BRANCH"
@@ -246,15 +250,15 @@ func (st *State) step(checks bool) string {
 	}
 	switch {
 	case st.Out != "": // what lands is on its own branch
-		return land.Return(id, st.Branch)
+		return land.Return(id, st.Branch), "have " + id + " bring its work to its own branch"
 	case st.Dirty > 0 || st.Proof == Failed:
-		return "netsky diff " + id
+		return "netsky diff " + id, "see what " + id + " has changed"
 	case !checks:
-		return "netsky land " + id + onto + " --unchecked"
+		return "netsky land " + id + onto + " --unchecked", "land " + id + "'s work, without a check"
 	case st.Proof == Checked:
-		return "netsky land " + id + onto
+		return "netsky land " + id + onto, "land " + id + "'s work"
 	}
-	return "netsky check " + id + onto
+	return "netsky check " + id + onto, "check " + id + "'s work"
 }
 
 // Facts are what is true of the work, in a few words each, what matters most first.

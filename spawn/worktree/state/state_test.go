@@ -178,6 +178,9 @@ func TestNext(t *testing.T) {
 			if got := strings.Join(list[0].Facts(), ", ") + ": " + list[0].Next; got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
+			if !strings.Contains(list[0].Does, "agent1") {
+				t.Errorf("%s does %q", list[0].Next, list[0].Does)
+			}
 		})
 	}
 }
