@@ -317,7 +317,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// A conflict between two agents is one item, and is counted as one.
+// A conflict between two agents is one item, and is counted as one. The page of each shows with whom.
 func TestConflicts(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
@@ -335,6 +335,15 @@ func TestConflicts(t *testing.T) {
 	}
 	if v := mustGet[dashboard.Overview](t, w, "/api/snapshot"); len(v.Needs) != 1 || v.Needs[0].Commands[3].Line != "netsky check agent1" {
 		t.Errorf("the snapshot: %+v", v.Needs)
+	}
+	whom := regexp.MustCompile(`href="/agents/agent1">agent1</a>, <a [^>]*href="/agents/agent2">agent2</a> have work that conflicts in 1 file<`)
+	for _, path := range []string{"/agents/agent1", "/agents/agent2"} {
+		if body := w.mustPage(t, path); !whom.MatchString(body) || !strings.Contains(body, `data-copy="netsky check agent1"`) {
+			t.Errorf("%s: not with whom, or not what to do", path)
+		}
+	}
+	if v := mustGet[dashboard.Needs](t, w, "/api/needs"); len(v.Items) != 1 || v.Items[0].Title != "agent1, agent2 have work that conflicts" {
+		t.Errorf("/api/needs: %+v", v.Items)
 	}
 	w.conflicts(t, pair("agent1", "agent2", "a.go"), pair("agent1", "agent3", "b.go"), pair("agent2", "agent3", "c.go"),
 		forecast.Conflict{Agents: []agent.ID{"agent1"}, Target: "main"}, forecast.Conflict{Agents: []agent.ID{"agent2"}, Target: "main"})

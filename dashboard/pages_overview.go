@@ -267,7 +267,7 @@ func (p *pages) needs(ctx context.Context, _ *query) (any, error) {
 			one.Agent = n.Agents[0]
 		}
 		if n.Kind != needs.Unreadable {
-			one.Title = n.Who() + " " + n.Kind.Phrase()
+			one.Title = n.Who() + " " + n.Phrase()
 		}
 		v.Items = append(v.Items, one)
 	}

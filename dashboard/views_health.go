@@ -71,9 +71,10 @@ func (s *Server) steps(ctx context.Context, waits []need) {
 	}
 }
 
-// aloneOf returns the need of one of several agents that wait at the same dialog.
+// aloneOf returns the need of one of several agents that wait at the same dialog. A conflict is not one
+// agent's alone.
 func aloneOf(n need, id agent.ID) need {
-	if len(n.Agents) < 2 {
+	if len(n.Agents) < 2 || n.Kind == needs.Conflict {
 		return n
 	}
 	n.Agents, n.Alone, n.Title = []agent.ID{id}, nil, n.Kind.Phrase()

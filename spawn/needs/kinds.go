@@ -62,6 +62,14 @@ func (k Kind) Title() string { return words[k].title }
 // Phrase says what one agent with such a need does.
 func (k Kind) Phrase() string { return words[k].one }
 
+// Phrase says what those with the need do, after their names.
+func (n Need) Phrase() string {
+	if len(n.Agents) > 1 {
+		return strings.TrimPrefix(words[n.Kind].many, "agents ")
+	}
+	return words[n.Kind].one
+}
+
 // Passes reports whether agents go on working meanwhile, or go on by themselves.
 func (k Kind) Passes() bool { return k == Unreadable || k == Limit || k == Conflict }
 
