@@ -268,7 +268,7 @@ func TestWorkAPI(t *testing.T) {
 	t.Parallel()
 	w, r := treed(t)
 	for path, want := range map[string][]string{
-		"/work": {"agent1", "clean", "Nothing has landed yet", "netsky check agent1"}, "/work/agent1": {"Nothing has changed."}, "/cost": {"Nothing was used", "No budget is in use"},
+		"/work": {"agent1", "clean", "Nothing has landed yet", "netsky check agent1"}, "/work/agent1": {"Nothing has changed."}, "/cost": {`<p class="big">not known</p><p class="sub">No usage is on record.</p>`, "Not known: no usage is on record", "programs of your own report no usage", "No budget is in use"},
 	} {
 		body := w.mustPage(t, path)
 		for _, want := range want {
@@ -276,6 +276,13 @@ func TestWorkAPI(t *testing.T) {
 				t.Errorf("%s: no %q", path, want)
 			}
 		}
+		if strings.Contains(body, "tokens were used") || strings.Contains(body, ">nothing<") { // any may have been
+			t.Errorf("%s: says that nothing was used", path)
+		}
+	}
+	w.apply(t, store.UpsertTask{ID: "t-new", Title: "x", Created: 1, Updated: 1}, store.UpsertTask{ID: "t-given", Title: "x", Starts: 1, Created: 1, Updated: 1})
+	if !strings.Contains(w.mustPage(t, "/tasks/t-given"), "<dd>not known: no usage is on record</dd>") || strings.Contains(w.mustPage(t, "/tasks/t-new"), "<dt>Cost</dt>") {
+		t.Error("the page of a task that was given to an agent does not say that its cost is not known, or that of another does")
 	}
 	r.Write("b", "1")
 	type v struct {
