@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/dashboard/worded"
 	"netsky/store"
 )
 
@@ -37,6 +36,8 @@ type listGroup struct {
 	Items []any
 	All   string // how many there are, on all pages: "12", "100+"
 	Only  string // the list of these alone; "" if it is this one
+	More  string // what Only has, if it has more
+	group string // its first state
 }
 
 // countTo is the most records counted for a group.
@@ -48,6 +49,7 @@ type grouper struct {
 	states []string
 	count  func(state string) (n int, more bool, err error) // nil: not counted, because most are in this group
 	tone   string                                           // a word with a glyph, if it is not a state
+	only   string                                           // the state to filter by, if it is not the group's own
 }
 
 // group splits the items of a page by state, in the order of the groups. A state that
@@ -56,7 +58,7 @@ func (b *listBody) group(q *query, param string, groups []grouper, items []any, 
 	asked := q.values.Get(param)
 	b.Name = map[string]string{"/tasks": "task", "/messages": "letter", "/sessions": "session"}[b.Path]
 	for i, g := range groups {
-		out := listGroup{Title: g.title, Tone: cmp.Or(g.tone, g.states[0])}
+		out := listGroup{Title: g.title, Tone: cmp.Or(g.tone, g.states[0]), group: g.states[0]}
 		for _, it := range items {
 			state := stateOf(it)
 			at := slices.IndexFunc(groups, func(o grouper) bool { return slices.Contains(o.states, state) })
@@ -68,28 +70,35 @@ func (b *listBody) group(q *query, param string, groups []grouper, items []any, 
 			continue
 		}
 		if len(g.states) == 1 && g.states[0] != "ended" && asked == "" {
-			out.Only = q.with(b.Path, param, g.states[0])
+			out.Only = q.with(b.Path, param, cmp.Or(g.only, g.states[0]))
 		}
 		out.All = strconv.Itoa(len(out.Items))
 		if more := b.Older != "" || b.Newest != ""; more {
 			out.All += " on this page"
 			if g.count != nil && !b.Any {
-				n, over, err := 0, false, error(nil)
-				for _, s := range g.states {
-					m, o, e := g.count(s)
-					n, over, err = n+m, over || o, errors.Join(err, e)
-				}
-				if err != nil {
+				var err error
+				if out.All, err = counted(g.count, g.states...); err != nil {
 					return err
-				}
-				if out.All = strconv.Itoa(n); over {
-					out.All += "+"
 				}
 			}
 		}
 		b.Groups = append(b.Groups, out)
 	}
 	return nil
+}
+
+// counted says how many records are in these states.
+func counted(count func(state string) (n int, more bool, err error), states ...string) (string, error) {
+	n, over, err := 0, false, error(nil)
+	for _, s := range states {
+		m, o, e := count(s)
+		n, over, err = n+m, over || o, errors.Join(err, e)
+	}
+	text := strconv.Itoa(n)
+	if over {
+		text += "+"
+	}
+	return text, err
 }
 
 // anys converts a list to []any.
@@ -177,41 +186,6 @@ func readList[F, T any](ctx context.Context, p *pages, q *query, f F, read func(
 	return read(db, ctx, f)
 }
 
-var taskStates = []string{store.TaskOpen, store.TaskInProgress, store.TaskBlocked, store.TaskDone, store.TaskCancelled}
-
-func (p *pages) tasksPage(ctx context.Context, sh *shell, q *query) (string, error) {
-	sh.Title, sh.Section = "Tasks", "tasks"
-	f := q.tasks()
-	f.Limit = onPageOr(f.Limit)
-	l, err := readList(ctx, p, q, f, Reader.Tasks)
-	b := q.list("/tasks", nil, len(l.Items), l.Cursor,
-		field{Name: "state", Label: "State", Options: taskStates},
-		field{Name: "assignee", Label: "Assigned to", Options: sh.names(false)},
-		field{Name: "asked_by", Label: "Asked by", Options: sh.names(true)},
-		field{Name: "text", Label: "Title contains"})
-	if err == nil {
-		count := func(state string) (int, bool, error) {
-			db, err := p.records()
-			if err != nil {
-				return 0, false, err
-			}
-			l, err := db.Tasks(ctx, store.TaskFilter{State: state, Page: store.Page{Limit: countTo}})
-			return len(l.Items), l.Cursor != "", err
-		}
-		var groups []grouper
-		for _, s := range []string{store.TaskInProgress, store.TaskBlocked, store.TaskOpen, store.TaskDone, store.TaskCancelled} {
-			title := stateTitle(s)
-			if s == store.TaskDone { // most are only claimed, each says which
-				title = "Closed"
-			}
-			groups = append(groups, grouper{title, []string{s}, count, ""})
-		}
-		err = b.group(q, "state", groups, anys(p.called(ctx, l.Items)), func(t any) string { return t.(worded.Task).State })
-	}
-	sh.Body = b
-	return "tasks", err
-}
-
 // stateTitle returns a state as a heading.
 func stateTitle(state string) string {
 	s := strings.ReplaceAll(state, "_", " ")
@@ -228,7 +202,7 @@ func (p *pages) sessionsPage(ctx context.Context, sh *shell, q *query) (string, 
 		field{Name: "actor", Label: "Agent", Options: sh.names(false)},
 		field{Name: "open", Label: "Open only", Options: []string{"true"}})
 	if err == nil {
-		err = b.group(q, "open", []grouper{{"Open", []string{"true"}, nil, "session_start"}, {"Ended", []string{"ended"}, nil, "session_end"}}, anys(l.Items), func(s any) string {
+		err = b.group(q, "open", []grouper{{"Open", []string{"true"}, nil, "session_start", ""}, {"Ended", []string{"ended"}, nil, "session_end", ""}}, anys(l.Items), func(s any) string {
 			if s.(store.Session).Ended == 0 {
 				return "true"
 			}

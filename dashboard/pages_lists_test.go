@@ -538,13 +538,78 @@ func TestListGroups(t *testing.T) {
 	}
 	w.apply(t, store.UpsertTask{ID: "t-open", Title: "x", State: store.TaskOpen, Created: 500, Updated: 500})
 	body := w.mustPage(t, "/tasks")
-	for _, want := range []string{`Open</a> <span class="count">1</span>`, `Closed</a> <span class="count">100&#43;</span>`} {
+	for _, want := range []string{`Blocked</a> <span class="count">7</span>`, `Open</a> <span class="count">1</span>`, `Claimed</a> <span class="count">50&#43;</span>`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s: %q", want, regexp.MustCompile(`class="count">[^<]*`).FindAllString(body, -1))
 		}
 	}
 	if to := link(body, "Open"); to != "/tasks?state=open" {
 		t.Errorf("the group's heading leads to %q", to)
+	}
+}
+
+// The list of tasks begins with those that need attention, however many others are newer; each group leads to
+// the rest of it, page by page.
+func TestTasksFirst(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	at := store.Time(0)
+	add := func(n int, name, state string, closedBy agent.ID) {
+		for i := range n {
+			at++
+			w.apply(t, store.UpsertTask{ID: fmt.Sprintf("t-%s-%03d", name, i), Title: "x", State: state, ClosedBy: closedBy, Assignee: agent.Clone(i%2 + 1), Created: at, Updated: at})
+		}
+	}
+	add(2, "work", store.TaskInProgress, "")
+	add(25, "blocked", store.TaskBlocked, "")
+	add(2, "claimed", store.TaskDone, "agent1")
+	add(3, "accepted", store.TaskDone, agent.Owner)
+	add(1, "cancelled", store.TaskCancelled, "")
+	add(130, "open", store.TaskOpen, "")
+	groups := regexp.MustCompile(`<section class="group"[^>]*aria-label="([^"]*)"`)
+	shown := func(path string) (heads, ids string) {
+		body := w.mustPage(t, path)
+		for _, m := range groups.FindAllStringSubmatch(body, -1) {
+			heads += m[1] + ";"
+		}
+		of := map[string]int{}
+		for _, id := range listed(body) {
+			of[strings.Split(id, "-")[1]]++
+		}
+		return heads, fmt.Sprint(of)
+	}
+	const order = "In progress;Blocked;Claimed;Open;Closed;Cancelled;"
+	if heads, of := shown("/tasks"); heads != order || of != "map[accepted:3 blocked:20 cancelled:1 claimed:2 open:20 work:2]" {
+		t.Errorf("%s %s", heads, of)
+	}
+	if heads, of := shown("/tasks?assignee=agent1"); heads != order || of != "map[accepted:2 blocked:13 cancelled:1 claimed:1 open:20 work:1]" {
+		t.Errorf("of one agent: %s %s", heads, of)
+	}
+	if heads, of := shown("/tasks?limit=3"); heads != order || of != "map[accepted:3 blocked:3 cancelled:1 claimed:2 open:3 work:2]" {
+		t.Errorf("three of each: %s %s", heads, of)
+	}
+	if heads, of := shown("/tasks?state=done"); heads != "Claimed;Closed;" || of != "map[accepted:3 claimed:2]" {
+		t.Errorf("those that have ended: %s %s", heads, of)
+	}
+	body := w.mustPage(t, "/tasks")
+	for words, want := range map[string]string{"All that are open": "/tasks?state=open", "All that are blocked": "/tasks?state=blocked", "Claimed": "/tasks?state=done", "All that are done": ""} {
+		if got := link(body, words); got != want {
+			t.Errorf("%s: %q, want %q", words, got, want)
+		}
+	}
+	if !strings.Contains(body, `Open</a> <span class="count">100&#43;</span>`) || !strings.Contains(body, `Blocked</a> <span class="count">25</span>`) {
+		t.Errorf("counts: %q", regexp.MustCompile(`class="count">[^<]*`).FindAllString(body, -1))
+	}
+	if got := link(w.mustPage(t, "/tasks?assignee=agent1"), "All that are open"); got != "/tasks?assignee=agent1&state=open" {
+		t.Errorf("of one agent: %q", got)
+	}
+	// The API has them as before, the newest first, and its cursors are also the page's.
+	l := mustGet[store.List[store.Task]](t, w, "/api/tasks?limit=3")
+	if len(l.Items) != 3 || l.Items[0].ID != "t-open-129" || l.Cursor == "" {
+		t.Errorf("the API: %+v", l)
+	}
+	if body := w.mustPage(t, "/tasks?cursor="+l.Cursor); len(listed(body)) != 50 || listed(body)[0] != "t-open-126" || link(body, "Newest") != "/tasks" || link(body, "Older") == "" {
+		t.Errorf("by a cursor: %v", listed(body))
 	}
 }
 

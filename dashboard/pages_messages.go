@@ -37,9 +37,9 @@ func (p *pages) messagesPage(ctx context.Context, sh *shell, q *query) (string, 
 			return words
 		}
 		err = b.group(q, "state", []grouper{
-			{"Not delivered", words(store.Failed, store.Poisoned, store.Expired), count, ""},
-			{"Waiting", words(store.Queued, store.Claimed), count, ""},
-			{"Delivered and answered", words(store.Delivered, store.Answered, store.Cancelled), nil, ""},
+			{"Not delivered", words(store.Failed, store.Poisoned, store.Expired), count, "", ""},
+			{"Waiting", words(store.Queued, store.Claimed), count, "", ""},
+			{"Delivered and answered", words(store.Delivered, store.Answered, store.Cancelled), nil, "", ""},
 		}, anys(list), func(l any) string { return string(l.(letter).State) })
 	}
 	sh.Body = b

@@ -91,6 +91,24 @@ type Task struct {
 // Word is what the task is called.
 func (t Task) Word() string { return t.Called }
 
+// The groups of tasks that have ended, of which the records know one state. Other tasks are in that of their
+// state.
+const (
+	Claimed = "claimed" // which wait for somebody to land or accept them
+	Closed  = "closed"
+)
+
+// Group is the group of a list that the task is in.
+func (t Task) Group() string {
+	switch {
+	case t.State != store.TaskDone:
+		return t.State
+	case t.Called == task.Claimed || t.Called == task.Proved:
+		return Claimed
+	}
+	return Closed
+}
+
 // Means is what the word says about proof.
 func (t Task) Means() string {
 	switch t.Called {
