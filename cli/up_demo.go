@@ -13,17 +13,24 @@ import (
 
 // tellDemo explains why agents run on demo.
 func (u *upRun) tellDemo(ends []spawn.Progress) {
-	started := slices.ContainsFunc(ends, func(p spawn.Progress) bool { return p.Step == spawn.StepReady })
-	switch {
-	case started && u.whole:
-		u.a.explainDemo(len(u.plans), u.why)
-	case started && !errors.Is(u.why, plan.ErrRanOnDemo):
-		for _, p := range u.plans {
-			ready := func(e spawn.Progress) bool { return e.Agent == p.Agent && e.Step == spawn.StepReady }
-			if p.Runtime.Name() == "demo" && slices.ContainsFunc(ends, ready) {
-				u.a.warn("%s runs on demo, a program without a model: %s", p.Agent, console.FirstLine(u.why.Error()))
-			}
+	var on []string // demo, and ready now
+	demos := 0
+	for _, p := range u.plans {
+		if p.Runtime.Name() != "demo" {
+			continue
 		}
+		demos++
+		if slices.ContainsFunc(ends, func(e spawn.Progress) bool { return e.Agent == p.Agent && e.Step == spawn.StepReady }) {
+			on = append(on, string(p.Agent))
+		}
+	}
+	switch {
+	case len(on) == 0, !u.whole && errors.Is(u.why, plan.ErrRanOnDemo):
+	case u.whole && demos == len(u.plans):
+		u.a.explainDemo(demos, u.why)
+	default:
+		run := map[bool]string{true: "runs", false: "run"}[len(on) == 1]
+		u.a.warn("%s %s on demo, a program without a model: %s", console.Names(on), run, console.FirstLine(u.why.Error()))
 	}
 }
 

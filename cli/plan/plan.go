@@ -142,7 +142,7 @@ func named(words ...string) bool {
 }
 
 // ErrRanOnDemo is the reason why agents run on demo again.
-var ErrRanOnDemo = errors.New("they ran on demo before; --type claude or --type codex changes that")
+var ErrRanOnDemo = errors.New("as before; --type claude or --type codex changes that")
 
 // maxAddendum bounds a file of the owner's that goes into a prompt, in bytes.
 const maxAddendum = 1 << 20
