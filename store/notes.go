@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"netsky/agent"
 )
 
 // A Note is something to remember, about anything with an id.
@@ -36,6 +38,15 @@ func (n AddNote) apply(t *tx) error {
 		n.ID, n.About, n.Author, n.Text, n.Created)
 }
 
+// reasonPrefix begins the ids of notes that say why a task is blocked.
+const reasonPrefix = "why-"
+
+// Because returns the note as the reason for which the task that it is about is blocked.
+func (n AddNote) Because() AddNote {
+	n.ID = reasonPrefix + agent.NewStart()
+	return n
+}
+
 const noteColumns = "id, about, author, text, created, seq"
 
 func scanNote(r *sql.Rows) (n Note, err error) {
@@ -46,6 +57,12 @@ func scanNote(r *sql.Rows) (n Note, err error) {
 // Note returns the note with that id.
 func (db *DB) Note(ctx context.Context, id string) (Note, error) {
 	return first(ctx, db.read.Load(), scanNote, id, "SELECT "+noteColumns+" FROM notes WHERE id = ?", id)
+}
+
+// Reason returns the note that says why a task is blocked: the last that was added as that, of a task
+// from before there were such the last of all.
+func (db *DB) Reason(ctx context.Context, task string) (Note, error) {
+	return first(ctx, db.read.Load(), scanNote, task, "SELECT "+noteColumns+" FROM notes WHERE about = ? ORDER BY id GLOB '"+reasonPrefix+"*' DESC, created DESC, seq DESC LIMIT 1", task)
 }
 
 // A NoteFilter selects notes; empty fields match all.

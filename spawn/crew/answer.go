@@ -77,7 +77,7 @@ func (l look) close(ctx context.Context, k store.Task, by agent.ID, done bool, t
 			return []store.Op{logged(*now, k.Brief+"-done", fmt.Sprintf("claimed by %s", by))}, nil
 		}
 		now.State, now.Starter = store.TaskBlocked, ""
-		return []store.Op{note, logged(*now, k.Brief+"-blocked", fmt.Sprintf("blocked: %s", envelope.Line(text, 200)))}, nil
+		return []store.Op{note.Because(), logged(*now, k.Brief+"-blocked", fmt.Sprintf("blocked: %s", envelope.Line(text, 200)))}, nil
 	})
 	return err
 }
@@ -106,7 +106,7 @@ func (l look) unanswered(ctx context.Context, k store.Task) error {
 		}
 		now.State = store.TaskBlocked
 		return []store.Op{
-			store.AddNote{About: k.ID, Author: "netsky", Text: why},
+			store.AddNote{About: k.ID, Author: "netsky", Text: why}.Because(),
 			logged(*now, k.Brief+"-unanswered", "blocked: "+why),
 		}, nil
 	})

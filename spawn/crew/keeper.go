@@ -202,7 +202,7 @@ func (l look) block(ctx context.Context, k store.Task, key, why string) error {
 		}
 		now.State, now.Starter = store.TaskBlocked, ""
 		return []store.Op{
-			store.AddNote{About: k.ID, Author: "netsky", Text: why},
+			store.AddNote{About: k.ID, Author: "netsky", Text: why}.Because(),
 			logged(*now, fmt.Sprintf("%s-blocked-%d", k.ID, now.Updated), "blocked: "+why),
 		}, nil
 	})

@@ -21,19 +21,12 @@ type View struct {
 	Now  string `json:"now,omitempty"` // why it does not go on, or what it waits for
 }
 
-// maxWhy is how many tasks are asked why they do not go on, in one list.
-const maxWhy = 200
-
 // Views returns what lists show of tasks. states are the agents', nil if they are not known.
 func Views(ctx context.Context, db *store.DB, j *task.Judge, list []store.Task, states spawn.Statuses, soon func(spawn.Status) bool) ([]View, error) {
 	book := task.Book{Records: direct{db}}
 	views := make([]View, 0, len(list))
-	for i, k := range list {
+	for _, k := range list {
 		v := View{Task: k, Word: j.Word(ctx, k)}
-		if i >= maxWhy {
-			views = append(views, v)
-			continue
-		}
 		switch v.Word {
 		case task.Waiting:
 			needs, err := book.Unfinished(ctx, k.ID)
@@ -44,13 +37,11 @@ func Views(ctx context.Context, db *store.DB, j *task.Judge, list []store.Task, 
 		case store.TaskInProgress:
 			v.Now = stuck(k, states, soon)
 		case store.TaskBlocked:
-			notes, err := db.Notes(ctx, store.NoteFilter{About: k.ID, Page: store.Page{Limit: 1}})
-			if err != nil {
+			why, err := db.Reason(ctx, k.ID)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
 				return nil, err
 			}
-			if len(notes.Items) > 0 {
-				v.Now = notes.Items[0].Text
-			}
+			v.Now = why.Text
 		}
 		views = append(views, v)
 	}

@@ -112,7 +112,11 @@ func (b Book) apply(ctx context.Context, k *store.Task, c Change, head string) (
 		return nil, err
 	}
 	if c.Note != "" {
-		ops = append(ops, store.AddNote{About: k.ID, Author: string(b.By), Text: c.Note})
+		note := store.AddNote{About: k.ID, Author: string(b.By), Text: c.Note}
+		if c.State == store.TaskBlocked {
+			note = note.Because()
+		}
+		ops = append(ops, note)
 	}
 	return ops, nil
 }

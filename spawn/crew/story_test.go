@@ -1,0 +1,61 @@
+package crew_test
+
+import (
+	"testing"
+
+	"netsky/agent"
+	"netsky/bus/envelope"
+	"netsky/spawn"
+	"netsky/spawn/crew"
+	"netsky/store"
+	"netsky/store/task"
+)
+
+// now returns what a list says of a task beside its title, in a list of all.
+func (r *rig) now(id string) string {
+	r.Helper()
+	list, err := r.crew(agent.Owner).Book().List(r.Context(), task.Filter{States: []string{store.TaskInProgress, store.TaskOpen, store.TaskBlocked}})
+	r.must(err)
+	views, err := crew.Views(r.Context(), r.db, &task.Judge{}, list, nil, func(spawn.Status) bool { return false })
+	r.must(err)
+	for _, v := range views {
+		if v.ID == id {
+			return v.Now
+		}
+	}
+	r.Fatalf("%s: not listed", id)
+	return ""
+}
+
+// A blocked task is listed with the reason that it was blocked for, whatever else is noted on it and
+// however long the list is.
+func TestReason(t *testing.T) {
+	r := newRig(t)
+	owner := r.crew(agent.Owner)
+	ids := map[string]string{"word": r.add("one"), "answer": r.add("two"), "before": r.add("three")}
+	_, _, err := owner.Stop(t.Context(), ids["word"], task.Change{State: store.TaskBlocked, Note: "no network"})
+	r.must(err)
+	r.start(ids["answer"], "agent1")
+	r.answer("agent1", r.task(ids["answer"]).Brief, envelope.KindError, "no disk")
+	r.pass()
+	k := r.task(ids["before"])
+	k.State = store.TaskBlocked // as an earlier netsky recorded it
+	r.must(r.db.Apply(t.Context(), store.UpsertTask(k), store.AddNote{About: k.ID, Author: "owner", Text: "no time"}))
+	for _, name := range []string{"word", "answer"} {
+		_, err := owner.Book().Note(t.Context(), ids[name], "agent2 knows more")
+		r.must(err)
+	}
+	for range 300 {
+		r.add("something else")
+	}
+	for name, want := range map[string]string{"word": "no network", "answer": "no disk", "before": "no time"} {
+		if got := r.now(ids[name]); got != want {
+			t.Errorf("blocked by %s: %q, want %q", name, got, want)
+		}
+	}
+	_, _, err = owner.Stop(t.Context(), ids["word"], task.Change{State: store.TaskBlocked, Note: "no power either"})
+	r.must(err)
+	if got := r.now(ids["word"]); got != "no power either" {
+		t.Errorf("blocked once more: %q", got)
+	}
+}
