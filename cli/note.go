@@ -2,13 +2,18 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/bus"
+	"netsky/cli/spell"
 	"netsky/cli/story"
+	"netsky/internal/advice"
 	"netsky/store"
+	"netsky/store/task"
 )
 
 func (a *app) noteCommand() *cli.Command {
@@ -17,7 +22,7 @@ func (a *app) noteCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "add", Usage: "record a note", ArgsUsage: "ABOUT TEXT", Action: a.noteAdd,
-				Description: "ABOUT is the id of a task or a message, or an agent. Nobody is told.",
+				Description: "ABOUT is an agent, or the id of a task, a message or anything else that is on record. Nobody is told.",
 				Flags:       []cli.Flag{&cli.StringFlag{Name: "file", Usage: "read the text from `FILE`; - is stdin"}},
 			},
 			{
@@ -40,12 +45,31 @@ func (a *app) noteAdd(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if db, err := a.freshRecords(c.Context, cr.Home); err == nil { // what has just arrived is on record as well
+		db.Close()
+	}
 	about, err := cr.Book().Note(c.Context, c.Args().First(), text)
+	if errors.Is(err, task.ErrNothing) {
+		return advice.With(usagef("note add: %w%s", err, meantAgent(cr.Bus, c.Args().First())), "`netsky find TEXT` finds the ids of messages, tasks and notes, `netsky status` lists the agents")
+	}
 	if err != nil && !errors.Is(err, store.ErrSpooled) {
 		return a.taskErr("note add", err)
 	}
 	a.print("note on %s", about)
 	return a.taskErr("note add", err)
+}
+
+// meantAgent asks whether a word that names nothing was meant to be an agent that has a mailbox.
+func meantAgent(b *bus.Bus, word string) string {
+	list, _ := b.Mailboxes() // without it nothing is asked
+	var names []string
+	for _, id := range list {
+		names = append(names, string(id))
+	}
+	if best := spell.Nearest(word, names); best != "" {
+		return fmt.Sprintf("; did you mean %q?", best)
+	}
+	return ""
 }
 
 func (a *app) noteList(c *cli.Context) error {
@@ -60,10 +84,6 @@ func (a *app) noteList(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	cr, err := a.crew(l)
-	if err != nil {
-		return err
-	}
 	db, err := a.records(c.Context, l.Home)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -73,8 +93,8 @@ func (a *app) noteList(c *cli.Context) error {
 		defer db.Close()
 		if id, perr := agent.ParseArg(f.About); perr == nil {
 			f.About = string(id)
-		} else if k, ferr := cr.Book().Find(c.Context, f.About); ferr == nil {
-			f.About = k.ID
+		} else if s, ferr := db.Resolve(c.Context, f.About); ferr == nil {
+			f.About = s.ID
 		}
 		if list, err = db.Notes(c.Context, f); err != nil {
 			return err

@@ -21,7 +21,7 @@ const minPrefix = 6
 // maxTimeline limits each part of a timeline: messages of a thread, logs.
 const maxTimeline = 500
 
-// Subjects of a timeline.
+// Subjects of a timeline. What landed and what was checked have none.
 const (
 	SubjectMessage = "message"
 	SubjectSession = "session"
@@ -29,6 +29,8 @@ const (
 	SubjectActor   = "actor"
 	SubjectThread  = "thread"
 	SubjectNote    = "note"
+	SubjectLanding = "landing"
+	SubjectCheck   = "check"
 )
 
 // A Subject is what an id refers to.
@@ -99,6 +101,23 @@ func (db *DB) Timeline(ctx context.Context, id string) (Timeline, error) {
 	}
 	t.sort()
 	return t, nil
+}
+
+// Resolve returns what an id refers to: what Timeline knows, a landing or a check. Its errors are Timeline's.
+func (db *DB) Resolve(ctx context.Context, id string) (Subject, error) {
+	s, err := resolve(ctx, db.read.Load(), id)
+	if !errors.Is(err, ErrNotFound) {
+		return s, err
+	}
+	found, ferr := Collect(ctx, db.read.Load(), scanSubject, `SELECT 'landing', id FROM landings WHERE id = ?1
+		UNION ALL SELECT 'check', id FROM checks WHERE id = ?1`, id)
+	if ferr != nil {
+		return s, fileError(db.home, ferr)
+	}
+	if len(found) == 0 {
+		return s, err
+	}
+	return found[0], nil
 }
 
 func scanSubject(r *sql.Rows) (s Subject, err error) {

@@ -28,6 +28,8 @@ type Records interface {
 	Tasks(ctx context.Context, f store.TaskFilter) (store.List[store.Task], error)
 	Dependencies(ctx context.Context, task string) ([]store.Dependency, error)
 	Notes(ctx context.Context, f store.NoteFilter) (store.List[store.Note], error)
+	// Resolve returns what an ID refers to; its errors match store.ErrNotFound or store.ErrAmbiguous.
+	Resolve(ctx context.Context, id string) (store.Subject, error)
 }
 
 // Members is the team.

@@ -2,13 +2,16 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"netsky/store/task"
 )
 
 const noteSchema = `{
 	"type": "object",
 	"properties": {
-		"about": {"type": "string", "description": "the id of a task or a message, or an agent's name"},
+		"about": {"type": "string", "description": "the id of a task, a message or anything else that is on record, or an agent's name"},
 		"text": {"type": "string", "description": "what to remember"}
 	},
 	"required": ["about", "text"],
@@ -35,6 +38,9 @@ func (s *Server) note(ctx context.Context, in noteArgs) (string, error) {
 		return "", fmt.Errorf("note: %w", errNoRecords)
 	}
 	about, err := s.book().Note(ctx, in.About, in.Text)
+	if errors.Is(err, task.ErrNothing) {
+		return "", argumentf("note: about: %v; the tools tasks and agents list what there is, a message's id is in its tag", err)
+	}
 	noted, err := s.taskError("note", err)
 	if err != nil {
 		return "", err

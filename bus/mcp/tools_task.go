@@ -13,7 +13,13 @@ import (
 
 // book returns the tasks as this agent may change them.
 func (s *Server) book() task.Book {
-	return task.Book{Home: s.o.Home, Records: s.o.Records, By: s.o.Agent, Head: s.o.Head}
+	return task.Book{
+		Home: s.o.Home, Records: s.o.Records, By: s.o.Agent, Head: s.o.Head,
+		Mail: func(ctx context.Context, id string) bool {
+			list, err := s.o.Bus.Received(ctx, s.o.Agent, id)
+			return err == nil && len(list) > 0 && list[0].Envelope.ID == id
+		},
+	}
 }
 
 // taskError returns a tool's error from one of the book's. noted is what to add to the result if

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 	"netsky/bus/mcp"
 	"netsky/store"
 )
@@ -280,8 +281,12 @@ func TestNote(t *testing.T) {
 	if err := s.db.Apply(s.ctx, store.UpsertTask{ID: "t-abcdef12", Title: "x"}); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.db.Apply(s.ctx, store.UpsertMessage{ID: "m-given-1", From: agent.Root, To: agent.Clone(2), Text: "hi", Time: 1}); err != nil {
+		t.Fatal(err)
+	}
+	s.mustSend(envelope.Envelope{ID: "m-waiting", From: agent.Root, Text: "not on record yet"})
 	c := s.serve().client("", nil)
-	for about, want := range map[string]string{"t-abcdef": "t-abcdef12", "3": "agent3", "m-whatever": "m-whatever", " agent0 ": "agent0"} {
+	for about, want := range map[string]string{"t-abcdef": "t-abcdef12", "3": "agent3", "m-given": "m-given-1", "m-waiting": "m-waiting", " agent0 ": "agent0"} {
 		s.mustCall(c, "note", map[string]any{"about": about, "text": " so it is "})
 		list, err := s.db.Notes(s.ctx, store.NoteFilter{About: want})
 		if err != nil || len(list.Items) != 1 || list.Items[0].Author != "agent2" || list.Items[0].Text != "so it is" {
@@ -290,6 +295,7 @@ func TestNote(t *testing.T) {
 	}
 	for args, says := range map[string]string{
 		`{"text":"x"}`: "about: missing", `{"about":"x"}`: "text: missing", `{"about":"a\nb","text":"x"}`: "must be an id",
+		`{"about":"agnt1","text":"x"}`: `about: "agnt1": nothing on record has this name or id`, `{"about":"m-wait","text":"x"}`: "nothing on record",
 		`{"about":"` + strings.Repeat("x", 200) + `","text":"x"}`: "must be an id", `{"about":"x","text":"` + strings.Repeat("x", 70000) + `"}`: "at most 65536",
 	} {
 		if text, failed := s.call(c, "note", rawArgs(args)); !failed || !strings.Contains(text, says) {
@@ -314,7 +320,7 @@ func TestRecordsThatFail(t *testing.T) {
 	}
 	broken.err = fmt.Errorf("%w: disk full", store.ErrUnrecorded)
 	for tool, args := range map[string]any{
-		"task_add": map[string]any{"title": "x"}, "note": map[string]any{"about": "x", "text": "y"},
+		"task_add": map[string]any{"title": "x"}, "note": map[string]any{"about": "agent1", "text": "y"},
 	} {
 		if text, failed := s.call(c, tool, args); !failed || !strings.Contains(text, "not recorded: disk full") {
 			t.Errorf("%s: %s", tool, text)

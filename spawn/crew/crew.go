@@ -48,9 +48,16 @@ type Crew struct {
 
 // Book returns the tasks as that address may change them.
 func (c Crew) Book() task.Book {
-	return task.Book{Home: c.Home, Records: c.Records, By: c.By, Head: func(ctx context.Context, id agent.ID) string {
-		return Head(ctx, c.Home, id, program.Value(c.Environ, "HOME"))
-	}}
+	return task.Book{
+		Home: c.Home, Records: c.Records, By: c.By,
+		Head: func(ctx context.Context, id agent.ID) string {
+			return Head(ctx, c.Home, id, program.Value(c.Environ, "HOME"))
+		},
+		Mail: func(ctx context.Context, id string) bool {
+			list, err := c.Bus.Received(ctx, c.By, id)
+			return err == nil && len(list) > 0 && list[0].Envelope.ID == id
+		},
+	}
 }
 
 // Head returns the commit that an agent's directory is at, "" if it is in no repository. One that

@@ -40,6 +40,8 @@ type Records interface {
 	Task(ctx context.Context, id string) (store.Task, error)
 	Tasks(ctx context.Context, f store.TaskFilter) (store.List[store.Task], error)
 	Dependencies(ctx context.Context, task string) ([]store.Dependency, error)
+	// The errors of Resolve match store.ErrNotFound or store.ErrAmbiguous if nothing, or more than one thing, has that ID.
+	Resolve(ctx context.Context, id string) (store.Subject, error)
 }
 
 // A Book is the tasks of a home, as one address may read and change them.
@@ -49,6 +51,8 @@ type Book struct {
 	By      agent.ID // who asks
 	// Head returns the commit that an agent is at, or "" if it works in no repository. nil: unknown.
 	Head func(ctx context.Context, id agent.ID) string
+	// Mail reports whether By has a message with that ID, which the records may not have yet. nil: none.
+	Mail func(ctx context.Context, id string) bool
 }
 
 // A FieldError reports a value that a task can't have.

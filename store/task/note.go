@@ -2,14 +2,21 @@ package task
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"strings"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 	"netsky/store"
 )
 
-// Note records a text about a task, a message or an agent, and returns what it is about: the whole
-// id of a task whose beginning was given.
+// ErrNothing is returned for a note about what is not on record.
+var ErrNothing = errors.New("nothing on record has this name or id")
+
+// Note records a text about an agent or anything that is on record, and returns what it is about: the
+// whole id of what its beginning was given of.
 func (b Book) Note(ctx context.Context, on, text string) (about string, err error) {
 	about, text = strings.TrimSpace(on), strings.TrimSpace(text)
 	switch {
@@ -23,10 +30,26 @@ func (b Book) Note(ctx context.Context, on, text string) (about string, err erro
 	if err := within("text", text); err != nil {
 		return "", err
 	}
-	if id, err := agent.ParseArg(about); err == nil {
-		about = string(id)
-	} else if k, err := b.Find(ctx, about); err == nil {
-		about = k.ID
+	if about, err = b.subject(ctx, about); err != nil {
+		return "", err
 	}
 	return about, b.Records.Record(ctx, store.AddNote{About: about, Author: string(b.By), Text: text})
+}
+
+// subject returns the whole id of what a note is about. While the records can't be read, that is what was given.
+func (b Book) subject(ctx context.Context, about string) (string, error) {
+	if id, err := agent.ParseArg(about); err == nil {
+		return string(id), nil
+	}
+	s, err := b.Records.Resolve(ctx, about)
+	missing := errors.Is(err, store.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
+	switch {
+	case err == nil:
+		return s.ID, nil
+	case errors.Is(err, store.ErrAmbiguous):
+		return "", &FieldError{"about", err.Error()}
+	case missing && (b.Mail == nil || !b.Mail(ctx, about)):
+		return "", fmt.Errorf("%q: %w", envelope.Line(about, 60), ErrNothing)
+	}
+	return about, nil
 }

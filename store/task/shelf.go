@@ -36,6 +36,10 @@ func (s Shelf) Dependencies(ctx context.Context, task string) ([]store.Dependenc
 	return reading(ctx, s, func(db *store.DB) ([]store.Dependency, error) { return db.Dependencies(ctx, task) })
 }
 
+func (s Shelf) Resolve(ctx context.Context, id string) (store.Subject, error) {
+	return reading(ctx, s, func(db *store.DB) (store.Subject, error) { return db.Resolve(ctx, id) })
+}
+
 func (s Shelf) Notes(ctx context.Context, f store.NoteFilter) (store.List[store.Note], error) {
 	return reading(ctx, s, func(db *store.DB) (store.List[store.Note], error) { return db.Notes(ctx, f) })
 }

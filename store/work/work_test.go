@@ -166,3 +166,27 @@ func TestPruned(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// What may be noted on is all that has an id.
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	db := mustOpen(t, testworld.Home(t))
+	err := db.Apply(t.Context(),
+		work.SetLanding(work.Landing{ID: "landed2345", Agent: "agent1", Repo: "/r", Target: "refs/heads/main", State: work.Landed, Started: 1}),
+		work.SetCheck(work.Check{ID: "checked234", Agent: "agent1", Repo: "/r", Tree: "abc", State: work.Passed, Started: 1}),
+		store.UpsertTask{ID: "t-abcdef12", Title: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]store.Subject{
+		"landed2345": {Kind: store.SubjectLanding, ID: "landed2345"},
+		"checked234": {Kind: store.SubjectCheck, ID: "checked234"},
+		"t-abcdef":   {Kind: store.SubjectTask, ID: "t-abcdef12"},
+		"nobody":     {}, "landed": {}, "": {},
+	} {
+		got, err := db.Resolve(t.Context(), id)
+		if got != want || errors.Is(err, store.ErrNotFound) != (want.ID == "") {
+			t.Errorf("Resolve(%q) = %v, %v; want %v", id, got, err, want)
+		}
+	}
+}
