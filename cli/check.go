@@ -106,7 +106,7 @@ func (a *app) check(c *cli.Context) error {
 
 // checkLine says how a check ended.
 func checkLine(k land.Checked) string {
-	what := fmt.Sprintf("%.7s merged into %s at %.7s", k.Merge.Head, strings.TrimPrefix(k.Target, "refs/heads/"), k.Merge.Onto)
+	what := fmt.Sprintf("%.7s merged into %s at %.7s", k.Merge.Head, strings.TrimPrefix(k.Merge.Target, "refs/heads/"), k.Merge.Onto)
 	took := time.Duration(k.Ended-k.Started) * time.Millisecond
 	switch {
 	case k.Known:
