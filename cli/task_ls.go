@@ -182,11 +182,12 @@ func (a *app) taskShow(c *cli.Context) error {
 	if err != nil {
 		states = nil
 	}
-	views, err := crew.Views(c.Context, db, a.judge(l.Home, db), []store.Task{k}, states, func(st spawn.Status) bool { return backoff.Soon(l.Home, st.Agent, st.Start) })
+	judge := a.judge(l.Home, db)
+	views, err := crew.Views(c.Context, db, judge, []store.Task{k}, states, func(st spawn.Status) bool { return backoff.Soon(l.Home, st.Agent, st.Start) })
 	if err != nil {
 		return a.taskErr("task show", err)
 	}
-	s, err := crew.Tell(c.Context, db, views[0])
+	s, err := crew.Tell(c.Context, db, judge, views[0])
 	if err != nil {
 		return a.taskErr("task show", err)
 	}

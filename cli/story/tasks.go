@@ -159,11 +159,11 @@ func minutes(k store.Task) (text string) {
 }
 
 // tasks adds a line for each of some tasks.
-func (l *lines) tasks(what string, list []store.Task) {
+func (l *lines) tasks(what string, list []crew.View) {
 	for _, k := range list {
 		state := "removed"
 		if k.State != "" {
-			state = strings.ReplaceAll(k.Word(), "_", " ")
+			state = strings.ReplaceAll(k.Word, "_", " ")
 		}
 		l.add("  %-10s %s  %s  %s", what, crew.Short(k.ID), state, plain(k.Title))
 	}

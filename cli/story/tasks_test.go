@@ -89,7 +89,7 @@ func TestClaimedIsNotDone(t *testing.T) {
 	k := store.Task{ID: "t-0123456789abcdef", Title: "x", State: store.TaskDone, ClosedBy: "agent1", Assignee: "agent1", Head: strings.Repeat("a", 40), Proof: "go test: ok"}
 	v := crew.View{Task: k, Word: task.Claimed}
 	text := strings.Join(story.TaskLines([]crew.View{v}, 80, 0, time.Now()), "\n") + "\n" +
-		strings.Join(story.TaskStory(crew.Story{View: v, Needs: []store.Task{k}, NeededBy: []store.Task{k}}), "\n")
+		strings.Join(story.TaskStory(crew.Story{View: v, Needs: []crew.View{v}, NeededBy: []crew.View{v}}), "\n")
 	if strings.Contains(text, "done") || strings.Count(text, "claimed") < 4 {
 		t.Errorf("%s", text)
 	}

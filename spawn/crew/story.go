@@ -85,8 +85,8 @@ type Start struct {
 // A Story is all that is on record about a task.
 type Story struct {
 	View
-	Needs    []store.Task   `json:"needs"`
-	NeededBy []store.Task   `json:"needed_by"`
+	Needs    []View         `json:"needs"`
+	NeededBy []View         `json:"needed_by"`
 	Starts   []Start        `json:"given"`
 	Cost     []work.Cost    `json:"cost"`
 	Checks   []work.Check   `json:"checks"`
@@ -99,12 +99,12 @@ const (
 	mostNotes  = 200
 )
 
-// Tell returns a task's story.
-func Tell(ctx context.Context, db *store.DB, v View) (Story, error) {
-	s := Story{View: v, Needs: []store.Task{}, NeededBy: []store.Task{}, Starts: []Start{}}
+// Tell returns a task's story. What it needs, and what needs it, is called what j says.
+func Tell(ctx context.Context, db *store.DB, j *task.Judge, v View) (Story, error) {
+	s := Story{View: v, Needs: []View{}, NeededBy: []View{}, Starts: []Start{}}
 	records := work.Records{DB: db}
 	var errs [6]error
-	errs[0] = s.links(ctx, db)
+	errs[0] = s.links(ctx, db, j)
 	errs[1] = s.given(ctx, db)
 	s.Cost, errs[2] = records.CostOf(ctx, v.ID)
 	s.Checks, errs[3] = records.Checks(ctx, work.Filter{Task: v.ID, Limit: 10})
@@ -116,7 +116,7 @@ func Tell(ctx context.Context, db *store.DB, v View) (Story, error) {
 }
 
 // links finds what the task needs, and what needs it.
-func (s *Story) links(ctx context.Context, db *store.DB) error {
+func (s *Story) links(ctx context.Context, db *store.DB, j *task.Judge) error {
 	deps, err := db.Dependencies(ctx, s.ID)
 	for _, d := range deps {
 		to, other := &s.Needs, d.Needs
@@ -127,7 +127,7 @@ func (s *Story) links(ctx context.Context, db *store.DB) error {
 		if err != nil {
 			k = store.Task{ID: other} // it was removed
 		}
-		*to = append(*to, k)
+		*to = append(*to, View{Task: k, Word: j.Word(ctx, k)})
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"netsky/spawn/crew"
 	"netsky/store"
 	"netsky/store/task"
+	"netsky/store/work"
 )
 
 // now returns what a list says of a task beside its title, in a list of all.
@@ -57,5 +58,21 @@ func TestReason(t *testing.T) {
 	r.must(err)
 	if got := r.now(ids["word"]); got != "no power either" {
 		t.Errorf("blocked once more: %q", got)
+	}
+}
+
+// What a task needs is called there what a list calls it.
+func TestStoryNeeds(t *testing.T) {
+	r := newRig(t)
+	first := r.add("one")
+	second := r.add("two", first)
+	_, _, err := r.crew("agent1").Stop(t.Context(), first, task.Change{State: store.TaskDone, Proof: "go test: ok", Assignee: "agent1"})
+	r.must(err)
+	r.must(r.db.Apply(t.Context(), work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Task: first, Repo: "/r", Target: "refs/heads/main", Base: "b", Head: "h", State: work.Landed, Started: 1})))
+	j := &task.Judge{Work: work.Records{DB: r.db}}
+	s, err := crew.Tell(t.Context(), r.db, j, crew.View{Task: r.task(second)})
+	r.must(err)
+	if len(s.Needs) != 1 || s.Needs[0].ID != first || s.Needs[0].Word != task.Landed {
+		t.Errorf("needs %+v, want %s, landed", s.Needs, first)
 	}
 }
