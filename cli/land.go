@@ -286,7 +286,8 @@ func (a *app) undoCommand() *cli.Command {
 		Name: "undo", Usage: "take back what landed", ArgsUsage: "LANDING",
 		Description: "The branch moves back to where it was before, with its files; if there are commits on top, a commit reverses it\n" +
 			"instead. What had landed is kept. Nothing is moved if files where the branch is checked out have changes that are not\n" +
-			"committed, or if what came later conflicts. `netsky land ls` lists the landings; the first characters of an id do.",
+			"committed, or if what came later conflicts. `netsky land ls` lists the landings; the first four or more\n" +
+			"characters of an id are enough.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
 		Action: a.undo,
 	}

@@ -25,7 +25,11 @@ type Undone struct {
 	Notes    []string `json:"notes,omitempty"`
 }
 
-// Find returns the landing with that id, or the only one whose id begins so.
+// ShortID is the fewest characters that may stand for a landing's id.
+const ShortID = 4
+
+// Find returns the landing with that id, or the only one whose id begins so, with ShortID characters or
+// more.
 func (d Desk) Find(ctx context.Context, id string) (l work.Landing, err error) {
 	err = d.records(ctx, func(r work.Records) error {
 		list, err := r.Landings(ctx, work.Filter{ID: id, Limit: 2})
@@ -34,6 +38,8 @@ func (d Desk) Find(ctx context.Context, id string) (l work.Landing, err error) {
 			return err
 		case id == "" || len(list) == 0:
 			return fmt.Errorf("%q: %w", id, ErrNoLanding)
+		case len(id) < ShortID && list[0].ID != id && list[len(list)-1].ID != id:
+			return advice.With(fmt.Errorf("%q: the beginning of a landing's id needs at least %d characters", id, ShortID), "`netsky land ls` lists them")
 		case len(list) > 1 && list[0].ID != id && list[1].ID != id:
 			return advice.With(fmt.Errorf("%q: more than one landing begins so", id), "`netsky land ls` lists them")
 		}
