@@ -174,7 +174,7 @@ func (a *app) lander(self agent.ID) (d land.Desk, done func(), err error) {
 		Home: h, Journal: journal, Records: func(ctx context.Context) (*store.DB, error) { return a.records(ctx, h) },
 		Command: checkOf(cfg), Within: cfg.Work.CheckTime.Duration, Environ: environ, Asker: self,
 		Say:  a.warn,
-		Wait: func(err error) { a.warn("waiting until another landing is done: %v", err) },
+		Wait: func(err error) { a.warn("%v; waiting until that is done", err) },
 		Tell: func(to agent.ID, key, text string) error {
 			ctx := context.Background() // what was found is told, even if the verb is cut off now
 			if list, err := b.Received(ctx, to, key); err != nil || len(list) > 0 {

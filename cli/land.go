@@ -131,7 +131,7 @@ func (a *app) printLanding(l land.Landing, asJSON bool) error {
 func landingLine(l work.Landing) string {
 	line := fmt.Sprintf("%s: %s", l.Agent, land.Says(l))
 	if l.State == work.Pushed {
-		return line + "  " + l.URL
+		return strings.TrimRight(line+"  "+l.URL, " ")
 	}
 	return line + fmt.Sprintf("; `netsky undo %s` takes it back", l.ID)
 }

@@ -339,3 +339,20 @@ func TestSameIDOfTwoSenders(t *testing.T) {
 		t.Errorf("Timeline(1): %v, %v, want both", kinds(tl), err)
 	}
 }
+
+// A task of a second is not said to have taken a minute.
+func TestTook(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		minutes        int
+		started, ended store.Time
+		want           string
+	}{
+		{0, 0, 0, ""}, {1, 1000, 2000, "at most a minute"}, {1, 1000, 81_000, "1 min"}, {1, 0, 2000, "1 min"}, {90, 1000, 2000, "90 min"},
+	} {
+		k := store.Task{ActualMinutes: tt.minutes, Started: tt.started, Ended: tt.ended}
+		if got := k.Took(); got != tt.want {
+			t.Errorf("%+v: took %q, want %q", tt, got, tt.want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"netsky/agent"
 )
@@ -53,6 +54,18 @@ func (k Task) Word() string {
 		return TaskClaimed
 	}
 	return k.State
+}
+
+// Took says how long the task took, "" if that is not known. Times are recorded in minutes, of which less
+// than one counts as one.
+func (k Task) Took() string {
+	switch short := k.Started != 0 && k.Ended != 0 && k.Ended.Time().Sub(k.Started.Time()) < time.Minute; {
+	case k.ActualMinutes == 0:
+		return ""
+	case k.ActualMinutes == 1 && short:
+		return "at most a minute"
+	}
+	return fmt.Sprintf("%d min", k.ActualMinutes)
 }
 
 // UpsertTask records the whole task as of Updated; a later recorded version stays.

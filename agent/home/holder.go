@@ -19,8 +19,11 @@ type heldError struct {
 func (heldError) Unwrap() error { return ErrLocked }
 
 func (e heldError) Error() string {
-	if e.name == UpLock {
+	switch e.name {
+	case UpLock:
 		return fmt.Sprintf("%s, pid %d, is starting or ending agents", e.who.Program, e.who.PID)
+	case LandingLock:
+		return fmt.Sprintf("%s, pid %d, is landing work or taking it back", e.who.Program, e.who.PID)
 	}
 	return fmt.Sprintf("%s: %v: %s, pid %d", e.name, ErrLocked, e.who.Program, e.who.PID)
 }

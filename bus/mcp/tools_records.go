@@ -128,8 +128,8 @@ func (s *Server) showTask(ctx context.Context, id string) (string, error) {
 	if k.EstimateMinutes > 0 {
 		fmt.Fprintf(&b, ", estimate %d min", k.EstimateMinutes)
 	}
-	if k.ActualMinutes > 0 {
-		fmt.Fprintf(&b, ", took %d min", k.ActualMinutes)
+	if took := k.Took(); took != "" {
+		b.WriteString(", took " + took)
 	}
 	if needs := s.unfinished(ctx, k.ID); len(needs) > 0 {
 		b.WriteString("\nwaits for:\n  " + strings.Join(needs, "\n  "))

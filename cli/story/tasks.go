@@ -152,8 +152,8 @@ func minutes(k store.Task) (text string) {
 	if k.EstimateMinutes > 0 {
 		text += fmt.Sprintf(", estimate %d min", k.EstimateMinutes)
 	}
-	if k.ActualMinutes > 0 {
-		text += fmt.Sprintf(", took %d min", k.ActualMinutes)
+	if took := k.Took(); took != "" {
+		text += ", took " + took
 	}
 	return text
 }

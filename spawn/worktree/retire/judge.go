@@ -205,7 +205,7 @@ func (v Verdict) reasons(directoriesToo bool) []string {
 		if n > 5 {
 			shown += fmt.Sprintf(" and %d more", n-5)
 		}
-		reasons = append(reasons, "git ignores "+shown+", and no commit has them")
+		reasons = append(reasons, "git ignores "+shown+", and no commit has "+map[bool]string{true: "it", false: "them"}[n == 1])
 	}
 	return reasons
 }

@@ -18,7 +18,7 @@ import (
 func TestDoneMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, do, want string }{
-		{"an ignored file", "echo A=2 >.env", "git ignores .env, and no commit has them"},
+		{"an ignored file", "echo A=2 >.env", "git ignores .env, and no commit has it"},
 		{"a hidden change", "git update-index --assume-unchanged a.txt && echo mine >a.txt", "a.txt is changed"},
 		{"a commit on no branch", "git checkout -q --detach && git commit -q --allow-empty -m mine", "netsky/agent1 is no longer what is checked out"},
 	} {

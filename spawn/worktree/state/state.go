@@ -9,6 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -59,6 +61,7 @@ type State struct {
 	Gone   bool `json:"gone"` // its directory was deleted; what was committed is on the branch
 	// Out is the branch that is checked out, if it is another; "HEAD" is none.
 	Out   string `json:"checked_out,omitempty"`
+	Amid  string `json:"amid,omitempty"`  // why none is: a rebase or bisection that is not finished
 	Tree  string `json:"tree,omitempty"`  // that landing it would make; "" if that is a conflict
 	Proof string `json:"proof,omitempty"` // checked, failed, stale, unchecked; "" if there is no check
 	// Hidden is a file with changes that git was told not to look at; it is looked for once the check has passed.
@@ -121,6 +124,11 @@ func (r *Reader) States(ctx context.Context) (list []State, err error) {
 			if rerr := r.recorded(ctx, s, &st); rerr != nil {
 				err = errors.Join(err, fmt.Errorf("%s: the records: %w", s.Agent, rerr))
 			}
+			if st.Out == "HEAD" {
+				if st.Amid = amid(s); st.Amid != "" { // what the branch has is not what is checked out
+					st.Landed = false
+				}
+			}
 			if herr := hidden(ctx, s, &st); herr != nil {
 				err = errors.Join(err, fmt.Errorf("%s: %w", s.Agent, herr))
 			}
@@ -172,6 +180,20 @@ func hidden(ctx context.Context, s forecast.Side, st *State) error {
 		st.Proof = Stale
 	}
 	return err
+}
+
+// amid returns what git is in the middle of where no branch is checked out, "" if nothing is known.
+func amid(s forecast.Side) string {
+	own, err := s.Git()
+	if err != nil {
+		return ""
+	}
+	for _, sign := range []struct{ file, what string }{{"rebase-merge", "rebase"}, {"rebase-apply", "rebase"}, {"BISECT_START", "bisection"}} {
+		if _, err := os.Lstat(filepath.Join(own.Git, sign.file)); err == nil {
+			return sign.what
+		}
+	}
+	return ""
 }
 
 func of(s forecast.Side) State {
@@ -270,9 +292,12 @@ func (st State) Facts() (list []string) {
 	if st.Gone {
 		add("its directory is gone")
 	}
-	if st.Out == "HEAD" {
+	switch {
+	case st.Amid != "":
+		add("in the middle of a %s", st.Amid)
+	case st.Out == "HEAD":
 		add("no branch is checked out")
-	} else if st.Out != "" {
+	case st.Out != "":
 		add("on %s", st.Out)
 	}
 	if st.Dirty > 0 {
@@ -288,7 +313,7 @@ func (st State) Facts() (list []string) {
 		add("undone")
 	case st.Landed:
 		add("landed")
-	case st.Dirty == 0:
+	case st.Dirty == 0 && st.Amid == "":
 		add("clean")
 	}
 	if st.Behind > 0 {
@@ -298,7 +323,7 @@ func (st State) Facts() (list []string) {
 	case st.Base == "":
 		add("no branch to land on")
 	case st.Target == "":
-		add("%s, to land on, is gone", st.Base)
+		add("%s, its target, is gone", st.Base)
 	case st.Base != st.Here:
 		add("lands on %s", st.Base)
 	}

@@ -129,7 +129,7 @@ func TestNext(t *testing.T) {
 		{"the owner is elsewhere", "", "true", func(mine, _ testworld.Repo) { mine.Git("switch", "-q", "-c", "other") }, false,
 			"ahead 1, lands on main, unchecked: netsky check agent1"},
 		{"the target is gone", "", "", func(mine, _ testworld.Repo) { mine.Git("branch", "-q", "-m", "trunk") }, false,
-			"ahead 1, main, to land on, is gone: netsky land agent1 --onto trunk --unchecked"},
+			"ahead 1, main, its target, is gone: netsky land agent1 --onto trunk --unchecked"},
 		{"conflict with the target", "", "true", func(mine, _ testworld.Repo) { mine.Commit("theirs", "a.txt", "theirs") }, false,
 			`ahead 1, behind 1, conflicts with main in a.txt: netsky ask agent1 "merge main into your branch and resolve the conflicts"`},
 		{"a name of two lines", "", "true", func(mine, at testworld.Repo) {
@@ -139,6 +139,19 @@ func TestNext(t *testing.T) {
 		{"a branch of its own", "", "true", func(_, at testworld.Repo) { at.Git("switch", "-q", "-c", "topic") }, false,
 			`on topic, ahead 1, unchecked: netsky ask agent1 "bring your work to the branch netsky/agent1 and check that out"`},
 		{"dirty", "", "", func(_, at testworld.Repo) { at.Write("new", "x") }, false, "dirty 1, ahead 1: netsky diff agent1"},
+		{"a rebase", "", "", func(mine, at testworld.Repo) {
+			mine.Commit("theirs", "a.txt", "theirs")
+			at.Commit("ours", "a.txt", "ours")
+			if out, err := at.Try("rebase", "main"); err == nil {
+				t.Errorf("git rebase: %s", out)
+			}
+		}, false, "in the middle of a rebase, dirty 1: netsky diff agent1"},
+		{"a bisection", "", "", func(_, at testworld.Repo) {
+			at.Git("bisect", "start", "HEAD", "HEAD~1")
+			at.Git("checkout", "-q", "--detach")
+		}, false,
+			"in the middle of a bisection, ahead 1: netsky land agent1 --unchecked"},
+		{"no branch", "", "", func(_, at testworld.Repo) { at.Git("checkout", "-q", "--detach") }, false, "no branch is checked out, ahead 1: netsky land agent1 --unchecked"},
 		{"gone", "", "", func(_, at testworld.Repo) { os.RemoveAll(at.Dir) }, false, "its directory is gone, ahead 1: netsky up agent1"},
 		{"gone, and the agent runs", "", "", func(_, at testworld.Repo) { os.RemoveAll(at.Dir) }, true, "its directory is gone, ahead 1: netsky restart agent1"},
 	} {
