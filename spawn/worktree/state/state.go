@@ -271,7 +271,7 @@ func (st *State) step(checks bool) (line, does string) {
 		}
 	}
 	switch {
-	case st.Out != "": // what lands is on its own branch
+	case st.Out != "" && st.Out != "HEAD": // what lands is on its own branch
 		return land.Return(id, st.Branch), "have " + id + " bring its work to its own branch"
 	case st.Dirty > 0 || st.Proof == Failed:
 		return "netsky diff " + id, "see what " + id + " has changed"
