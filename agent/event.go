@@ -30,6 +30,7 @@ type Event struct {
 	Session string    `json:"session,omitempty"` // the conversation, by the runtime's name for it
 	Tool    string    `json:"tool,omitempty"`
 	Text    string    `json:"text,omitempty"`
+	Input   string    `json:"input,omitempty"` // tells a tool's call from those with other arguments
 	Error   string    `json:"error,omitempty"`
 	Usage   *Usage    `json:"usage,omitempty"` // with EventStop: what the turn used
 	Fault   *Fault    `json:"fault,omitempty"` // with EventStopFailed: the vendor's fault it failed of

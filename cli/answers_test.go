@@ -34,8 +34,9 @@ func TestPhoneApprovals(t *testing.T) {
 	for i := range 10 {
 		effect := make(chan agent.Answer, 2)
 		go func() {
-			if a, ok := d.Put(t.Context(), agent.Approval{Agent: "agent0", Start: fmt.Sprint("s-", i), Tool: "Bash", Text: fmt.Sprint("make ", i)}); ok {
+			if a, settled, ok := d.Put(t.Context(), agent.Approval{Agent: "agent0", Start: fmt.Sprint("s-", i), Tool: "Bash", Text: fmt.Sprint("make ", i)}); ok {
 				effect <- a
+				settled(approve.Verdict(a.Allow))
 			}
 		}()
 		var q agent.Approval

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -49,7 +50,7 @@ func (a *app) approvalsCommand() *cli.Command {
 				})
 			}
 			for _, p := range list {
-				a.print("%s  %s  %s: %s%s", p.Code, p.Agent, p.Tool, p.Text, console.Note(p.Reason))
+				a.print("%s  %s  %s", p.Code, p.Agent, requestLines(p))
 			}
 			for _, d := range dialogs {
 				a.print("%s", overview.DialogWords(d))
@@ -60,6 +61,24 @@ func (a *app) approvalsCommand() *cli.Command {
 			return nil
 		},
 	}
+}
+
+// requestLines shows a request whole: in the line of its tool if that shows all of it, else
+// in lines of its own, which are indented so that none can be taken for another.
+func requestLines(q agent.Approval) string {
+	const indent = "\n         "
+	text := q.Tool + ":"
+	if line, cut := q.Brief(200); !cut && line == q.Whole() {
+		text += " " + line
+	} else {
+		text += indent + strings.ReplaceAll(q.Whole(), "\n", indent)
+	}
+	for _, more := range []struct{ name, text string }{{"in", q.Dir}, {"its reason:", q.Reason}, {"netsky takes no yes to it:", q.Closed()}} {
+		if line, _ := agent.Flat(more.text, 1000); line != "" {
+			text += "\n       " + more.name + " " + line
+		}
+	}
+	return text
 }
 
 // byTerminal is the [agent.Answer.By] of an answer with this verb.
@@ -111,7 +130,7 @@ func (a *app) approveCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			a.print("%s: %s: %s: %s", approve.Verdict(answer.Allow), p.Agent, p.Tool, p.Text)
+			a.print("%s: %s: %s", approve.Verdict(answer.Allow), p.Agent, requestLines(p))
 			return nil
 		},
 	}
@@ -125,17 +144,27 @@ func (a *app) desk(l *spawn.Launcher) approve.Desk {
 // approver puts a Codex agent's questions to the owner. The first answer counts, here
 // or in the pane.
 func (a *app) approver(l *spawn.Launcher, id agent.ID, start string) codex.Approver {
-	return func(ctx context.Context, q codex.Approval) codex.Decision {
-		answer, ok := a.desk(l).Put(ctx, agent.Approval{
-			Agent: id, Start: start, Tool: q.Tool, Text: q.Text, Reason: q.Reason, Dir: q.Dir, Message: q.Message,
+	return func(ctx context.Context, q codex.Approval) (codex.Decision, func(codex.Taken)) {
+		answer, settled, ok := a.desk(l).Put(ctx, agent.Approval{
+			Agent: id, Start: start, Tool: q.Tool, Text: q.Text, Fields: q.Fields, Only: q.Only, Reason: q.Reason, Dir: q.Dir, Message: q.Message,
 		})
-		switch {
-		case !ok:
-			return codex.Leave // the pane can still answer
-		case answer.Allow:
-			return codex.Accept
+		if !ok {
+			return codex.Leave, nil // the pane can still answer
 		}
-		return codex.Decline
+		d := codex.Decline
+		if answer.Allow {
+			d = codex.Accept
+		}
+		return d, func(t codex.Taken) {
+			how := approve.Unconfirmed
+			switch t {
+			case codex.AsSent:
+				how = approve.Verdict(answer.Allow)
+			case codex.Elsewhere:
+				how = approve.InPane
+			}
+			settled(how)
+		}
 	}
 }
 

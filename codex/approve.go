@@ -8,12 +8,16 @@ type (
 	Approval = appserver.Approval
 	Decision = appserver.Decision
 	Approver = appserver.Approver
+	Taken    = appserver.Taken
 )
 
 const (
 	Decline = appserver.Decline
 	Accept  = appserver.Accept
 	Leave   = appserver.Leave
+
+	AsSent    = appserver.AsSent
+	Elsewhere = appserver.Elsewhere
 )
 
 var (

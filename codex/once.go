@@ -215,9 +215,9 @@ func (w *once) session(program string, env []string) SessionOptions {
 }
 
 // decline declines and prints that it did: nobody is here to approve.
-func (w *once) decline(_ context.Context, a Approval) Decision {
+func (w *once) decline(_ context.Context, a Approval) (Decision, func(Taken)) {
 	w.say("declined: " + envelope.Cut(strings.TrimSpace(a.Tool+" "+a.Text), 200))
-	return Decline
+	return Decline, nil
 }
 
 // adapter is what a model must know about being used in this way.

@@ -278,20 +278,21 @@ func (r *resident) endServer() {
 }
 
 // decide answers what Codex asks, or leaves it to a person at the TUI.
-func (r *resident) decide(ctx context.Context, a Approval) Decision {
+func (r *resident) decide(ctx context.Context, a Approval) (Decision, func(Taken)) {
 	r.mu.Lock()
 	a.Message = r.message
 	r.mu.Unlock()
-	if r.Approve != nil {
+	switch {
+	case a.Only != "" && r.tui == nil: // nobody can
+	case r.Approve != nil:
 		return r.Approve(ctx, a)
-	}
-	if r.tui != nil {
-		return Leave
+	case r.tui != nil:
+		return Leave, nil
 	}
 	what := strings.TrimSpace(a.Tool + " " + a.Text)
 	r.record("declined because nobody can answer: " + what)
 	r.print.say("declined: " + what)
-	return Decline
+	return Decline, nil
 }
 
 // log prints what the courier reports.

@@ -136,9 +136,9 @@ func TestThreadApproval(t *testing.T) {
 		made    bool
 	}{
 		{"nobody", nil, false},
-		{"no", func(context.Context, codex.Approval) codex.Decision { return codex.Decline }, false},
-		{"left, to nobody", func(context.Context, codex.Approval) codex.Decision { return codex.Leave }, false},
-		{"yes", func(context.Context, codex.Approval) codex.Decision { return codex.Accept }, true},
+		{"no", func(context.Context, codex.Approval) (codex.Decision, func(codex.Taken)) { return codex.Decline, nil }, false},
+		{"left, to nobody", func(context.Context, codex.Approval) (codex.Decision, func(codex.Taken)) { return codex.Leave, nil }, false},
+		{"yes", func(context.Context, codex.Approval) (codex.Decision, func(codex.Taken)) { return codex.Accept, nil }, true},
 	} {
 		file := filepath.Join(w.dir, "made")
 		thread := w.mustThread(server, func(o *appserver.ThreadOptions) {

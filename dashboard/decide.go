@@ -96,14 +96,16 @@ func (s *Server) decide(ctx context.Context, f map[string]string) (a Answered, s
 	// Once it is begun, it does not depend on the browser.
 	q, err := s.o.Desk.Answer(context.WithoutCancel(ctx), code, allow)
 	switch {
-	case errors.Is(err, agent.ErrNoApproval):
+	case errors.Is(err, agent.ErrNoApproval), errors.Is(err, agent.ErrAtPane):
 		return a, http.StatusConflict, err
+	case errors.Is(err, agent.ErrUntaken):
+		return a, http.StatusGatewayTimeout, err
 	case err != nil:
 		s.o.Log.Warn("approval", "code", code, "error", err)
 		return a, http.StatusInternalServerError, fmt.Errorf("possibly not answered: %w", err)
 	}
 	s.o.Log.Info("approval", "code", code, "agent", q.Agent, "allow", allow)
-	return Answered{Code: code, Agent: q.Agent, Answer: f["answer"], Text: q.Text}, http.StatusOK, nil
+	return Answered{Code: code, Agent: q.Agent, Answer: f["answer"], Text: q.Whole()}, http.StatusOK, nil
 }
 
 // mostAnswers is how many answers are taken within a minute.

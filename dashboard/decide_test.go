@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -42,9 +43,34 @@ func answering(tb testing.TB) (*world, desk) {
 
 func (w *world) asks(tb testing.TB, d desk, text string) agent.Approval {
 	tb.Helper()
-	q, err := d.Ask(tb.Context(), agent.Approval{Agent: "agent0", Start: "s-1", Tool: "Bash", Text: text, Dir: "/src"})
+	return w.asksFor(tb, d, agent.Approval{Agent: "agent0", Start: "s-1", Tool: "Bash", Text: text, Dir: "/src"})
+}
+
+// asksFor asks, and takes the answer, as an agent's program does.
+func (w *world) asksFor(tb testing.TB, d desk, q agent.Approval) agent.Approval {
+	tb.Helper()
+	q, err := d.Ask(tb.Context(), q)
 	mustDo(tb, err)
+	ctx := tb.Context()
+	go func() {
+		for ctx.Err() == nil {
+			if a, ok, _ := w.home.Answered(q.Code); ok {
+				d.Settle(ctx, q, agent.Outcome{How: approve.Verdict(a.Allow), Answer: a})
+				return
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}()
 	return q
+}
+
+// given is the answer that the request with the code got.
+func (w *world) given(code string) (agent.Answer, bool) {
+	o, ok := w.home.Outcome(code)
+	return o.Answer, ok
 }
 
 func (w *world) digest(tb testing.TB, code string) string {
@@ -100,7 +126,7 @@ func TestAnswer(t *testing.T) {
 		if a.status != tt.want || !strings.Contains(a.body, tt.say) {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
-		if _, given, _ := w.home.Answered(q.Code); given {
+		if _, given := w.given(q.Code); given {
 			t.Fatalf("%s: it was answered", name)
 		}
 	}
@@ -119,7 +145,7 @@ func TestAnswer(t *testing.T) {
 	a := w.answer(t, q.Code, digest, needs.Allow, nil)
 	var done dashboard.Answered
 	mustDo(t, json.Unmarshal([]byte(a.body), &done))
-	if given, ok, _ := w.home.Answered(q.Code); a.status != 200 || !ok || !given.Allow || given.By != approve.InDashboard || done != (dashboard.Answered{Code: q.Code, Agent: "agent0", Answer: needs.Allow, Text: "rm -rf <b>x"}) {
+	if given, ok := w.given(q.Code); a.status != 200 || !ok || !given.Allow || given.By != approve.InDashboard || done != (dashboard.Answered{Code: q.Code, Agent: "agent0", Answer: needs.Allow, Text: "rm -rf <b>x"}) {
 		t.Fatalf("%d %s: %+v", a.status, a.body, given)
 	}
 	logs, err := w.db.Logs(t.Context(), store.LogFilter{Part: "approval"})
@@ -132,7 +158,6 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("again, %s: %d %s", word, a.status, a.body)
 		}
 	}
-	mustDo(t, w.home.Settle(q.Code))
 	if a := w.answer(t, q.Code, digest, needs.Deny, nil); a.status != 409 || !strings.Contains(a.body, "answered in the dashboard, allowed by the owner") {
 		t.Errorf("later: %d %s", a.status, a.body)
 	}
@@ -143,7 +168,7 @@ func TestAnswer(t *testing.T) {
 	if a := w.answer(t, other.Code, digest, needs.Allow, nil); a.status != 409 || !strings.Contains(a.body, "denied by the owner, with netsky approve") {
 		t.Errorf("answered elsewhere: %d %s", a.status, a.body)
 	}
-	if given, _, _ := w.home.Answered(other.Code); given.Allow {
+	if given, _ := w.given(other.Code); given.Allow {
 		t.Error("the second answer has turned the first")
 	}
 }
@@ -162,15 +187,13 @@ func TestAnswersAtOnce(t *testing.T) {
 		both.Go(func() { here = w.answer(t, q.Code, digest, needs.Allow, nil) })
 		both.Go(func() { _, there = d.Desk.Answer(t.Context(), q.Code, agent.Answer{By: "netsky approve"}) })
 		both.Wait()
-		given, _, err := w.home.Answered(q.Code)
-		mustDo(t, err)
+		given, _ := w.given(q.Code)
 		switch {
 		case here.status == 200 && there != nil && given.Allow && strings.Contains(there.Error(), "in the dashboard"):
 		case here.status == 409 && there == nil && !given.Allow && strings.Contains(here.body, "with netsky approve"):
 		default:
 			t.Errorf("here %d %s, there %v: it is %+v", here.status, here.body, there, given)
 		}
-		mustDo(t, w.home.Settle(q.Code))
 	}
 }
 
@@ -221,7 +244,7 @@ func TestAnswerForm(t *testing.T) {
 	if a := post(); a.status != 303 || a.header.Get("Location") != "/agents/agent0" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if given, ok, _ := w.home.Answered(q.Code); !ok || given.Allow {
+	if given, ok := w.given(q.Code); !ok || given.Allow {
 		t.Errorf("it is %+v", given)
 	}
 	// What is too long to be shown whole is not answered here.
@@ -252,7 +275,8 @@ func TestAnswerInBrowser(t *testing.T) {
 	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Waiting, Wanted: true}, live.Agent{ID: "agent1", State: agent.Idle, Wanted: true})
 	answered := make(chan agent.Answer, 1)
 	go func() {
-		if a, ok := d.Put(t.Context(), agent.Approval{Agent: "agent0", Start: "s-1", Tool: "Bash", Text: "git push --force origin " + strings.Repeat("very-long-name/", 40) + " && echo '<done>'", Dir: "/src"}); ok {
+		if a, settled, ok := d.Put(t.Context(), agent.Approval{Agent: "agent0", Start: "s-1", Tool: "Bash", Text: "git push --force origin " + strings.Repeat("very-long-name/", 40) + " && echo '<done>'", Dir: "/src"}); ok {
+			settled(approve.Verdict(a.Allow))
 			answered <- a
 		}
 	}()

@@ -70,7 +70,7 @@ func (s *Server) approvals() ([]live.Approval, error) {
 			continue
 		}
 		list = append(list, live.Approval{
-			Code: a.Code, Agent: a.Agent, Start: a.Start, Tool: a.Tool, Text: a.Text, Reason: a.Reason, Dir: a.Dir,
+			Code: a.Code, Agent: a.Agent, Start: a.Start, Tool: a.Tool, Text: a.Whole(), Closed: a.Closed(), Reason: a.Reason, Dir: a.Dir,
 			Asked: store.Time(a.AskedMS), Allow: "netsky approve " + a.Code, Deny: "netsky approve " + a.Code + " --deny",
 		})
 	}

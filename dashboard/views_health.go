@@ -46,8 +46,8 @@ func (s *Server) needsOf(ctx context.Context, list []live.Agent) ([]need, error)
 	all := make([]need, 0, len(found))
 	for _, n := range found {
 		one := need{Need: n, Key: keyOf(n.Kind, n.Code), Word: needWords[n.Kind]}
-		one.Here = n.Kind == needs.Approval && s.o.Desk != nil && len(n.Text) <= onPageText
-		if len(n.Agents) > 1 && len(n.Options) > 0 {
+		one.Here = n.Kind == needs.Approval && s.o.Desk != nil && len(n.Options) > 0 && len(n.Text) <= onPageText
+		if n.Kind == needs.Dialog && len(n.Agents) > 1 && len(n.Options) > 0 {
 			for _, id := range n.Agents {
 				one.Alone = append(one.Alone, aloneOf(one, id))
 			}
@@ -72,9 +72,9 @@ func (s *Server) steps(ctx context.Context, waits []need) {
 }
 
 // aloneOf returns the need of one of several agents that wait at the same dialog. A conflict is not one
-// agent's alone.
+// agent's alone, nor is a budget that several share.
 func aloneOf(n need, id agent.ID) need {
-	if len(n.Agents) < 2 || n.Kind == needs.Conflict {
+	if len(n.Agents) < 2 || n.Kind == needs.Conflict || n.Kind == needs.Budget {
 		return n
 	}
 	n.Agents, n.Alone, n.Title = []agent.ID{id}, nil, n.Kind.Phrase()

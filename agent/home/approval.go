@@ -8,14 +8,16 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"netsky/agent"
 	"netsky/agent/proc"
 )
 
 // ApprovalDir holds pending approvals: CODE.json, and CODE.answer once answered. The
-// asking process removes both when the matter is settled; what a dead process left is
-// recognised by its Asker and removed by the next Ask.
+// asking process removes both when the matter is settled, and leaves CODE.settled, which
+// says how; what a dead process left is recognised by its Asker, and removed by the next
+// Ask, as is what is too old to interest anybody.
 const ApprovalDir = "state/approvals"
 
 // letters omits l, which looks like 1.
@@ -28,7 +30,9 @@ func (h Dir) Ask(a agent.Approval) (agent.Approval, error) {
 	for _, code := range dead {
 		h.Settle(code) // if this fails, the next Ask does it
 	}
+	h.forgetOutcomes()
 	a.Code, a.Asker = NewCode(approvalLetters), proc.Self()
+	a.Bound()
 	return a, h.Save(approvalFile(a.Code), a, false)
 }
 
@@ -97,7 +101,8 @@ func codeLike(code string) bool {
 
 // Answer answers the question with that code. Of several answers, also at the same moment,
 // one takes effect. The error matches ErrNoApproval if the question is not pending; if it
-// has an answer already, it is returned with the error.
+// has an answer already, it is returned with the error. It matches ErrAtPane if netsky can't
+// give that answer.
 func (h Dir) Answer(code string, answer agent.Answer) (agent.Approval, error) {
 	list, err := h.Approvals()
 	if err != nil {
@@ -106,6 +111,9 @@ func (h Dir) Answer(code string, answer agent.Answer) (agent.Approval, error) {
 	i := slices.IndexFunc(list, func(a agent.Approval) bool { return a.Code == code })
 	if i < 0 {
 		return agent.Approval{}, agent.ErrNoApproval
+	}
+	if list[i].Only != "" || answer.Allow && list[i].Closed() != "" {
+		return list[i], agent.ErrAtPane
 	}
 	data, err := json.Marshal(answer)
 	if err != nil {
@@ -141,6 +149,72 @@ func (h Dir) Answered(code string) (answer agent.Answer, ok bool, err error) {
 		return agent.Answer{}, false, errors.New(h.Path(answerFile(code)) + ": not an answer")
 	}
 	return agent.Answer{Allow: *v.Allow, By: v.By, ID: v.ID}, true, nil
+}
+
+// Settled leaves how the question was settled, and removes it and its answer.
+func (h Dir) Settled(a agent.Approval, o agent.Outcome) error {
+	a.Text, _ = a.Brief(maxOutcome)
+	a.Fields, a.Missing, a.Reason = nil, 0, ""
+	o.Agent, o.Start, o.Of = a.Agent, a.Start, a
+	if o.MS == 0 {
+		o.MS = time.Now().UnixMilli()
+	}
+	return errors.Join(h.Save(outcomeFile(a.Code), o, false), h.Settle(a.Code))
+}
+
+const maxOutcome = 1 << 10 // bytes of what was asked for
+
+func outcomeFile(code string) string { return ApprovalDir + "/" + code + ".settled" }
+
+// Outcome returns how the question with the code was settled a short time ago; ok is false
+// if that is not known.
+func (h Dir) Outcome(code string) (o agent.Outcome, ok bool) {
+	if !codeLike(code) {
+		return o, false
+	}
+	o, err := Load[agent.Outcome](h, outcomeFile(code))
+	return o, err == nil
+}
+
+// outcomesFor is how long it is kept how a question was settled.
+const outcomesFor = 10 * time.Minute
+
+// Outcomes returns how questions were settled a short time ago, by their codes.
+func (h Dir) Outcomes() map[string]agent.Outcome {
+	dir, err := h.OpenDir(ApprovalDir, false)
+	if err != nil {
+		return nil // there are none
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	list := make(map[string]agent.Outcome)
+	for _, name := range names {
+		if code, ok := strings.CutSuffix(name, ".settled"); ok {
+			if o, ok := h.Outcome(code); ok {
+				list[code] = o
+			}
+		}
+	}
+	return list
+}
+
+func (h Dir) forgetOutcomes() {
+	for code, o := range h.Outcomes() {
+		if time.Since(time.UnixMilli(o.MS)).Abs() > outcomesFor {
+			_ = h.Remove(outcomeFile(code)) // if this fails, the next Ask does it
+		}
+	}
+}
+
+// JustSettled returns the agents of which a question was settled within that time: the
+// program's own dialog may still be on the screen.
+func (h Dir) JustSettled(within time.Duration) (list []agent.ID) {
+	for _, o := range h.Outcomes() {
+		if time.Since(time.UnixMilli(o.MS)).Abs() < within && !slices.Contains(list, o.Agent) {
+			list = append(list, o.Agent)
+		}
+	}
+	return list
 }
 
 // Settle removes the question and its answer.

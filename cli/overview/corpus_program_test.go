@@ -76,10 +76,10 @@ func (s *stage) codex(ctx context.Context) {
 	r, events, stop, err := codex.Resident(ctx, codex.ServeOptions{
 		Agent: s.id, Start: s.start, Home: s.home, Bus: s.bus, Records: w, Program: program, Dir: s.dir(), Out: io.Discard, Headless: true,
 		Env: []string{"PATH=/usr/bin:/bin", "HOME=" + s.dir(), "CODEX_HOME=" + s.dir()},
-		Approve: func(ctx context.Context, _ appserver.Approval) appserver.Decision {
+		Approve: func(ctx context.Context, _ appserver.Approval) (appserver.Decision, func(appserver.Taken)) {
 			w.asked <- struct{}{}
 			<-ctx.Done()
-			return appserver.Leave
+			return appserver.Leave, nil
 		},
 	})
 	if err != nil {

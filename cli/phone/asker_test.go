@@ -103,7 +103,8 @@ func askAll(root string) error {
 func ask(ctx context.Context, d approve.Desk, root string, i int) error {
 	q := agent.Approval{Agent: "agent1", Start: fmt.Sprint("s-", i), Tool: "Bash", Text: command(i)}
 	if i%2 == 0 {
-		if a, ok := d.Put(ctx, q); ok {
+		if a, settled, ok := d.Put(ctx, q); ok {
+			defer settled(approve.Verdict(a.Allow))
 			return effect{a.Allow, a.By, time.Now().UnixMilli()}.happen(root, i)
 		}
 		return nil
@@ -118,13 +119,13 @@ func ask(ctx context.Context, d approve.Desk, root string, i int) error {
 	for {
 		select {
 		case <-ctx.Done():
-			d.Settled(ctx, q, approve.Elsewhere)
+			d.Settle(ctx, q, agent.Outcome{How: approve.Elsewhere})
 			return nil
 		case <-tick.C:
 		}
 		if a, ok, _ := d.Home.Answered(q.Code); ok {
 			err := effect{a.Allow, a.By, time.Now().UnixMilli()}.happen(root, i)
-			d.Answered(ctx, q, a)
+			d.Settle(ctx, q, agent.Outcome{How: approve.Verdict(a.Allow), Answer: a})
 			return err
 		}
 	}

@@ -55,19 +55,19 @@ func (d Desk) Answer(ctx context.Context, n needs.Need, allow bool) (string, err
 		return d.budget(ctx, n, allow)
 	}
 	q, err := d.Approve.Answer(ctx, n.Code, agent.Answer{Allow: allow, By: ByPhone})
-	if errors.Is(err, agent.ErrNoApproval) {
+	line, _ := q.Brief(200)
+	what := fmt.Sprintf("%s: %s: %s: %s: %s.", n.Code, approve.Verdict(allow), q.Agent, q.Tool, line)
+	switch {
+	case errors.Is(err, agent.ErrNoApproval):
 		how := d.How(ctx, n.Code)
 		if how == "" {
 			how = "it may have been withdrawn"
 		}
 		return "", fmt.Errorf("%s is settled: %s", n.Code, how)
-	}
-	if err != nil {
+	case errors.Is(err, agent.ErrUntaken):
+		return what + " But it has not been read yet.", nil
+	case err != nil:
 		return "", fmt.Errorf("%s was possibly not answered: %w", n.Code, err)
-	}
-	what := fmt.Sprintf("%s: %s: %s: %s.", n.Code, approve.Verdict(allow), q.Agent, envelope.Line(q.Tool+": "+q.Text, 200))
-	if why := d.unread(ctx, n.Code); why != "" {
-		what += " But " + why + "."
 	}
 	return what, nil
 }

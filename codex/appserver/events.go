@@ -2,6 +2,7 @@ package appserver
 
 import (
 	"encoding/json"
+	"strings"
 	"sync"
 
 	"netsky/agent"
@@ -129,7 +130,24 @@ type item struct {
 	Arguments json.RawMessage `json:"arguments"`
 	Changes   []struct {
 		Path string `json:"path"`
+		Kind struct {
+			Type string  `json:"type"`
+			Move *string `json:"move_path"`
+		} `json:"kind"`
+		Diff string `json:"diff"`
 	} `json:"changes"`
+}
+
+// changes are the files that an edit changes, and how.
+func (i item) changes() (list []agent.Field) {
+	for _, c := range i.Changes {
+		name := strings.TrimSpace(c.Kind.Type + " " + c.Path)
+		if to := word(c.Kind.Move); to != "" {
+			name += ", moved to " + to
+		}
+		list = append(list, agent.Field{Name: name, Text: c.Diff + "\n"})
+	}
+	return list
 }
 
 // tool returns the kind of tool that an item is, or "" if it is not one.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // ServerOptions configure a child app-server.
@@ -29,6 +30,15 @@ type Server struct {
 	mu        sync.Mutex // guards the fields below
 	threads   map[string]*Thread
 	questions map[string]*question // that wait for a decision, by the request's id
+	sent      map[string]sent      // decisions that Codex has not confirmed, likewise
+}
+
+// A sent is a decision on its way.
+type sent struct {
+	q     *question
+	d     Decision
+	end   <-chan item // of what it is about; nil: that is not known
+	taken func(Taken)
 }
 
 // quiet are the notifications that are not needed and come by the hundred.
@@ -55,7 +65,7 @@ func StartServer(ctx context.Context, o ServerOptions) (*Server, error) {
 
 // greet initializes the connection; it owns the transport from the beginning.
 func greet(ctx context.Context, t transport, shared bool) (*Server, error) {
-	s := &Server{shared: shared, threads: make(map[string]*Thread), questions: make(map[string]*question)}
+	s := &Server{shared: shared, threads: make(map[string]*Thread), questions: make(map[string]*question), sent: make(map[string]sent)}
 	s.peer = newPeer(t, s, "")
 	s.peer.group.Go(func() {
 		<-s.peer.done
@@ -110,6 +120,13 @@ func (s *Server) Close() error {
 
 // lose reports to all threads that the connection has ended.
 func (s *Server) lose() {
+	s.mu.Lock()
+	unconfirmed := s.sent
+	s.sent = make(map[string]sent)
+	s.mu.Unlock()
+	for _, d := range unconfirmed {
+		d.taken(Unknown)
+	}
 	for _, t := range s.open() {
 		t.lose(s.peer.failure())
 	}
@@ -179,6 +196,44 @@ func (s *Server) resolved(id string) {
 		q.settled = true
 		q.cancel()
 	}
+	if d, ok := s.sent[id]; ok {
+		delete(s.sent, id)
+		s.peer.group.Go(func() { s.confirm(d) })
+	}
+}
+
+const (
+	refusedWithin = 2 * time.Second        // for Codex to show that it does not do what was declined
+	beganWithin   = 300 * time.Millisecond // for it to show that somebody else declined what was accepted
+)
+
+// confirm finds out whether the item went as was decided: two clients may have answered at
+// the same time, and Codex does not say whose answer it took.
+func (s *Server) confirm(d sent) {
+	if d.end == nil {
+		d.taken(AsSent)
+		return
+	}
+	within := beganWithin
+	if d.d == Decline {
+		within = refusedWithin
+	}
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	declined := false
+	select {
+	case i := <-d.end:
+		declined = i.Status == "declined"
+	case <-timer.C:
+	case <-s.peer.done:
+		d.taken(Unknown)
+		return
+	}
+	if declined == (d.d == Decline) {
+		d.taken(AsSent)
+	} else {
+		d.taken(Elsewhere)
+	}
 }
 
 // over ends the questions of a turn that has ended: nobody waits for them.
@@ -190,11 +245,22 @@ func (s *Server) over(turn string) {
 			q.cancel()
 		}
 	}
+	for id, d := range s.sent {
+		if d.q.approval.Turn == turn { // Codex has said nothing of it
+			delete(s.sent, id)
+			s.peer.group.Go(func() { d.taken(Unknown) })
+		}
+	}
 }
 
 // request answers a request from Codex.
 func (s *Server) request(ctx context.Context, id, method string, params json.RawMessage) (any, bool, error) {
-	q := asked(method, params)
+	q := asked(method, params, func(thread, id string) item {
+		if t := s.thread(thread); t != nil {
+			return t.begun(id)
+		}
+		return item{}
+	})
 	if q == nil {
 		result, err := plain(method)
 		return result, true, err
@@ -204,25 +270,36 @@ func (s *Server) request(ctx context.Context, id, method string, params json.Raw
 	s.mu.Lock()
 	s.questions[id] = q
 	s.mu.Unlock()
-	decision := Decline
+	decision, taken := Decline, func(Taken) {}
 	t := s.thread(q.approval.Thread)
 	if t != nil {
 		t.emit(q.event(ApprovalAsked))
 		if t.o.Approve != nil {
-			decision = t.o.Approve(ctx, q.approval)
+			d, f := t.o.Approve(ctx, q.approval)
+			if decision = d; f != nil {
+				taken = f
+			}
 		}
 	}
 	if decision == Leave && s.shared {
 		<-ctx.Done() // answered elsewhere, or over
 	}
+	var end <-chan item
+	if t != nil && q.item != "" {
+		end = t.end(q.item)
+	}
 	s.mu.Lock()
 	delete(s.questions, id)
 	settled := q.settled
+	if !settled {
+		s.sent[id] = sent{q, decision, end, taken}
+	}
 	s.mu.Unlock()
 	if t != nil {
 		t.emit(q.event(ApprovalSettled))
 	}
 	if settled {
+		taken(Elsewhere)
 		return nil, false, nil
 	}
 	return q.answer(decision), true, nil

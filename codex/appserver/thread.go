@@ -41,12 +41,14 @@ type Thread struct {
 
 	mu        sync.Mutex // guards the fields below
 	turns     map[string]*Turn
-	active    *Turn         // the running turn, whoever started it
-	free      chan struct{} // closed while none runs
-	submitted *submission   // in progress
-	keep      int           // while it is not 0, turns that have ended are kept
-	quota     quota         // of the account
-	retrying  string        // the turn whose request Codex is retrying
+	active    *Turn                // the running turn, whoever started it
+	free      chan struct{}        // closed while none runs
+	submitted *submission          // in progress
+	keep      int                  // while it is not 0, turns that have ended are kept
+	quota     quota                // of the account
+	retrying  string               // the turn whose request Codex is retrying
+	items     map[string]item      // that have begun and not ended, by id
+	ends      map[string]chan item // of those whose end is waited for
 	lost      error
 }
 
@@ -63,7 +65,7 @@ type submission struct {
 func (s *Server) Open(ctx context.Context, o ThreadOptions) (*Thread, error) {
 	t := &Thread{
 		id: o.ID, s: s, o: o, feed: o.Feed, slot: make(chan struct{}, 1),
-		turns: make(map[string]*Turn), free: make(chan struct{}),
+		turns: make(map[string]*Turn), free: make(chan struct{}), items: make(map[string]item), ends: make(map[string]chan item),
 	}
 	close(t.free)
 	if t.feed == nil {

@@ -142,9 +142,45 @@ func (t *Thread) runs(id string) {
 	t.active = u
 }
 
+// maxItems is how many items are kept while they run; Codex runs a few at a time.
+const maxItems = 64
+
+// keepItem keeps an item while it runs, and reports its end. The caller holds mu.
+func (t *Thread) keepItem(i item, ended bool) {
+	if !ended {
+		if len(t.items) < maxItems {
+			t.items[i.ID] = i
+		}
+		return
+	}
+	delete(t.items, i.ID)
+	if end := t.ends[i.ID]; end != nil {
+		delete(t.ends, i.ID)
+		end <- i // it has room for one
+	}
+}
+
+// begun returns an item that runs, as Codex announced it.
+func (t *Thread) begun(id string) item {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.items[id]
+}
+
+// end returns where the item's end is reported, if it has not ended yet.
+func (t *Thread) end(id string) <-chan item {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ends[id] == nil {
+		t.ends[id] = make(chan item, 1)
+	}
+	return t.ends[id]
+}
+
 // item handles an item that began or ended.
 func (t *Thread) item(turn string, i item, ended bool) {
 	t.mu.Lock()
+	t.keepItem(i, ended)
 	resumed := t.retrying == turn && i.Type != "userMessage"
 	if resumed {
 		t.retrying = ""
@@ -187,7 +223,7 @@ func (t *Thread) completed(p pastTurn) {
 		u.res.Text = u.last
 	}
 	u.res.Tools = u.tools
-	t.end(u)
+	t.close(u)
 	t.mu.Unlock()
 	t.s.over(p.ID)
 	e := Event{Kind: TurnCompleted, Turn: p.ID, Text: u.res.Text, Err: u.err}
@@ -200,8 +236,8 @@ func (t *Thread) completed(p pastTurn) {
 	t.emit(e)
 }
 
-// end closes a turn. The caller holds mu.
-func (t *Thread) end(u *Turn) {
+// close closes a turn. The caller holds mu.
+func (t *Thread) close(u *Turn) {
 	close(u.done)
 	if t.active == u {
 		t.active = nil
@@ -254,7 +290,7 @@ func (t *Thread) lose(err error) {
 	for _, u := range t.turns {
 		if !u.Over() {
 			u.err = err
-			t.end(u)
+			t.close(u)
 		}
 	}
 	t.mu.Unlock()

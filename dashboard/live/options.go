@@ -86,7 +86,8 @@ type Approval struct {
 	Agent  agent.ID   `json:"agent"`
 	Start  string     `json:"start,omitempty"`
 	Tool   string     `json:"tool"`
-	Text   string     `json:"text"` // the command, or what it is about
+	Text   string     `json:"text"`             // whole: the command, the change, the arguments
+	Closed string     `json:"closed,omitempty"` // why only its pane takes a yes
 	Reason string     `json:"reason,omitempty"`
 	Dir    string     `json:"dir,omitempty"`
 	Asked  store.Time `json:"asked"`

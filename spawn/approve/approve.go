@@ -36,11 +36,7 @@ func (d Desk) Ask(ctx context.Context, q agent.Approval) (agent.Approval, error)
 	if err != nil {
 		return q, err
 	}
-	text := fmt.Sprintf("%s asks for permission to use %s: %s\nnetsky approve %s allows it once; netsky approve %s --deny denies it.",
-		q.Agent, q.Tool, q.Text, q.Code, q.Code)
-	if q.Reason != "" {
-		text += "\nIts reason: " + q.Reason
-	}
+	text := askText(q)
 	// If the message can't be sent, status and the pane still show the request.
 	r, err := d.Bus.Send(ctx, envelope.Envelope{
 		ID: q.MailID(), From: q.Agent, To: agent.Owner, Kind: envelope.KindApproval,
@@ -56,40 +52,142 @@ func (d Desk) Ask(ctx context.Context, q agent.Approval) (agent.Approval, error)
 	return q, nil
 }
 
+// inMail is how much of a request the message to the owner has, in bytes.
+const inMail = 16 << 10
+
+// askText is the message to the owner about a request. Its lines are quoted, so that none
+// can be taken for one of netsky's.
+func askText(q agent.Approval) string {
+	whole, cut := q.Whole(), false
+	if len(whole) > inMail {
+		whole, cut = envelope.Cut(whole, inMail), true
+	}
+	text := fmt.Sprintf("%s asks for permission to use %s:", q.Agent, q.Tool)
+	if line, more := q.Brief(inMail); !more {
+		text += " " + line
+	} else {
+		text += "\n> " + strings.ReplaceAll(whole, "\n", "\n> ")
+	}
+	if q.Dir != "" {
+		text += "\nIn " + q.Dir
+	}
+	if q.Reason != "" {
+		reason, _ := agent.Flat(q.Reason, 1000)
+		text += "\nIts reason: " + reason
+	}
+	switch {
+	case q.Only != "":
+		text += fmt.Sprintf("\nnetsky can't answer it: %s. netsky attach %s opens its pane.", q.Only, q.Agent)
+	case cut || q.Missing > 0:
+		text += fmt.Sprintf("\nThis is only its beginning. netsky needs %s shows all that netsky can show, and how to answer.", q.Code)
+	default:
+		text += fmt.Sprintf("\nnetsky approve %s allows it once; netsky approve %s --deny denies it.", q.Code, q.Code)
+	}
+	return text
+}
+
 // answerEvery is how often an open request looks for its answer.
 const answerEvery = 200 * time.Millisecond
 
-// Put asks, waits for the answer and settles the request. ok is false if it can't be
-// asked, or the context ended first: then only the pane has it.
-func (d Desk) Put(ctx context.Context, q agent.Approval) (answer agent.Answer, ok bool) {
+// Put asks and waits for the answer. ok is false if it can't be asked, or the context ended
+// first: then only the pane has it. Else the caller gives the program the answer, and calls
+// settled with how that took it: by [Verdict], or otherwise.
+func (d Desk) Put(ctx context.Context, q agent.Approval) (answer agent.Answer, settled func(how string), ok bool) {
 	q, err := d.Ask(ctx, q)
 	if err != nil {
-		return answer, false
+		return answer, nil, false
 	}
-	defer d.Home.Settle(q.Code)
 	tick := time.NewTicker(answerEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			d.Settled(ctx, q, Elsewhere)
-			return answer, false
+			d.Settle(ctx, q, agent.Outcome{How: Elsewhere})
+			return answer, nil, false
 		case <-tick.C:
 		}
 		if answer, ok, _ = d.Home.Answered(q.Code); ok {
-			d.Answered(ctx, q, answer)
-			return answer, true
+			return answer, func(how string) { d.Settle(ctx, q, agent.Outcome{How: how, Answer: answer}) }, true
 		}
 	}
 }
 
-// Answer gives the owner's answer to the request with the code, once. If there is none, or
-// it has been answered, the error matches agent.ErrNoApproval and says how it was settled,
-// as far as that is known.
+// Settle ends a request. An outcome with a proof is put on record once that is found, by
+// [Desk.Answer] or by [Desk.Confirm].
+func (d Desk) Settle(ctx context.Context, q agent.Approval, o agent.Outcome) {
+	if o.Proof == nil {
+		d.record(ctx, q, o)
+	}
+	if err := d.Home.Settled(q, o); err != nil {
+		d.Warn(fmt.Errorf("%s: cannot record how %s was settled: %w", q.Agent, q.Code, err))
+	}
+}
+
+// record puts on record how a request was settled.
+func (d Desk) record(ctx context.Context, q agent.Approval, o agent.Outcome) {
+	if o.Answer.ID != "" && o.How == Verdict(o.Answer.Allow) {
+		d.Answered(ctx, q, o.Answer)
+	} else {
+		d.Settled(ctx, q, o.How)
+	}
+}
+
+// provenWithin is how long a program may take to record that it took an answer.
+const provenWithin = 5 * time.Second
+
+// proven replaces an outcome that has a proof by what that shows; ok is false if it does not
+// show it yet.
+func (d Desk) proven(ctx context.Context, code string, o agent.Outcome) (agent.Outcome, bool) {
+	if o.Proof == nil {
+		return o, true
+	}
+	taken, known := o.Proof.Find()
+	if !known && time.Since(time.UnixMilli(o.MS)) < provenWithin {
+		return o, false
+	}
+	switch {
+	case taken:
+	case known:
+		o.How = InPane
+	default:
+		o.How = Unconfirmed
+	}
+	o.Proof = nil
+	q := o.Of
+	d.record(ctx, q, o)
+	if err := d.Home.Settled(q, o); err != nil {
+		d.Warn(fmt.Errorf("%s: cannot record how %s was settled: %w", q.Agent, code, err))
+	}
+	return o, true
+}
+
+// Confirm puts on record how requests of an agent's start were settled of which that was not
+// known yet.
+func (d Desk) Confirm(ctx context.Context, id agent.ID, start string) {
+	for code, o := range d.Home.Outcomes() {
+		if o.Agent == id && o.Start == start && o.Proof != nil {
+			d.proven(ctx, code, o)
+		}
+	}
+}
+
+const (
+	takenWithin = 10 * time.Second // for a program to take an answer
+	takenLook   = 50 * time.Millisecond
+)
+
+// Answer gives the owner's answer to the request with the code, once, and returns when the
+// agent's program has taken it. If there is no such request, if it was settled otherwise, or
+// if the pane was quicker, the error matches agent.ErrNoApproval and says how it was
+// settled, as far as that is known. It matches agent.ErrAtPane if netsky can't give that
+// answer, and agent.ErrUntaken if it is not known in time how the program took it.
 func (d Desk) Answer(ctx context.Context, code string, answer agent.Answer) (agent.Approval, error) {
 	answer.ID = rand.Text()
 	q, err := d.Home.Answer(code, answer)
-	if errors.Is(err, agent.ErrNoApproval) {
+	switch {
+	case errors.Is(err, agent.ErrAtPane):
+		return q, advice.With(fmt.Errorf("%s: nothing was answered: %w: %s", code, err, q.Closed()), "`netsky attach %s` opens its pane", q.Agent)
+	case errors.Is(err, agent.ErrNoApproval):
 		how, id := d.how(ctx, code)
 		if id == answer.ID {
 			return q, nil // the asker was so fast that the request was gone when we looked again
@@ -100,11 +198,45 @@ func (d Desk) Answer(ctx context.Context, code string, answer agent.Answer) (age
 		}
 		return q, advice.With(fmt.Errorf("%s: %w: it may have been answered or withdrawn", code, err),
 			"`netsky approvals` lists what waits for your approval; `netsky status` shows agents that wait at a dialog")
+	case err != nil:
+		return q, err
 	}
-	if err == nil {
-		d.Answered(ctx, q, answer)
+	return q, d.taken(ctx, q, answer)
+}
+
+// taken waits until the program has taken the answer.
+func (d Desk) taken(ctx context.Context, q agent.Approval, answer agent.Answer) error {
+	tick := time.NewTicker(takenLook)
+	defer tick.Stop()
+	for end := time.Now().Add(takenWithin); ; {
+		alive := q.Asker.Alive()
+		o, ok := d.Home.Outcome(q.Code)
+		if ok {
+			alive = true // its program is asked now
+			o, ok = d.proven(ctx, q.Code, o)
+		}
+		if ok && o.How == Unconfirmed {
+			return fmt.Errorf("%s: %s: %w", q.Code, q.Agent, agent.ErrUntaken)
+		}
+		if ok {
+			if o.Answer.ID == answer.ID && o.How == Verdict(answer.Allow) {
+				return nil
+			}
+			return advice.With(fmt.Errorf("%s: %w: it is settled already (%s), and nothing has changed", q.Code, agent.ErrNoApproval, o.How),
+				"`netsky needs` lists what still needs you")
+		}
+		if !alive {
+			return fmt.Errorf("%s: %w: what asked for it has ended before it read the answer", q.Code, agent.ErrNoApproval)
+		}
+		if time.Now().After(end) {
+			return advice.With(fmt.Errorf("%s: %s: %w", q.Code, q.Agent, agent.ErrUntaken), "`netsky log` shows how it was settled once it was")
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %s: %w", q.Code, q.Agent, agent.ErrUntaken)
+		case <-tick.C:
+		}
 	}
-	return q, err
 }
 
 // How returns how the request with the code was settled, "" if that is not known: by its
@@ -123,6 +255,11 @@ const (
 func (d Desk) how(ctx context.Context, code string) (how, answer string) {
 	if given, ok, _ := d.Home.Answered(code); ok {
 		return By(given), given.ID
+	}
+	if o, ok := d.Home.Outcome(code); ok && o.Answer.ID != "" && o.How == Verdict(o.Answer.Allow) {
+		return By(o.Answer), o.Answer.ID
+	} else if ok {
+		return o.How, ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, howWithin)
 	defer cancel()
@@ -181,6 +318,7 @@ const (
 	InPane        = "answered in the pane"
 	AllowedInPane = "allowed in the pane"
 	Elsewhere     = InPane + ", or withdrawn"
+	Unconfirmed   = "answered, which the program has not confirmed"
 )
 
 // logPart is the part of netsky that the records name for how requests were settled.
@@ -206,7 +344,7 @@ func (d Desk) settled(ctx context.Context, q agent.Approval, how string, fields 
 	// elsewhere.
 	_ = j.Record(context.WithoutCancel(ctx), store.AddLog{
 		Key: q.MailID(), Part: logPart, Actor: q.Agent, About: cmp.Or(q.Message, q.MailID()),
-		Text: envelope.Line(how+": "+q.Tool+": "+q.Text, 300), Fields: fields,
+		Text: logText(how, q), Fields: fields,
 	})
 	if q.Mail == "" {
 		return
@@ -218,4 +356,9 @@ func (d Desk) settled(ctx context.Context, q agent.Approval, how string, fields 
 	if err != nil {
 		d.Warn(fmt.Errorf("cannot mark the message about %s as read: %w", q.Code, err))
 	}
+}
+
+func logText(how string, q agent.Approval) string {
+	line, _ := q.Brief(300)
+	return how + ": " + q.Tool + ": " + line
 }

@@ -27,9 +27,12 @@ func TestAnsweredAlready(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Answer(t.Context(), q.Code, agent.Answer{Allow: true, By: approve.InDashboard}); err != nil {
-		t.Fatal(err)
-	}
+	first := make(chan error, 1)
+	go func() {
+		_, err := d.Answer(t.Context(), q.Code, agent.Answer{Allow: true, By: approve.InDashboard})
+		first <- err
+	}()
+	testworld.Wait(t, "the answer", func() bool { _, ok, _ := h.Answered(q.Code); return ok })
 	second := func(when string) {
 		t.Helper()
 		_, err := d.Answer(t.Context(), q.Code, agent.Answer{By: "netsky approve"})
@@ -41,8 +44,10 @@ func TestAnsweredAlready(t *testing.T) {
 	if a, ok, err := h.Answered(q.Code); !a.Allow || !ok || err != nil {
 		t.Errorf("the second answer has turned the first: %+v, %v, %v", a, ok, err)
 	}
-	if err := h.Settle(q.Code); err != nil {
-		t.Fatal(err)
+	a, _, _ := h.Answered(q.Code)
+	d.Settle(t.Context(), q, agent.Outcome{How: approve.Verdict(true), Answer: a})
+	if err := <-first; err != nil {
+		t.Errorf("the first answer: %v", err)
 	}
 	second("once it is settled")
 	if _, err := d.Answer(t.Context(), "zzzzz", agent.Answer{}); !errors.Is(err, agent.ErrNoApproval) || strings.Contains(err.Error(), "dashboard") {

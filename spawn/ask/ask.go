@@ -265,11 +265,19 @@ func (p *Question) permission() string {
 		return ""
 	}
 	q := list[i]
+	how := fmt.Sprintf("`netsky approve %s` allows it once, with --deny it denies it", q.Code)
+	line, cut := q.Brief(200)
+	switch {
+	case q.Closed() != "":
+		how = fmt.Sprintf("`netsky attach %s` opens its pane to answer it there: %s", p.To, q.Closed())
+	case cut:
+		how = fmt.Sprintf("`netsky needs %s` shows all of it, and how to answer it", q.Code)
+	}
 	if p.code != q.Code {
 		p.code = q.Code
-		p.Warn("%s asks for permission to use %s: %s; `netsky approve %s` allows it once, with --deny it denies it", p.To, q.Tool, envelope.Line(q.Text, 200), q.Code)
+		p.Warn("%s asks for permission to use %s: %s; %s", p.To, q.Tool, line, how)
 	}
-	return "; `netsky approve " + q.Code + "` allows it, with --deny it denies it"
+	return "; " + how
 }
 
 // atWork reports whether an up or a down is running.

@@ -27,6 +27,7 @@ type since struct {
 	id   string // of the call
 	tool string
 	text string
+	call string // tells its arguments from others
 }
 
 func (t since) String() string { return strings.TrimSuffix(t.tool+": "+t.text, ": ") }
@@ -68,11 +69,11 @@ func (f *facts) take(e agent.Event) {
 	case agent.EventPrompt:
 		f.prompted, f.prompt, f.turn, f.tools, f.wants = e.MS, e.Text, e.ID, nil, since{}
 	case agent.EventTool:
-		f.tools = append(f.tools, since{e.MS, e.ID, e.Tool, e.Text})
+		f.tools = append(f.tools, since{e.MS, e.ID, e.Tool, e.Text, e.Input})
 	case agent.EventToolDone:
 		f.done(e)
 	case agent.EventPermission:
-		f.wants = since{e.MS, e.ID, e.Tool, e.Text}
+		f.wants = since{e.MS, e.ID, e.Tool, e.Text, e.Input}
 	case agent.EventPermitted:
 		if f.wants.id == e.ID {
 			f.wants = since{}
@@ -93,7 +94,7 @@ func (f *facts) done(e agent.Event) {
 	if i >= 0 {
 		f.tools = slices.Delete(f.tools, i, i+1)
 	}
-	if f.wants.tool == e.Tool && f.wants.text == e.Text {
+	if f.wants.tool == e.Tool && f.wants.text == e.Text && f.wants.call == e.Input {
 		f.wants = since{}
 	}
 }

@@ -3,8 +3,11 @@ package claude
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -25,7 +28,8 @@ type Hook struct {
 	Tool       string
 	ToolUse    string // names one call of a tool; not with PermissionRequest
 	Input      string // the tool's command, path or the like, in one line
-	About      string // the model's own words on a tool call
+	Call       string // tells the tool's arguments from others
+	args       []agent.Field
 	Source     string // SessionStart: startup, resume, clear or compact
 	Reason     string // SessionEnd: why
 	Message    string // Notification
@@ -95,39 +99,63 @@ func ParseHook(event string, stdin []byte) (Hook, error) {
 	if h.Event == "" {
 		h.Event = string(in.Event)
 	}
-	h.Input, h.About = toolInput(in.Input)
+	h.args = agent.Fields(in.Input)
+	h.Input, h.Call = brief(h.args, in.Input), digest(h.Tool, in.Input)
 	return h, nil
 }
 
 // telling lists the fields of tools' inputs that best describe a call, the best first.
 var telling = []string{"command", "file_path", "notebook_path", "path", "url", "query", "pattern", "skill", "subject", "prompt", "text", "description", "plan"}
 
-// maxInput is the maximum length of the text of a tool's input, in bytes.
+// maxInput is the maximum length of the line that stands for a tool's input, in bytes.
 const maxInput = 1 << 10
 
-// toolInput describes in one line what a tool was called with.
-func toolInput(data json.RawMessage) (text, about string) {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(data, &fields) != nil {
-		return "", ""
+// brief stands for the arguments in one line.
+func brief(args []agent.Field, data json.RawMessage) string {
+	if i := subject(args); i >= 0 {
+		return flat(args[i].Text)
 	}
-	field := func(name string) string {
-		var s string
-		if json.Unmarshal(fields[name], &s) != nil {
-			return ""
-		}
-		return line(s, maxInput)
+	if len(args) == 0 {
+		return ""
 	}
-	about = field("description")
+	return flat(string(data))
+}
+
+// subject returns the index of the argument that best describes a call, -1 if none does.
+func subject(args []agent.Field) int {
 	for _, name := range telling {
-		if text = field(name); text != "" {
-			return text, about
+		if i := slices.IndexFunc(args, func(f agent.Field) bool { return f.Name == name && f.Text != "" }); i >= 0 {
+			return i
 		}
 	}
-	if len(fields) == 0 {
-		return "", about
+	return -1
+}
+
+// digest tells calls of tools with other arguments apart. Their order and spacing don't
+// count.
+func digest(tool string, data json.RawMessage) string {
+	var v any
+	if tool == "" || json.Unmarshal(data, &v) != nil {
+		return ""
 	}
-	return line(string(data), maxInput), about
+	sorted, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(append([]byte(tool+"\x00"), sorted...))
+	return hex.EncodeToString(sum[:8])
+}
+
+// flat makes one line of a text, in which line breaks are visible and other controls are
+// spaces.
+func flat(s string) string {
+	s, _ = agent.Flat(strings.ToValidUTF8(s, "\uFFFD"), maxInput)
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 // line makes one line of at most max bytes from a text.
@@ -199,7 +227,7 @@ func (h Hook) Line() agent.Event {
 
 // tool fills in the event of a tool call; the tool's output is not kept.
 func (h Hook) tool(e *agent.Event) {
-	e.Tool, e.Text, e.ID = line(h.Tool, maxName), h.Input, line(h.ToolUse, maxName)
+	e.Tool, e.Text, e.Input, e.ID = line(h.Tool, maxName), h.Input, h.Call, line(h.ToolUse, maxName)
 	switch h.Event {
 	case "PreToolUse":
 		e.Event = agent.EventTool

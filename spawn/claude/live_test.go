@@ -70,9 +70,10 @@ func liveEvent(home home.Dir, e agent.Event) error {
 	return home.AppendEvent("agent1", e)
 }
 
-func livePermission(home home.Dir, h claude.Hook, p claude.Permission) error {
+func livePermission(home home.Dir, h claude.Hook, q agent.Approval) error {
 	start := os.Getenv("LIVE_START")
-	a, err := home.Ask(agent.Approval{Agent: "agent1", Start: start, Tool: p.Tool, Text: p.Text, Reason: p.Reason, Dir: p.Dir, AskedMS: time.Now().UnixMilli()})
+	q.Agent, q.Start, q.AskedMS = "agent1", start, time.Now().UnixMilli()
+	a, err := home.Ask(q)
 	if err != nil {
 		return err
 	}
@@ -88,21 +89,25 @@ func livePermission(home home.Dir, h claude.Hook, p claude.Permission) error {
 	}
 	w := claude.PermissionWait{
 		Home: home, Agent: "agent1", Start: start, ConfigDir: claude.ConfigDir(os.Getenv), PID: keeper.PID,
-		Session: h.Session, Tool: h.Tool, Input: h.Input,
+		Session: h.Session, Call: h.Call,
 	}
 	// An Escape in the dialog ends the turn and this process with it.
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer cancel()
 	words := map[claude.Outcome]string{claude.Allowed: "allowed", claude.Denied: "denied", claude.AtPane: "at the pane", claude.AllowedAtPane: "at the pane", claude.Unanswered: "unanswered"}
-	outcome := w.Wait(ctx, func() (bool, bool) {
-		answer, ok, err := home.Answered(a.Code)
+	var answer agent.Answer
+	outcome, call := w.Wait(ctx, func() (allow, ok bool) {
+		answer, ok, err = home.Answered(a.Code)
 		return answer.Allow, ok && err == nil
 	})
+	o := agent.Outcome{How: words[outcome]}
 	switch outcome {
-	case claude.Allowed:
-		os.Stdout.Write(claude.Decision(true, ""))
-	case claude.Denied:
-		os.Stdout.Write(claude.Decision(false, "the owner said no"))
+	case claude.Allowed, claude.Denied:
+		os.Stdout.Write(claude.Decision(answer.Allow, "the owner said no"))
+		o.Answer, o.Proof = answer, claude.Taken(h.Transcript, call, answer.Allow)
+	}
+	if err := home.Settled(a, o); err != nil {
+		return err
 	}
 	return liveEvent(home, agent.Event{Event: agent.EventPermitted, ID: a.Code, Text: words[outcome]})
 }

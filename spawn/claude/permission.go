@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"strings"
 	"time"
 
 	"netsky/agent"
@@ -12,24 +13,49 @@ import (
 	"netsky/agent/proc"
 )
 
-// A Permission is what a model wants to do and needs approval for.
-type Permission struct {
-	Tool   string
-	Text   string // the command, the path, …
-	Reason string // the model's own words
-	Dir    string
+// planTool is the tool whose request Claude Code answers only by its dialog, whatever a hook
+// says.
+const planTool = "ExitPlanMode"
+
+// Permission returns what the hook asks for: the tool, all its arguments, the model's own
+// words and where it would run. It is false if the hook asks for nothing.
+func (h Hook) Permission() (q agent.Approval, ok bool) {
+	if h.Event != "PermissionRequest" || h.Tool == "" {
+		return q, false
+	}
+	q = agent.Approval{Tool: line(h.Tool, maxName), Dir: cut(h.Dir, maxName)}
+	if h.Tool == planTool {
+		q.Only = "Claude Code takes the answer to a plan only there"
+	}
+	best := subject(h.args)
+	var change []string
+	for i, f := range h.args {
+		switch {
+		case i == best:
+			q.Text = f.Text
+		case f.Name == "description" && !strings.HasPrefix(h.Tool, "mcp__"):
+			q.Reason = f.Text
+		case h.Tool == "Edit" && f.Name == "old_string":
+			change = append(marked("-", f.Text), change...)
+		case h.Tool == "Edit" && f.Name == "new_string":
+			change = append(change, marked("+", f.Text)...)
+		default:
+			q.Fields = append(q.Fields, f)
+		}
+	}
+	if change != nil {
+		q.Fields = append(q.Fields, agent.Field{Name: "change", Text: strings.Join(change, "\n")})
+	}
+	return q, true
 }
 
-// Permission returns what the hook asks for; false if it asks for nothing.
-func (h Hook) Permission() (Permission, bool) {
-	if h.Event != "PermissionRequest" || h.Tool == "" {
-		return Permission{}, false
+// marked are the lines of a text behind a mark.
+func marked(mark, text string) []string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = mark + lines[i]
 	}
-	p := Permission{Tool: line(h.Tool, maxName), Text: h.Input, Reason: h.About, Dir: cut(h.Dir, maxName)}
-	if p.Reason == p.Text {
-		p.Reason = ""
-	}
-	return p, true
+	return lines
 }
 
 // Decision returns what a PermissionRequest hook prints to answer: Claude Code closes its
@@ -46,6 +72,24 @@ func Decision(allow bool, message string) []byte {
 		panic("claude: a map of strings is no JSON: " + err.Error())
 	}
 	return append(data, '\n')
+}
+
+// Taken is how the conversation's file shows that Claude Code has taken a decision on a
+// call, measured on 2.1.300 to 2.1.332. Nil: it can't be told.
+func Taken(transcript, call string, allow bool) *agent.Proof {
+	if transcript == "" || call == "" {
+		return nil
+	}
+	word := "deny"
+	if allow {
+		word = "allow"
+	}
+	id, _ := json.Marshal(call) // strings always encode
+	return &agent.Proof{
+		File:  transcript,
+		Taken: []string{`"hook_permission_decision"`, `"decision":"` + word + `"`, `"toolUseID":` + string(id)},
+		Past:  []string{`"tool_result"`, `"tool_use_id":` + string(id)},
+	}
 }
 
 // An Outcome is how a question ended.
@@ -69,8 +113,7 @@ type PermissionWait struct {
 	ConfigDir string
 	PID       int    // Claude Code's process
 	Session   string // the conversation that asks
-	Tool      string
-	Input     string // from Hook.Input
+	Call      string // from Hook.Call
 }
 
 const (
@@ -83,31 +126,39 @@ const (
 )
 
 // Wait calls answered five times a second until it returns ok, until the question is
-// answered in the pane, or until ctx ends. A last answer, given before the question is
-// found gone, counts.
-func (w PermissionWait) Wait(ctx context.Context, answered func() (allow, ok bool)) Outcome {
+// answered in the pane, or until ctx ends. While the session seems to wait no more, no
+// answer is taken: Claude Code ignores what a hook says after the pane.
+//
+// The call is Claude Code's name of the tool's call, "" if no hook has told it.
+func (w PermissionWait) Wait(ctx context.Context, answered func() (allow, ok bool)) (end Outcome, call string) {
 	tail := w.Home.Events(w.Agent)
 	defer tail.Close()
-	_ = tail.Read(func(agent.Event) {}) // skip what was before the question
+	_ = tail.Read(func(e agent.Event) { // what was before the question
+		if e.Event == agent.EventTool && e.Session == w.Session && e.Input == w.Call {
+			call = e.ID
+		}
+	})
 	tick := time.NewTicker(permissionTick)
 	defer tick.Stop()
 	watch := paneWatch{PermissionWait: w, tail: tail, until: time.Now().Add(dialogDelay)}
 	for {
 		gone := watch.gone()
-		if allow, ok := answered(); ok && allow {
-			return Allowed
-		} else if ok {
-			return Denied
-		}
-		if gone && watch.done {
-			return AllowedAtPane
-		} else if gone {
-			return AtPane
+		allow, ok := answered()
+		switch {
+		case gone && watch.done:
+			return AllowedAtPane, call
+		case gone:
+			return AtPane, call
+		case !ok, watch.waited && watch.resumed > 0: // a few more looks tell whether it is gone
+		case allow:
+			return Allowed, call
+		default:
+			return Denied, call
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return Unanswered
+			return Unanswered, call
 		}
 	}
 }
@@ -136,7 +187,7 @@ func (w *paneWatch) told() (gone bool) {
 		case agent.EventStop, agent.EventStopFailed, agent.EventSessionEnd:
 			gone = gone || e.Session == w.Session
 		case agent.EventToolDone:
-			w.done = w.done || e.Session == w.Session && e.Tool == w.Tool && e.Text == w.Input
+			w.done = w.done || e.Session == w.Session && w.Call != "" && e.Input == w.Call
 			gone = gone || w.done
 		}
 	})

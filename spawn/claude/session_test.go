@@ -530,11 +530,11 @@ func TestPermissionWait(t *testing.T) {
 	}{
 		{"allowed", `,"status":"waiting"`, nil, func() (bool, bool) { return true, true }, claude.Allowed},
 		{"denied", `,"status":"waiting"`, nil, func() (bool, bool) { return false, true }, claude.Denied},
-		{"the tool ran", `,"status":"waiting"`, []agent.Event{{Event: agent.EventToolDone, Session: "s-1", Tool: "Bash", Text: "rm x"}}, never, claude.AllowedAtPane},
+		{"the tool ran", `,"status":"waiting"`, []agent.Event{{Event: agent.EventToolDone, Session: "s-1", Tool: "Bash", Text: "rm x", Input: "rm-x"}}, never, claude.AllowedAtPane},
 		{"the turn stopped", `,"status":"waiting"`, []agent.Event{{Event: agent.EventStop, Session: "s-1"}}, never, claude.AtPane},
 		{"the session ended", `,"status":"waiting"`, []agent.Event{{Event: agent.EventSessionEnd, Session: "s-1"}}, never, claude.AtPane},
-		{"another tool ran", `,"status":"waiting"`, []agent.Event{{Event: agent.EventToolDone, Session: "s-1", Tool: "Bash", Text: "rm y"}}, never, claude.Unanswered},
-		{"another session's tool", `,"status":"waiting"`, []agent.Event{{Event: agent.EventToolDone, Session: "s-2", Tool: "Bash", Text: "rm x"}}, never, claude.Unanswered},
+		{"another tool ran", `,"status":"waiting"`, []agent.Event{{Event: agent.EventToolDone, Session: "s-1", Tool: "Bash", Text: "rm x", Input: "rm-y"}}, never, claude.Unanswered},
+		{"another session's tool", `,"status":"waiting"`, []agent.Event{{Event: agent.EventToolDone, Session: "s-2", Tool: "Bash", Text: "rm x", Input: "rm-x"}}, never, claude.Unanswered},
 		{"another start's stop", `,"status":"waiting"`, []agent.Event{{Event: agent.EventStop, Session: "s-1", Start: "before"}}, never, claude.Unanswered},
 		{"nobody", `,"status":"waiting"`, nil, never, claude.Unanswered},
 		{"the dialog is not up yet", `,"status":"busy"`, nil, never, claude.Unanswered},
@@ -544,7 +544,7 @@ func TestPermissionWait(t *testing.T) {
 			s := mustStill(t)
 			s.register(c.status)
 			s.happened(agent.Event{Event: agent.EventStop, Session: "s-1"}) // before the question
-			w := claude.PermissionWait{Home: s.Home, Agent: "agent1", Start: "now", ConfigDir: s.ConfigDir, PID: s.PID, Session: "s-1", Tool: "Bash", Input: "rm x"}
+			w := claude.PermissionWait{Home: s.Home, Agent: "agent1", Start: "now", ConfigDir: s.ConfigDir, PID: s.PID, Session: "s-1", Call: "rm-x"}
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			if c.want != claude.Unanswered {
 				cancel()
@@ -552,7 +552,7 @@ func TestPermissionWait(t *testing.T) {
 			}
 			defer cancel()
 			looks := 0
-			got := w.Wait(ctx, func() (bool, bool) {
+			got, _ := w.Wait(ctx, func() (bool, bool) {
 				if looks++; looks == 1 {
 					s.happened(c.after...)
 				}
@@ -570,9 +570,9 @@ func TestPermissionWaitLeaves(t *testing.T) {
 	t.Parallel()
 	s := mustStill(t)
 	s.register(`,"status":"waiting"`)
-	w := claude.PermissionWait{Home: s.Home, Agent: "agent1", Start: "now", ConfigDir: s.ConfigDir, PID: s.PID, Session: "s-1", Tool: "Bash", Input: "rm x"}
+	w := claude.PermissionWait{Home: s.Home, Agent: "agent1", Start: "now", ConfigDir: s.ConfigDir, PID: s.PID, Session: "s-1", Call: "rm-x"}
 	looks := 0
-	got := w.Wait(t.Context(), func() (bool, bool) {
+	got, _ := w.Wait(t.Context(), func() (bool, bool) {
 		switch looks++; looks {
 		case 1, 3: // between two dialogs it is busy for a moment
 			s.register(`,"status":"busy"`)

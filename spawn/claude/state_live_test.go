@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
+	"netsky/spawn/approve"
 	"netsky/spawn/claude"
 )
 
@@ -216,9 +218,30 @@ func TestPermission(t *testing.T) {
 		}
 		settled(4, "unanswered") // Claude Code ended the hook with its turn
 	})
+	// The pane's yes comes first, and the owner's no a moment later: it is reported as what it
+	// did.
+	desk := approve.Desk{Home: l.Home, Bus: testworld.Bus(t, l.Home, "agent1", "owner"), Warn: func(err error) { t.Error(err) }}
+	for i := range 4 {
+		name := fmt.Sprint("race", i)
+		t.Run(name, func(t *testing.T) {
+			stops := len(l.events(agent.EventStop))
+			l.mustPush("loop: shell touch " + name)
+			q := asked(len(l.events(agent.EventPermission)) + 1)
+			l.mustState(agent.Waiting, "")
+			l.wait("the dialog", func() bool { return strings.Contains(l.text(), "Do you want to proceed?") })
+			if i < 3 {
+				l.mustKeys("Enter")
+			}
+			_, err := desk.Answer(t.Context(), q.Code, agent.Answer{})
+			l.mustStop(stops + 1)
+			if made(name) != errors.Is(err, agent.ErrNoApproval) {
+				t.Errorf("the command ran: %v; the answer: %v", made(name), err)
+			}
+		})
+	}
 	t.Run("claude is gone", func(t *testing.T) {
 		l.mustPush("loop: shell touch five")
-		asked(5)
+		asked(len(l.events(agent.EventPermission)) + 1)
 		l.mustTmux("kill-server")
 		l.wait("no question is left", func() bool { list, err := l.Home.Approvals(); return err == nil && len(list) == 0 })
 	})

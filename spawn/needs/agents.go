@@ -15,12 +15,16 @@ import (
 
 func (s Sources) approvals() (list []Need) {
 	for _, q := range s.Approvals {
-		list = append(list, Need{
+		n := Need{
 			Code: q.Code, Kind: Approval, About: string(q.Agent), Agents: []agent.ID{q.Agent},
-			Title: "asks for permission to use " + q.Tool, Text: q.Text, Reason: q.Reason, Dir: q.Dir,
+			Title: "asks for permission to use " + q.Tool, Text: q.Whole(), Closed: q.Closed(), Reason: q.Reason, Dir: q.Dir,
 			Options: []string{Allow, Deny}, Since: store.Time(q.AskedMS),
 			Otherwise: "nothing is run, and " + string(q.Agent) + " waits",
-		})
+		}
+		if n.Closed != "" {
+			n.Options, n.Commands = nil, []Command{attach("Open its terminal to answer there", q.Agent)}
+		}
+		list = append(list, n)
 	}
 	return list
 }

@@ -131,10 +131,19 @@ const maxLine = 300
 // Line describes the need in a line: who, and the text.
 func (n Need) Line() string {
 	text := envelope.Line(n.Text, maxLine)
+	if n.Kind == Approval {
+		text, _ = agent.Flat(n.Text, maxLine)
+	}
 	if text == "" {
 		return n.Who() + " " + n.Title
 	}
 	return n.Who() + " " + n.Title + ": " + text
+}
+
+// inLine reports whether [Need.Line] shows all of the text.
+func (n Need) inLine() bool {
+	line, cut := agent.Flat(n.Text, maxLine)
+	return !cut && line == n.Text
 }
 
 // How is the command that settles the need, and how to refuse if that is possible.
@@ -144,8 +153,12 @@ func (n Need) How() string {
 		return "`" + n.Command + "` allows as much again, --deny leaves it at that"
 	case n.Kind == Dialog && len(n.Options) > 0:
 		return "`" + n.Command + "` answers with yes, --deny refuses"
+	case len(n.Options) > 0 && !n.inLine():
+		return "`netsky needs " + n.Code + "` shows all of it; then `" + n.Command + "` allows it once, --deny refuses"
 	case len(n.Options) > 0:
 		return "`" + n.Command + "` allows this once, --deny refuses"
+	case n.Closed != "":
+		return "`" + n.Command + "`: " + n.Closed
 	case n.Kind == Limit:
 		return "nothing to do: " + n.Otherwise
 	}
@@ -167,6 +180,8 @@ func (n Need) Next() string {
 		return n.Command + " answers what " + n.Who() + " waits at with yes, --deny refuses; netsky needs shows what that is"
 	case len(n.Options) > 0:
 		return n.Command + " allows once what " + n.Who() + " asks for, --deny refuses; netsky needs shows what that is"
+	case n.Closed != "":
+		return n.Command + " opens the pane in which " + n.Who() + " asks for something that netsky can't answer: " + n.Closed
 	case n.Commands[0].Does == compact:
 		return n.Command + ", then /compact; or " + n.Commands[1].Line
 	case n.Kind == Limit:
@@ -233,6 +248,7 @@ func (n Need) Whole(now time.Time) []string {
 		}
 	}
 	add("text", n.Text)
+	add("closed", n.Closed)
 	add("reason", n.Reason)
 	add("directory", n.Dir)
 	if n.Who() != n.About {

@@ -37,10 +37,11 @@ import (
 type Need struct {
 	Code    string     `json:"code"` // five letters
 	Kind    Kind       `json:"kind"`
-	About   string     `json:"about"`  // an agent, agents, an account, or the daemon
-	Agents  []agent.ID `json:"agents"` // whom it concerns
-	Title   string     `json:"title"`  // after the agents' names: "waits at a dialog"
-	Text    string     `json:"text"`   // exact: the command to allow, the dialog, the fault, the question
+	About   string     `json:"about"`            // an agent, agents, an account, or the daemon
+	Agents  []agent.ID `json:"agents"`           // whom it concerns
+	Title   string     `json:"title"`            // after the agents' names: "waits at a dialog"
+	Text    string     `json:"text"`             // exact: the command to allow, the dialog, the fault, the question
+	Closed  string     `json:"closed,omitempty"` // why only its pane can take a yes
 	Reason  string     `json:"reason,omitempty"`
 	Dir     string     `json:"dir,omitempty"`
 	Message string     `json:"message,omitempty"` // the id of the message that asks a question
@@ -74,7 +75,7 @@ type Sources struct {
 	Now       time.Time
 	Agents    []Agent
 	Approvals []agent.Approval // without those that are answered
-	Answered  []agent.ID       // agents that are about to read an answer to theirs
+	Answered  []agent.ID       // agents that have just got an answer to theirs, or are about to
 	Breakers  []breaker.State  // the tripped ones
 	Questions []Asked
 	Failed    []escalate.Failure // alerts that did not reach the owner
@@ -122,6 +123,7 @@ func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, er
 	var err error
 	s.Approvals, s.Answered, err = Approvals(h)
 	note("approvals", err)
+	s.Answered = append(s.Answered, h.JustSettled(justSettled)...)
 	s.Breakers, err = breaker.List(h)
 	note("accounts", err)
 	s.Failed, err = escalate.Failed(h)
@@ -135,6 +137,10 @@ func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, er
 	}
 	return List(s), err
 }
+
+// justSettled is for how long after an answer the question may still be on a program's
+// screen, where it is no other one: Codex takes up to 6 s.
+const justSettled = 10 * time.Second
 
 // Approvals returns the requests that wait for an answer, and the agents that are about to
 // read one.

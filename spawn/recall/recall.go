@@ -212,7 +212,8 @@ func (f *facts) questions() {
 	list, _ := f.l.Home.Approvals()
 	var lines []string
 	for _, a := range list {
-		lines = append(lines, fmt.Sprintf("%s asks the owner (%s): %s %s", a.Agent, a.Code, a.Tool, envelope.Line(a.Text, mostWords)))
+		line, _ := a.Brief(mostWords)
+		lines = append(lines, fmt.Sprintf("%s asks the owner (%s): %s %s", a.Agent, a.Code, a.Tool, line))
 	}
 	f.add("Open questions:", lines)
 }

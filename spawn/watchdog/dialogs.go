@@ -114,11 +114,17 @@ func (l *loop) heldDialogs(ctx context.Context, w *ward, r spawn.Runtime) {
 	})
 }
 
+// settled is how long an agent may take to continue after an answer.
+const settled = 15 * time.Second
+
 // unasked reports whether the agent waits, nobody is at its pane, and the owner has no
 // question from it.
 func (l *loop) unasked(st spawn.Status) (bool, error) {
 	if !st.Asks() || st.Watched() || st.Report.State != agent.Waiting {
 		return false, nil
+	}
+	if slices.Contains(l.o.Launcher.Home.JustSettled(settled), st.Agent) {
+		return false, nil // what waits was answered a moment ago
 	}
 	asked, err := l.o.Launcher.Home.Approvals()
 	return err == nil && !slices.ContainsFunc(asked, func(p agent.Approval) bool { return p.Agent == st.Agent && p.Start == st.Start }), err

@@ -66,7 +66,16 @@ func (k Hook) Run(ctx context.Context, event string, in io.Reader) error {
 			}
 		}
 	}
+	k.confirm(ctx, h)
 	return k.note(h.Line())
+}
+
+// confirm records how questions ended that Claude Code had not confirmed when they were
+// answered, and that nobody has looked for since.
+func (k Hook) confirm(ctx context.Context, h claude.Hook) {
+	if h.Event == "PostToolUse" || h.Event == "Stop" || h.Event == "StopFailure" {
+		approve.Desk{Home: k.Home, Bus: k.Bus, Warn: k.Warn}.Confirm(ctx, k.Agent, k.Start)
+	}
 }
 
 // What Claude Code's names for netsky's tools begin with, and its name for the one that
@@ -174,11 +183,11 @@ func (k Hook) saveSession(s claude.State, h claude.Hook, used bool) error {
 // answer, unless it is answered in the pane first. The dialog stays there all the
 // while.
 func (k Hook) permission(ctx context.Context, h claude.Hook) error {
-	p, ok := h.Permission()
+	q, ok := h.Permission()
 	if !ok {
 		return nil
 	}
-	if strings.HasPrefix(p.Tool, agentTools) || strings.HasPrefix(p.Tool, phoneTools) {
+	if strings.HasPrefix(q.Tool, agentTools) || strings.HasPrefix(q.Tool, phoneTools) {
 		// The settings allow them, but plan mode ignores that. Each tool refuses what
 		// the agent must not do.
 		_, err := k.Out.Write(claude.Decision(true, ""))
@@ -188,14 +197,12 @@ func (k Hook) permission(ctx context.Context, h claude.Hook) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
 	desk := approve.Desk{Home: k.Home, Bus: k.Bus, Warn: k.Warn}
-	q, err := desk.Ask(ctx, agent.Approval{
-		Agent: k.Agent, Start: k.Start, Tool: p.Tool, Text: p.Text, Reason: p.Reason, Dir: p.Dir,
-		Message: k.Home.InTurn(k.Agent, k.Start),
-	})
+	q.Agent, q.Start, q.Message = k.Agent, k.Start, k.Home.InTurn(k.Agent, k.Start)
+	q, err := desk.Ask(ctx, q)
 	if err != nil {
 		return err
 	}
-	defer k.Home.Settle(q.Code)
+	defer k.Home.Settle(q.Code) // unless it has been: settle says how
 	e := h.Line()
 	e.ID = q.Code
 	if err := k.note(e); err != nil {
@@ -207,42 +214,36 @@ func (k Hook) permission(ctx context.Context, h claude.Hook) error {
 	}
 	w := claude.PermissionWait{
 		Home: k.Home, Agent: k.Agent, Start: k.Start, ConfigDir: k.ConfigDir, PID: keeper.PID,
-		Session: h.Session, Tool: h.Tool, Input: h.Input,
+		Session: h.Session, Call: h.Call,
 	}
 	var answer agent.Answer
-	end := w.Wait(ctx, func() (allow, ok bool) {
+	end, call := w.Wait(ctx, func() (allow, ok bool) {
 		answer, ok, err = k.Home.Answered(q.Code)
 		return answer.Allow, ok && err == nil
 	})
-	err = k.permitted(q.Code, end)
-	// Claude Code has its answer; how it was settled is recorded afterwards.
-	switch end {
-	case claude.Allowed, claude.Denied:
-		desk.Answered(ctx, q, answer)
-	case claude.AllowedAtPane:
-		desk.Settled(ctx, q, approve.AllowedInPane)
-	case claude.AtPane:
-		desk.Settled(ctx, q, approve.InPane)
-	default:
-		desk.Settled(ctx, q, approve.Elsewhere)
+	word := words[end]
+	err = k.permitted(q.Code, end, word)
+	// Claude Code has its answer, but may have taken another one from its pane meanwhile.
+	o := agent.Outcome{How: word}
+	if end == claude.Allowed || end == claude.Denied {
+		o.Answer, o.Proof = answer, claude.Taken(h.Transcript, call, end == claude.Allowed)
 	}
+	desk.Settle(ctx, q, o)
 	return err
 }
 
+// words say how a request ended.
+var words = map[claude.Outcome]string{
+	claude.Allowed: approve.Verdict(true), claude.Denied: approve.Verdict(false),
+	claude.AtPane: approve.InPane, claude.AllowedAtPane: approve.AllowedInPane, claude.Unanswered: approve.Elsewhere,
+}
+
 // permitted reports to Claude Code and the agent's events how a request ended.
-func (k Hook) permitted(code string, end claude.Outcome) error {
-	word := approve.InPane
+func (k Hook) permitted(code string, end claude.Outcome, word string) error {
 	switch end {
 	case claude.Unanswered:
 		return nil // told to end: the request is still in the pane
-	case claude.Allowed:
-		word = "allowed"
-	case claude.Denied:
-		word = "denied"
-	case claude.AllowedAtPane:
-		word = approve.AllowedInPane
-	}
-	if end == claude.Allowed || end == claude.Denied {
+	case claude.Allowed, claude.Denied:
 		if _, err := k.Out.Write(claude.Decision(end == claude.Allowed, "the owner said no")); err != nil {
 			return err
 		}
