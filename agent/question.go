@@ -21,6 +21,7 @@ type Approval struct {
 	Start   string       `json:"start"`
 	Tool    string       `json:"tool"`
 	Text    string       `json:"text"`              // what it is about, with its line breaks: the command, the path, the plan
+	Subject string       `json:"subject,omitempty"` // the name of the argument that the text is, if it has one
 	Fields  []Field      `json:"fields,omitempty"`  // the other arguments of the call
 	Missing int          `json:"missing,omitempty"` // bytes of it that were too many to keep: it can't be allowed by netsky
 	Only    string       `json:"only,omitempty"`    // why netsky can't answer it; "" if it can
@@ -174,8 +175,7 @@ func (a Approval) Brief(limit int) (line string, cut bool) {
 }
 
 // Whole is the whole request: what a person allows. Every line of the text and of a field
-// is indented if there is more than the text, so that none can be taken for another
-// field's name.
+// is indented if there is more than the text, so that none can be taken for a field's name.
 func (a Approval) Whole() string {
 	if len(a.Fields) == 0 && a.Missing == 0 {
 		return a.Text
@@ -186,15 +186,18 @@ func (a Approval) Whole() string {
 			b.WriteString("  " + line + "\n")
 		}
 	}
-	if a.Text != "" {
+	fields := a.Fields
+	if a.Subject != "" {
+		fields = slices.Concat([]Field{{a.Subject, a.Text}}, fields)
+	} else if a.Text != "" {
 		indented(a.Text)
 	}
-	for _, f := range a.Fields {
+	for _, f := range fields {
 		if name := strings.Join(strings.Fields(f.Name), " ") + ":"; strings.ContainsFunc(f.Text, isBreak) {
 			b.WriteString(name + "\n")
 			indented(f.Text)
 		} else {
-			b.WriteString(name + " " + f.Text + "\n")
+			b.WriteString(strings.TrimRight(name+" "+f.Text, " ") + "\n")
 		}
 	}
 	if a.Missing > 0 {

@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"netsky/agent"
 	"netsky/codex"
 	"netsky/codex/appserver"
+	"netsky/internal/loopmodel/openai"
 	"netsky/internal/testworld"
 )
 
@@ -265,5 +267,66 @@ func TestThreadFind(t *testing.T) {
 	}
 	if past, err := thread.Find(w.ctx, "i23", ""); err != nil || past != nil {
 		t.Errorf("Find of what never came = %+v, %v", past, err)
+	}
+}
+
+// What Codex asks is shown whole, and what became of the answer is what Codex did.
+func TestApprovalWhole(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	server := w.mustServer()
+	w.model.Handle(func(q openai.Request) *openai.Reply {
+		if len(q.Outputs) > 0 {
+			return nil
+		}
+		switch q.Last() {
+		case "edit":
+			return &openai.Reply{Calls: []openai.Call{openai.Shell("apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: new.sh\n+# harmless\n+rm -rf precious\n*** Update File: old.txt\n@@\n-one\n+two\n*** End Patch\nEOF\n", false)}}
+		case "lines":
+			return &openai.Reply{Calls: []openai.Call{openai.Shell("# list the files\n  touch "+filepath.Join(w.dir, "made"), true)}}
+		}
+		return nil
+	})
+	file := func(name string) string { return filepath.Join(w.dir, name) }
+	edit := []agent.Field{{Name: "add " + file("new.sh"), Text: "# harmless\nrm -rf precious\n"}, {Name: "update " + file("old.txt"), Text: "@@ -1 +1 @@\n-one\n+two\n"}}
+	for _, tt := range []struct {
+		text   string
+		d      codex.Decision
+		change string // the file that shows whether it was done
+		shown  string
+		fields []agent.Field
+	}{
+		{"edit", codex.Decline, "new.sh", "", edit},
+		{"edit", codex.Accept, "new.sh", "", edit},
+		{"lines", codex.Decline, "made", "# list the files\n  touch " + file("made"), nil},
+		{"lines", codex.Accept, "made", "# list the files\n  touch " + file("made"), nil},
+	} {
+		if err := os.WriteFile(file("old.txt"), []byte("one\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		taken := make(chan codex.Taken, 1)
+		var asked codex.Approval
+		thread := w.mustThread(server, func(o *appserver.ThreadOptions) {
+			o.Sandbox, o.Approval = "read-only", "on-request"
+			o.Approve = func(_ context.Context, a codex.Approval) (codex.Decision, func(codex.Taken)) {
+				asked = a
+				return tt.d, func(t codex.Taken) { taken <- t }
+			}
+		})
+		w.mustAsk(thread, "i1", tt.text)
+		if !strings.Contains(asked.Text, tt.shown) || !slices.Equal(asked.Fields, tt.fields) || asked.Only != "" {
+			t.Errorf("%s: asked %+v", tt.text, asked)
+		}
+		select {
+		case got := <-taken:
+			if got != codex.AsSent {
+				t.Errorf("%s: taken %v", tt.text, got)
+			}
+		case <-time.After(testworld.Patience):
+			t.Fatalf("%s: nobody said what became of the answer", tt.text)
+		}
+		if _, err := os.Stat(file(tt.change)); (err == nil) != (tt.d == codex.Accept) {
+			t.Errorf("%s: decision %v, and %v", tt.text, tt.d, err)
+		}
 	}
 }

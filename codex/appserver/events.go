@@ -145,7 +145,7 @@ func (i item) changes() (list []agent.Field) {
 		if to := word(c.Kind.Move); to != "" {
 			name += ", moved to " + to
 		}
-		list = append(list, agent.Field{Name: name, Text: c.Diff + "\n"})
+		list = append(list, agent.Field{Name: name, Text: strings.TrimSuffix(c.Diff, "\n") + "\n"})
 	}
 	return list
 }

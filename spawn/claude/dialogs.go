@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"slices"
 	"strings"
 
 	"netsky/agent"
@@ -45,9 +46,11 @@ var kinds = []kind{
 	{"Resume session", "resume", nil},
 	{"Resume this conversation?", "resume", nil}, // not seen
 	{"Held message from another session", "held message", nil},
+	{"MCP server “", "MCP server's form", request},
+	{"MCP server \"", "MCP server's form", request},
 	{"Exit plan mode?", "plan", nil},
 	{"Ready to code?", "plan", nil},
-	{"Bash command", permission, question},
+	{"Bash command", permission, request},
 	{"Create file", permission, question},
 	{"Edit file", permission, question},
 	{"Overwrite file", permission, question}, // not seen
@@ -203,6 +206,30 @@ func question(f frame) string {
 		return f.title()
 	}
 	return q
+}
+
+// request returns the frame's title and what the request is for, which is between two
+// dotted lines if there are any: if no hook ran, only the screen has it.
+func request(f frame) string {
+	lines := f.lines
+	if menu := selector(lines); menu >= 0 {
+		lines = lines[:menu]
+	}
+	dotted := func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "╌╌╌") }
+	if first := slices.IndexFunc(lines, dotted); first >= 0 {
+		if n := slices.IndexFunc(lines[first+1:], dotted); n >= 0 {
+			lines = lines[first+1 : first+1+n]
+		}
+	} else {
+		lines = lines[min(1, len(lines)):]
+	}
+	var words []string
+	for _, line := range (frame{lines: lines}).words(len(lines)) {
+		if line != "Do you want to proceed?" {
+			words = append(words, line)
+		}
+	}
+	return strings.TrimSuffix(f.title()+": "+strings.Join(words, " ⏎ "), ": ")
 }
 
 // asked returns the line above a menu, if it is a question or an instruction.

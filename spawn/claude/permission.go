@@ -32,7 +32,7 @@ func (h Hook) Permission() (q agent.Approval, ok bool) {
 	for i, f := range h.args {
 		switch {
 		case i == best:
-			q.Text = f.Text
+			q.Subject, q.Text = f.Name, f.Text
 		case f.Name == "description" && !strings.HasPrefix(h.Tool, "mcp__"):
 			q.Reason = f.Text
 		case h.Tool == "Edit" && f.Name == "old_string":

@@ -37,8 +37,9 @@ func (s Sources) dialogs() (list []Need) {
 			continue
 		}
 		id := []string{a.Runtime, a.Detail, fmt.Sprint(a.Decidable)}
-		if a.Detail == "" { // unknown dialogs are not known to be the same
-			id = append(id, string(a.ID), a.Start)
+		if a.Detail == "" || !a.Decidable && (strings.HasPrefix(a.Detail, "permission") || strings.HasSuffix(a.Detail, "…")) {
+			// They are not known to be the same, nor is what the agent is at next.
+			id = append(id, string(a.ID), a.Start, fmt.Sprint(a.Since))
 		}
 		if i := slices.IndexFunc(list, func(n Need) bool { return slices.Equal(n.id, id) }); i >= 0 {
 			n := &list[i]
