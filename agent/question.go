@@ -68,37 +68,51 @@ type Proof struct {
 	File  string   `json:"file"`
 	Taken []string `json:"taken"` // a line that has all of these: it took the answer
 	Past  []string `json:"past"`  // one that has all of these, and none before that: it did not
+	// Asking is another file of its, which has these words while it still asks: once it does
+	// not, and nothing else is known, the answer was taken. "" if that proves nothing.
+	Asking string   `json:"asking,omitempty"`
+	Asks   []string `json:"asks,omitempty"`
 }
 
 // maxProof is how much of the end of the file is searched, in bytes.
 const maxProof = 4 << 20
 
-// Find searches the file. known is false if it does not say yet.
-func (p Proof) Find() (taken, known bool) {
-	f, err := os.OpenFile(p.File, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+// Find searches the file. known is false if it does not say yet. settled means that the
+// program has had the time to note in Asking that it asks no more.
+func (p Proof) Find(settled bool) (taken, known bool) {
+	for line := range bytes.Lines(fileEnd(p.File)) {
+		switch {
+		case holds(line, p.Taken):
+			return true, true
+		case holds(line, p.Past):
+			known = true
+		}
+	}
+	if !known && settled && p.Asking != "" {
+		asking := fileEnd(p.Asking)
+		taken = len(asking) > 0 && !holds(asking, p.Asks)
+		return taken, taken
+	}
+	return false, known
+}
+
+func holds(data []byte, all []string) bool {
+	return !slices.ContainsFunc(all, func(s string) bool { return !bytes.Contains(data, []byte(s)) })
+}
+
+// fileEnd returns the end of a file, nothing if it can't be read.
+func fileEnd(name string) []byte {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return false, false
+		return nil
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return false, false
+		return nil
 	}
-	data, err := io.ReadAll(io.NewSectionReader(f, max(info.Size()-maxProof, 0), maxProof))
-	if err != nil {
-		return false, false
-	}
-	for line := range bytes.Lines(data) {
-		has := func(s string) bool { return bytes.Contains(line, []byte(s)) }
-		all := func(marks []string) bool { return !slices.ContainsFunc(marks, func(s string) bool { return !has(s) }) }
-		switch {
-		case all(p.Taken):
-			return true, true
-		case all(p.Past):
-			known = true
-		}
-	}
-	return false, known
+	data, _ := io.ReadAll(io.NewSectionReader(f, max(info.Size()-maxProof, 0), maxProof))
+	return data
 }
 
 // ErrNoApproval is returned for an answer to a question that is not pending.

@@ -117,6 +117,15 @@ func emptiness(b *bus.Bus) (int, error) {
 	return in + claimed, err
 }
 
+// faultRetracter takes back what was sent.
+func faultRetracter(ctx context.Context, home home.Dir) error {
+	if os.Getenv("NETSKY_TEST_ROLE") != "" {
+		fmt.Println("begun")
+	}
+	_, err := bus.New(home, bus.Options{}).Retract(ctx, agent.Clone(1), func(envelope.Envelope) bool { return true })
+	return err
+}
+
 func faultRouter(ctx context.Context, home home.Dir) error {
 	return bus.New(home, bus.Options{}).Route(ctx)
 }

@@ -24,6 +24,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/why"
 	"netsky/internal/testworld"
 )
 
@@ -69,6 +70,13 @@ var trials = []trial{
 			tb.Fatal(err)
 		}
 	}, faultRouter, checkRouter},
+	{"retracter", func(tb testing.TB, b *bus.Bus, _ home.Dir) {
+		for i := range faultMessages {
+			if _, err := b.Send(tb.Context(), faultEnvelope(i)); err != nil {
+				tb.Fatal(err)
+			}
+		}
+	}, faultRetracter, checkRetracter},
 }
 
 func mustTrial(tb testing.TB, tr trial) (*bus.Bus, home.Dir) {
@@ -317,6 +325,26 @@ func checkRouter(tb testing.TB, b *bus.Bus, h home.Dir, _ string) (checks int) {
 		tb.Errorf("routed: %v, want 2", got)
 	}
 	return checks + len(got)
+}
+
+// checkRetracter looks for mail that was taken back and does not say so: it would count as
+// delivered. A process that was not killed has reported that it could not say so.
+func checkRetracter(tb testing.TB, b *bus.Bus, h home.Dir, out string) (checks int) {
+	delivered, err := b.List(agent.Clone(1), bus.Delivered, 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, e := range delivered {
+		if out != "" && e.Reason != why.Retracted {
+			tb.Errorf("%s is in delivered/ without its reason: %+v", e.Name, e)
+		}
+	}
+	if err := faultRetracter(tb.Context(), h); err != nil {
+		tb.Fatal(err)
+	}
+	mustCount(tb, b, agent.Clone(1), bus.Inbox, 0)
+	mustCount(tb, b, agent.Clone(1), bus.Delivered, faultMessages)
+	return len(delivered)
 }
 
 // TestFaultInFsync, row 20: what could not be fsynced is not acknowledged and never

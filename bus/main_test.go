@@ -42,15 +42,16 @@ func TestMain(m *testing.M) {
 
 // roles are the processes that tests start and kill.
 var roles = map[string]func(context.Context, home.Dir) error{
-	"sender":   faultSender,
-	"receiver": faultReceiver,
-	"batcher":  faultBatcher,
-	"router":   faultRouter,
-	"umask":    umaskRole,
-	"full":     fullRole,
-	"hold":     holdRole,
-	"writer":   soakWriter,
-	"taker":    soakTaker,
+	"sender":    faultSender,
+	"receiver":  faultReceiver,
+	"batcher":   faultBatcher,
+	"router":    faultRouter,
+	"retracter": faultRetracter,
+	"umask":     umaskRole,
+	"full":      fullRole,
+	"hold":      holdRole,
+	"writer":    soakWriter,
+	"taker":     soakTaker,
 }
 
 // handle does with a delivery what a runtime does: it answers, under the one ID

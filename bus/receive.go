@@ -266,25 +266,10 @@ func (r *Receiver) fileFrom(from int, name string, w why.Why, e envelope.Envelop
 	if err != nil {
 		return err
 	}
-	early := false // the reason must precede the file, which would otherwise be new mail
-	if _, there := disk.Lstat(to, name); w.Text != "" && there == unix.ENOENT {
-		early = r.bus.explain(to, name, w) == nil
-	}
-	moved, err := move(from, name, to)
-	if early && (err != nil || moved != name) {
-		if err := disk.Unlink(to, envelope.WhyName(name)); err != nil && err != unix.ENOENT {
-			r.o.Report("left a .why without its file: "+name, err)
-		}
-		early = false
-	}
+	_, err = r.bus.file(from, name, to, w, r.o.Report)
 	if disk.Gone(err) {
 		r.strays(name, e) // a person tidied up and it is remembered; or the whole mailbox is away
 		return nil
-	}
-	if err == nil && w.Text != "" && !early {
-		if err := r.bus.explain(to, moved, w); err != nil {
-			r.o.Report("cannot write the .why of "+moved, err)
-		}
 	}
 	return err
 }

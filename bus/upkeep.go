@@ -38,7 +38,8 @@ func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Enve
 		if err != nil || !match(e) {
 			continue
 		}
-		name, err := move(inbox, c.name, delivered)
+		var unsaid error
+		_, err = b.file(inbox, c.name, delivered, why.Why{Text: "filed unread: taken back before it was claimed", Reason: why.Retracted}, func(_ string, err error) { unsaid = err })
 		if disk.Gone(err) {
 			continue
 		}
@@ -46,8 +47,8 @@ func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Enve
 			return n, err
 		}
 		n++
-		if err := b.explain(delivered, name, why.Why{Text: "filed unread: taken back before it was claimed", Reason: why.Retracted}); err != nil {
-			return n, err
+		if unsaid != nil {
+			return n, unsaid
 		}
 	}
 	return n, nil

@@ -1,6 +1,8 @@
 package bus
 
 import (
+	"golang.org/x/sys/unix"
+
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/bus/why"
@@ -18,6 +20,29 @@ func readWhy(dir int, name string) why.Why {
 // explain writes the .why of a file. If that fails, the message is still where it belongs.
 func (b *Bus) explain(dir int, name string, w why.Why) error {
 	return b.files.Replace(dir, envelope.WhyName(name), []byte(w.String()))
+}
+
+// file moves a file to delivered/ with what there is to say about it, which precedes the
+// file: without it the file would be new mail that was read. If that can't be written
+// before, it is written after; told reports a failure there, and a .why that was left.
+func (b *Bus) file(from int, name string, to int, w why.Why, told func(what string, err error)) (moved string, err error) {
+	early := false
+	if _, there := disk.Lstat(to, name); w.Text != "" && there == unix.ENOENT {
+		early = b.explain(to, name, w) == nil
+	}
+	moved, err = move(from, name, to)
+	if early && (err != nil || moved != name) {
+		if err := disk.Unlink(to, envelope.WhyName(name)); err != nil && err != unix.ENOENT {
+			told("left a .why without its file: "+name, err)
+		}
+		early = false
+	}
+	if err == nil && w.Text != "" && !early {
+		if err := b.explain(to, moved, w); err != nil {
+			told("cannot write the .why of "+moved, err)
+		}
+	}
+	return moved, err
 }
 
 // poison moves a file to poison/, byte for byte, with its reason beside it.

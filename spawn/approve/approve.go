@@ -132,8 +132,10 @@ func (d Desk) record(ctx context.Context, q agent.Approval, o agent.Outcome) {
 	}
 }
 
-// provenWithin is how long a program may take to record that it took an answer.
-const provenWithin = 5 * time.Second
+const (
+	provenWithin = 5 * time.Second // for a program to record that it took an answer
+	asksNoMore   = time.Second     // for it to record that it does not wait for one any more
+)
 
 // proven replaces an outcome that has a proof by what that shows; ok is false if it does not
 // show it yet.
@@ -141,8 +143,9 @@ func (d Desk) proven(ctx context.Context, code string, o agent.Outcome) (agent.O
 	if o.Proof == nil {
 		return o, true
 	}
-	taken, known := o.Proof.Find()
-	if !known && time.Since(time.UnixMilli(o.MS)) < provenWithin {
+	age := time.Since(time.UnixMilli(o.MS))
+	taken, known := o.Proof.Find(age > asksNoMore)
+	if !known && age < provenWithin {
 		return o, false
 	}
 	switch {

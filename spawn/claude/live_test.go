@@ -104,7 +104,7 @@ func livePermission(home home.Dir, h claude.Hook, q agent.Approval) error {
 	switch outcome {
 	case claude.Allowed, claude.Denied:
 		os.Stdout.Write(claude.Decision(answer.Allow, "the owner said no"))
-		o.Answer, o.Proof = answer, claude.Taken(h.Transcript, call, answer.Allow)
+		o.Answer, o.Proof = answer, w.Taken(h.Transcript, call, answer.Allow)
 	}
 	if err := home.Settled(a, o); err != nil {
 		return err

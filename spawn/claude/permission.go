@@ -74,22 +74,25 @@ func Decision(allow bool, message string) []byte {
 	return append(data, '\n')
 }
 
-// Taken is how the conversation's file shows that Claude Code has taken a decision on a
-// call, measured on 2.1.300 to 2.1.332. Nil: it can't be told.
-func Taken(transcript, call string, allow bool) *agent.Proof {
+// Taken is how Claude Code shows that it has taken the decision on a call: by a line in the
+// conversation's file, measured on 2.1.300 to 2.1.332, or, of a yes, whose line comes with
+// the tool's result, by waiting no more. Nil: it can't be told.
+func (w PermissionWait) Taken(transcript, call string, allow bool) *agent.Proof {
 	if transcript == "" || call == "" {
 		return nil
 	}
-	word := "deny"
-	if allow {
-		word = "allow"
-	}
 	id, _ := json.Marshal(call) // strings always encode
-	return &agent.Proof{
+	p := &agent.Proof{
 		File:  transcript,
-		Taken: []string{`"hook_permission_decision"`, `"decision":"` + word + `"`, `"toolUseID":` + string(id)},
-		Past:  []string{`"tool_result"`, `"tool_use_id":` + string(id)},
+		Taken: []string{`"hook_permission_decision"`, `"decision":"deny"`, `"toolUseID":` + string(id)},
+		// What was asked of the model has the result too, and may be written before.
+		Past: []string{`"toolUseResult"`, `"tool_result"`, `"tool_use_id":` + string(id)},
 	}
+	if allow {
+		p.Taken[1] = `"decision":"allow"`
+		p.Asking, p.Asks = sessionFile(w.ConfigDir, w.PID), []string{`"status":"` + statusWaiting + `"`}
+	}
+	return p
 }
 
 // An Outcome is how a question ended.

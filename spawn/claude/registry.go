@@ -56,7 +56,7 @@ func FindSession(configDir string, pid int) (Registered, error) {
 	if err != nil {
 		return Registered{}, fmt.Errorf("claude %d: %w", pid, err)
 	}
-	file := filepath.Join(configDir, "sessions", strconv.Itoa(pid)+".json")
+	file := sessionFile(configDir, pid)
 	r, err := readRegistered(file)
 	if err != nil {
 		return Registered{}, fmt.Errorf("claude %d: %w", pid, err)
@@ -65,6 +65,10 @@ func FindSession(configDir string, pid int) (Registered, error) {
 		return Registered{}, fmt.Errorf("claude %d: %s belongs to another process: %w", pid, file, fs.ErrNotExist)
 	}
 	return r, nil
+}
+
+func sessionFile(configDir string, pid int) string {
+	return filepath.Join(configDir, "sessions", strconv.Itoa(pid)+".json")
 }
 
 // readRegistered reads an entry. Claude Code writes it in place, so it may be half

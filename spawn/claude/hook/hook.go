@@ -226,7 +226,7 @@ func (k Hook) permission(ctx context.Context, h claude.Hook) error {
 	// Claude Code has its answer, but may have taken another one from its pane meanwhile.
 	o := agent.Outcome{How: word}
 	if end == claude.Allowed || end == claude.Denied {
-		o.Answer, o.Proof = answer, claude.Taken(h.Transcript, call, end == claude.Allowed)
+		o.Answer, o.Proof = answer, w.Taken(h.Transcript, call, end == claude.Allowed)
 	}
 	desk.Settle(ctx, q, o)
 	return err
