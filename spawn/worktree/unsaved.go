@@ -1,5 +1,6 @@
 // Package worktree reports work in git repositories that exists nowhere else. It changes
-// nothing, and runs no program that a repository chooses except git's filters.
+// nothing, and runs no program that a repository chooses. A file that only such a filter makes the
+// same as what is committed counts as changed.
 package worktree
 
 import (
@@ -186,7 +187,7 @@ func each(dir string, f func(fs.DirEntry) error) error {
 
 // repository asks git about the repository or worktree in dir.
 func (w *walk) repository(dir string, bare bool) error {
-	g := git.Dir{Path: dir}
+	g := git.Dir{Path: dir, Doubted: []string{git.Local, git.Own}}
 	common, err := path(w.ctx, g, "--git-common-dir")
 	if err != nil {
 		return w.unread(dir, err)
@@ -196,7 +197,7 @@ func (w *walk) repository(dir string, bare bool) error {
 		return w.unread(dir, err)
 	}
 	if !bare {
-		changed, err := g.First(w.ctx, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none")
+		changed, err := g.First(w.ctx, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty") // they are looked at by themselves
 		if err != nil {
 			return w.unread(dir, err)
 		}

@@ -214,6 +214,15 @@ func TestFind(t *testing.T) {
 			g.git(work, "clone", "-q", "../../../remote.git", "p")
 			g.git(work+"/p", "config", "core.fsmonitor", "touch "+filepath.Join(g.dir, "ran"))
 		}, nil},
+		{"a filter in the repository's configuration", func(g ground) {
+			g.git(work, "clone", "-q", "../../../remote.git", "p")
+			for _, key := range []string{"filter.x.clean", "filter.x.process", "filter.a=b.clean"} {
+				g.git(work+"/p", "config", key, "touch "+filepath.Join(g.dir, "ran"))
+			}
+			g.git(work+"/p", "config", "filter.x.required", "true")
+			g.write(work+"/p/.git/info/attributes", "*.txt filter=x\n.gitignore filter=a=b\n")
+			g.write(work+"/p/a.txt", "two")
+		}, []string{work + "/p: holds work that is not committed: M a.txt"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

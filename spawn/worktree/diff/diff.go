@@ -117,7 +117,11 @@ func (c *Change) Show(ctx context.Context, t Terminal) error {
 		}
 	}
 	args := append([]string{"diff"}, t.Options...)
-	args = append(append(args, c.Base, c.Tree, "--"), t.Paths...)
+	if len(d.Doubted) > 0 { // a program put in its place would show nothing
+		args = append(args, "--no-ext-diff")
+	}
+	// What has changed in a submodule would be shown by a git that obeys the submodule's configuration.
+	args = append(append(args, "--submodule=short", c.Base, c.Tree, "--"), t.Paths...)
 	return d.Stream(context.WithoutCancel(ctx), t.In, t.Out, t.Err, args...)
 }
 

@@ -1,8 +1,9 @@
 // Package git runs the git program, and says where a repository is. It knows nothing of agents.
 //
 // A git that looks changes nothing and starts no program that the repository names but its filters;
-// one that acts does what the owner's own git does, hooks included. Both are limited in time and in
-// what they may print. A git that is killed leaves what git leaves: a lock file, which its own
+// one that acts does what the owner's own git does, hooks included. Where an agent can write the
+// configuration, neither starts a program that is named there (programs.go). Both are limited in time
+// and in what they may print. A git that is killed leaves what git leaves: a lock file, which its own
 // message names.
 package git
 
@@ -30,6 +31,7 @@ type Dir struct {
 	Env     []string      // further variables
 	Acts    bool          // what runs may change something
 	Hooks   string        // where one that acts finds hooks; "" is where git does
+	Doubted []string      // scopes of the configuration that an agent can write: no program is started that they name
 	Within  time.Duration // how long it may take; 0 is a minute
 	Holds   []*os.File    // stay open until it ends, even if its caller ends before: a lock, say
 }
@@ -111,8 +113,16 @@ func (d Dir) Stream(ctx context.Context, in io.Reader, out, errs io.Writer, args
 	if hooks != "" {
 		flags = append([]string{"-c", "core.hooksPath=" + hooks}, flags...)
 	}
+	env := d.environ()
+	if len(d.Doubted) > 0 {
+		over, err := d.harmless(ctx)
+		if err != nil {
+			return err
+		}
+		flags, env = append(flags, always...), append(env, over...)
+	}
 	cmd := exec.CommandContext(limited, "git", append(flags, args...)...)
-	cmd.Env = d.environ()
+	cmd.Env = env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
 	cmd.ExtraFiles = d.Holds
 	cmd.WaitDelay = time.Second

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -34,7 +36,8 @@ type Repo struct {
 
 // Pin returns a linked worktree whose repository is not looked for: git takes it from here, whatever is
 // written in the worktree, so that who works there can't have a git from outside obey a configuration of
-// theirs. It runs no hooks, unless Hooks is set: a relative core.hooksPath leads into the worktree.
+// theirs; no program is started that the worktree's own part of its repository's configuration names. It
+// runs no hooks, unless Hooks is set: a relative core.hooksPath leads into the worktree.
 func Pin(top, entry, common string) Repo {
 	return Repo{Top: top, Sub: ".", Common: common, Git: entry, Hooks: NoHooks, pinned: true}
 }
@@ -44,6 +47,10 @@ func (r Repo) dir() Dir {
 	d := Dir{Path: r.Top, Hooks: r.Hooks}
 	if r.pinned {
 		d.Env = []string{"GIT_DIR=" + r.Git, "GIT_COMMON_DIR=" + r.Common, "GIT_WORK_TREE=" + r.Top}
+		_, err := os.Lstat(filepath.Join(r.Git, "config.worktree"))
+		if r.Hooks != "" && !errors.Is(err, fs.ErrNotExist) { // an agent works there
+			d.Doubted = []string{Own}
+		}
 	}
 	return d
 }
