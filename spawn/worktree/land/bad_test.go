@@ -40,6 +40,14 @@ func TestRefused(t *testing.T) {
 		{name: "an ignored directory", before: func(y yard, _ testworld.Repo) {
 			y.Write(".git/info/exclude", "*.txt\n", "b.txt/x.txt", "mine\n")
 		}, want: []string{"would be overwritten", "b.txt/x.txt"}},
+		{name: "a file of a repository in an ignored directory", before: func(y yard, _ testworld.Repo) {
+			y.Write(".git/info/exclude", "sub/\n")
+			y.Git("init", "-q", "sub")
+			y.At(y.Dir+"/sub").Git("config", "user.name", "Ada")
+			y.At(y.Dir+"/sub").Git("config", "user.email", "ada@example.org")
+			y.At(y.Dir+"/sub").Commit("mine", "c.txt", "mine\n")
+			y.Write("sub/c.txt", "edited\n")
+		}, want: []string{"would be overwritten", "sub/c.txt"}},
 		{name: "an ignored file where a directory comes", before: func(y yard, _ testworld.Repo) {
 			y.Write(".git/info/exclude", "sub\n", "sub", "mine\n")
 		}, want: []string{"would be overwritten", "sub"}},
@@ -109,7 +117,7 @@ func TestRefused(t *testing.T) {
 			at.Commit("one", "b.txt", "agent's\n", "a.txt", "agent's\n", "sub/c.txt", "c\n")
 			tt.before(y, at)
 			main, head := y.Git("rev-parse", "main"), at.Git("rev-parse", "HEAD")
-			mine, sub := y.Read("a.txt")+y.Read("b.txt")+y.Read("b.txt/x.txt")+y.Read("sub"), y.Git("status", "--porcelain", "--ignored")
+			mine, sub := y.Read("a.txt")+y.Read("b.txt")+y.Read("b.txt/x.txt")+y.Read("sub")+y.Read("sub/c.txt"), y.Git("status", "--porcelain", "--ignored")
 			_, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true, How: tt.how})
 			if err == nil || errors.Is(err, land.ErrNotYet) == tt.other {
 				t.Fatalf("%v", err)
@@ -119,7 +127,7 @@ func TestRefused(t *testing.T) {
 					t.Errorf("%q is missing in: %v", want, err)
 				}
 			}
-			if y.Git("rev-parse", "main") != main || at.Git("rev-parse", "HEAD") != head || mine != y.Read("a.txt")+y.Read("b.txt")+y.Read("b.txt/x.txt")+y.Read("sub") || sub != y.Git("status", "--porcelain", "--ignored") {
+			if y.Git("rev-parse", "main") != main || at.Git("rev-parse", "HEAD") != head || mine != y.Read("a.txt")+y.Read("b.txt")+y.Read("b.txt/x.txt")+y.Read("sub")+y.Read("sub/c.txt") || sub != y.Git("status", "--porcelain", "--ignored") {
 				t.Errorf("something changed:\n%s\n%s", sub, y.Git("status", "--porcelain", "--ignored"))
 			}
 			if list, _ := y.records(); len(list) > 1 || len(list) == 1 && (list[0].State != work.Void || list[0].Reason == "") {

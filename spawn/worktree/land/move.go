@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -221,7 +222,7 @@ func (m move) overwrites(ctx context.Context, d git.Dir) error {
 		return err
 	}
 	defer root.Close()
-	var there []string
+	files, dirs := make(map[string]bool), make(map[string]bool)
 	parts := strings.Split(out, "\x00")
 	for i := 0; i+1 < len(parts); i += 2 {
 		name := parts[i+1]
@@ -232,33 +233,46 @@ func (m move) overwrites(ctx context.Context, d git.Dir) error {
 		}
 		// A directory in its place, or a file in the place of one that leads to it.
 		for at := name; at != "."; at = filepath.Dir(at) {
-			if info, err := root.Lstat(at); err == nil {
-				if at == name || !info.IsDir() {
-					there = append(there, at)
+			if info, err := root.Lstat(at); err == nil && placed(m.Dir, at) {
+				if !info.IsDir() {
+					files[at] = true
+				} else if at == name {
+					dirs[at] = true
 				}
 				break
 			}
 		}
 	}
-	slices.Sort(there)
-	there = slices.Compact(there)
-	literal := d
-	literal.Env = append(slices.Clip(d.Env), "GIT_LITERAL_PATHSPECS=1")
-	for part := range slices.Chunk(there, 500) { // the length of a command line is limited
-		out, err := literal.List(ctx, append([]string{"ls-files", "--others", "-z", "--"}, part...)...)
-		if err != nil {
-			return err
-		}
-		for name := range strings.SplitSeq(out, "\x00") {
-			if name != "" {
-				own = append(own, name)
-			}
-		}
+	tracked, err := lists(ctx, d, files, "--cached") // git calls nothing in another repository untracked
+	if err != nil {
+		return err
 	}
+	for _, name := range tracked {
+		delete(files, name)
+	}
+	own = append(own, slices.Sorted(maps.Keys(files))...)
+	below, err := lists(ctx, d, dirs, "--others")
+	if err != nil {
+		return err
+	}
+	own = append(own, below...)
 	if len(own) > 0 {
 		return dirty(m.Ref, m.Dir, true, own)
 	}
 	return nil
+}
+
+// lists returns what git lists at or below these names.
+func lists(ctx context.Context, d git.Dir, names map[string]bool, what string) (list []string, err error) {
+	d.Env = append(slices.Clip(d.Env), "GIT_LITERAL_PATHSPECS=1")
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(names)), 500) { // the length of a command line is limited
+		out, err := d.List(ctx, append([]string{"ls-files", what, "-z", "--"}, part...)...)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, strings.FieldsFunc(out, func(r rune) bool { return r == 0 })...)
+	}
+	return list, nil
 }
 
 // run moves the ref, and the files before it, as git does. It changes nothing, or puts back what it
