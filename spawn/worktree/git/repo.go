@@ -155,7 +155,7 @@ func (r Repo) Head(ctx context.Context) (branch, commit string, err error) {
 // Commit returns the commit that a name stands for, "" if there is none.
 func (r Repo) Commit(ctx context.Context, name string) (string, error) {
 	commit, err := r.Look().First(ctx, "rev-parse", "--quiet", "--verify", "--end-of-options", name+"^{commit}")
-	if ge := new(Error); err == nil || errors.As(err, &ge) {
+	if ge := new(Error); err == nil || errors.As(err, &ge) && ge.Status == 1 { // more is that git can't tell
 		return commit, nil
 	}
 	return "", err

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent/home"
+	"netsky/internal/advice"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
@@ -32,6 +33,8 @@ type entry struct {
 	For     string       `json:"for"`
 	Move    move         `json:"move"`
 	Landing work.Landing `json:"landing"`
+	// Idle says that no file was written yet: what differs is the owner's.
+	Idle bool `json:"idle,omitempty"`
 }
 
 // carry moves a ref, on record before and after. An error says that nothing has moved, or that what
@@ -43,15 +46,22 @@ func (d Desk) carry(ctx context.Context, e entry, lock *home.Lock) error {
 			return refusef("nothing was moved: %q is not UTF-8, so a crash could not be recovered from", name)
 		}
 	}
-	if err := d.Home.Save(journalFile, e, true); err != nil {
-		return fmt.Errorf("nothing was moved: %w", err)
+	save := func(idle bool) error {
+		e.Idle = idle
+		if err := d.Home.Save(journalFile, e, true); err != nil {
+			return fmt.Errorf("nothing was moved: %w", err)
+		}
+		return nil
+	}
+	if err := save(true); err != nil {
+		return err
 	}
 	d.step("journal")
 	if e.For == toLand {
 		d.record(ctx, work.SetLanding(e.Landing))
 	}
 	d.step("begun")
-	err := e.Move.run(ctx, d.step, lock.File())
+	err := e.Move.run(ctx, d.step, func() error { return save(false) }, lock.File())
 	if err == nil {
 		d.finish(ctx, e)
 	} else {
@@ -200,15 +210,15 @@ func (d Desk) recover(ctx context.Context, lock *home.Lock) error {
 	}
 	m := e.Move
 	if _, err := os.Stat(m.Repo); errors.Is(err, fs.ErrNotExist) {
-		d.void(ctx, e, fmt.Errorf("its repository %s is gone", m.Repo))
-		return d.Home.Remove(journalFile)
+		return advice.With(fmt.Errorf("a landing was cut off, and its repository %s is not there", m.Repo),
+			"bring it back; if it is gone for good, remove %s", d.Home.Path(journalFile))
 	}
 	now, err := commitOf(ctx, m.Repo, m.Ref)
 	if err != nil {
 		return fmt.Errorf("a landing was cut off, and what became of it cannot be told yet: %w", err)
 	}
 	moved := now == m.To || now != m.From && m.beyond(ctx, now)
-	if !moved && now == m.From && m.Dir != "" {
+	if !moved && now == m.From && m.Dir != "" && !e.Idle {
 		if moved, err = m.mend(ctx, lock.File()); err != nil {
 			return fmt.Errorf("a landing was cut off: %w", err)
 		}
@@ -241,7 +251,11 @@ func (m move) mend(ctx context.Context, lock *os.File) (moved bool, err error) {
 		return false, err
 	}
 	d := r.Look()
-	if at, err := d.First(ctx, "symbolic-ref", "--quiet", "HEAD"); err != nil || at != m.Ref {
+	at, err := d.First(ctx, "symbolic-ref", "--quiet", "HEAD")
+	if ge := new(git.Error); err != nil && !(errors.As(err, &ge) && ge.Status == 1) { // 1: no branch is checked out
+		return false, err
+	}
+	if at != m.Ref {
 		return false, nil // the owner has left it
 	}
 	if _, err := d.List(ctx, "diff-tree", "-r", "-z", m.From, m.To); errors.As(err, new(*git.Error)) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"netsky/internal/testworld"
 	"netsky/spawn/worktree/land"
 	"netsky/store/work"
 )
@@ -144,7 +145,7 @@ func TestMended(t *testing.T) {
 			at.Git("rm", "-q", "gone.txt")
 			after := at.Commit("two", "a.txt", "two\n", "b.txt", "b\n", "c.txt", "the beginning\n")
 			before := y.Git("rev-parse", "main")
-			if out := y.netsky("land agent1", stepNumber(t, y, "move")); !strings.HasSuffix(strings.TrimSpace(out), "step move") {
+			if out := y.netsky("land agent1", stepNumber(t, y, "writing")); !strings.HasSuffix(strings.TrimSpace(out), "step writing") {
 				t.Fatal(out)
 			}
 			tt.leave(y, after)
@@ -159,6 +160,77 @@ func TestMended(t *testing.T) {
 			if got := strings.Join(*y.said, "\n"); !strings.Contains(got, tt.said) {
 				t.Errorf("said: %q", got)
 			}
+		})
+	}
+}
+
+// Before git has written anything, what differs is the owner's. What can't be told yet, waits.
+func TestNothingWritten(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.clone("agent1").Commit("two", "a.txt", "two\n", "empty", "new\n")
+	before := y.Git("rev-parse", "main")
+	if out := y.netsky("land agent1", stepNumber(t, y, "move")); !strings.HasSuffix(strings.TrimSpace(out), "step move") {
+		t.Fatal(out)
+	}
+	y.Write("a.txt", "", "empty", "") // each is the beginning of anything
+	config := y.Read(".git/config")
+	for _, tt := range []struct {
+		away, back func() error
+	}{
+		{func() error { return os.Rename(y.Dir, y.Dir+"2") }, func() error { return os.Rename(y.Dir+"2", y.Dir) }},
+		{func() error { y.Write(".git/config", config+"[odd"); return nil }, func() error { y.Write(".git/config", config); return nil }},
+	} {
+		err := tt.away()
+		y.desk.Recover(t.Context())
+		if _, serr := os.Stat(y.home.Path("state/landing.json")); err != nil || serr != nil {
+			t.Errorf("it was decided: %v, %v; said: %q", err, serr, *y.said)
+		}
+		if err := tt.back(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	y.desk.Recover(t.Context())
+	if got := y.Git("status", "--porcelain"); y.Git("rev-parse", "main") != before || got != "M a.txt\n?? empty" || y.Read("a.txt") != "" {
+		t.Errorf("%s", got)
+	}
+	y.tidy()
+}
+
+// A git that dies when it has written the index, or the ref, has done its work.
+func TestGitDies(t *testing.T) {
+	for _, tt := range []struct{ name, verb, real, want string }{
+		{"the index is written", "read-tree", `"$REAL_GIT" "$@"`, "after"},
+		{"the ref is written", "update-ref", `"$REAL_GIT" "$@"`, "after"},
+		{"nothing is written", "read-tree", "", "before"},
+		{"a file is written", "read-tree", "echo two > a.txt", "before"},
+		{"the ref is not", "update-ref", "", "before"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			y := newYard(t)
+			after := y.clone("agent1").Commit("two", "a.txt", "two\n", "b.txt", "b\n")
+			before := y.Git("rev-parse", "main")
+			real, err := exec.LookPath("git")
+			if err != nil {
+				t.Fatal(err)
+			}
+			bin := t.TempDir()
+			testworld.Program(t, filepath.Join(bin, "git"), "#!/bin/sh\ncase \" $* \" in *\" "+tt.verb+" \"*) "+tt.real+"\nkill -9 $$;; esac\nexec \"$REAL_GIT\" \"$@\"\n")
+			t.Setenv("REAL_GIT", real)
+			t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+			if tt.real == "echo two > a.txt" {
+				t.Chdir(y.Dir)
+			}
+			_, err = y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true})
+			t.Setenv("PATH", filepath.Dir(real)+":"+os.Getenv("PATH"))
+			want := map[string]string{"before": before, "after": after}[tt.want]
+			if got := y.Git("rev-parse", "main"); (err == nil) != (tt.want == "after") || got != want || y.Git("status", "--porcelain") != "" {
+				t.Errorf("%v; main is at %s, want %s\n%s", err, got, tt.want, y.Git("status"))
+			}
+			if list, _ := y.records(); len(list) != 1 || (list[0].State == work.Landed) != (err == nil) {
+				t.Errorf("%+v", list)
+			}
+			y.tidy()
 		})
 	}
 }
@@ -203,7 +275,7 @@ func TestMendedShapes(t *testing.T) {
 			at.Git("rm", "-q", "--ignore-unmatch", "d")
 			os.Chmod(filepath.Join(at.Dir, "a.txt"), 0o755)
 			at.Commit("a directory", "d/x", "x\n")
-			if out := y.netsky("land agent1", stepNumber(t, y, "move")); !strings.HasSuffix(strings.TrimSpace(out), "step move") {
+			if out := y.netsky("land agent1", stepNumber(t, y, "writing")); !strings.HasSuffix(strings.TrimSpace(out), "step writing") {
 				t.Fatal(out)
 			}
 			if tt.leave != nil {
@@ -229,7 +301,7 @@ func TestCommitGone(t *testing.T) {
 	y := newYard(t)
 	y.clone("agent1").Commit("two", "a.txt", "two\n")
 	before := y.Git("rev-parse", "main")
-	if out := y.netsky("land agent1 squash", stepNumber(t, y, "move", "squash")); !strings.HasSuffix(strings.TrimSpace(out), "step move") {
+	if out := y.netsky("land agent1 squash", stepNumber(t, y, "writing", "squash")); !strings.HasSuffix(strings.TrimSpace(out), "step writing") {
 		t.Fatal(out)
 	}
 	y.Git("gc", "-q", "--prune=now")

@@ -275,31 +275,48 @@ func lists(ctx context.Context, d git.Dir, names map[string]bool, what string) (
 	return list, nil
 }
 
-// run moves the ref, and the files before it, as git does. It changes nothing, or puts back what it
-// has changed, if it returns an error. The gits hold the files until they end.
-func (m move) run(ctx context.Context, step func(string), holds ...*os.File) error {
+// run moves the ref, and the files before it, as git does. begin is called before the first file is
+// written. It changes nothing, or puts back what it has changed, if it returns an error. What a git that
+// failed has come to, the index and the ref say: it may have died when it had done its work. The gits hold
+// the files until they end.
+func (m move) run(ctx context.Context, step func(string), begin func() error, holds ...*os.File) error {
 	step("move")
 	if err := m.ready(ctx); err != nil {
 		return err
 	}
 	if m.Dir != "" {
+		if err := begin(); err != nil {
+			return err
+		}
+		step("writing")
 		if err := m.files(ctx, m.From, m.To, holds); err != nil {
 			err = fmt.Errorf("%s: git read-tree: %w", m.Dir, err)
-			if rerr := m.restore(ctx); rerr != nil { // a full disk, say
-				err = errors.Join(err, halfway{rerr})
+			written, ierr := m.indexAt(ctx, m.To)
+			if ierr == nil && !written {
+				ierr = m.restore(ctx) // fails on a full disk, say
 			}
-			return err
+			if ierr != nil {
+				return errors.Join(err, halfway{ierr})
+			}
+			if !written {
+				return err
+			}
 		}
 		step("files")
 	}
 	if err := m.ref(ctx, holds); err != nil {
 		err = notYet{fmt.Errorf("%s: git update-ref: %w", branch(m.Ref), err)}
-		if m.Dir != "" {
+		switch now, rerr := commitOf(ctx, m.Repo, m.Ref); {
+		case rerr != nil:
+			return errors.Join(err, halfway{rerr})
+		case now != m.To && m.Dir != "":
 			if berr := m.files(ctx, m.To, m.From, holds); berr != nil {
-				err = errors.Join(err, halfway{fmt.Errorf("%s: its files could not be put back: %w", m.Dir, berr)})
+				return errors.Join(err, halfway{fmt.Errorf("%s: its files could not be put back: %w", m.Dir, berr)})
 			}
+			return err
+		case now != m.To:
+			return err
 		}
-		return err
 	}
 	step("moved")
 	return nil
