@@ -73,6 +73,81 @@ func TestRetireDropped(t *testing.T) {
 	}
 }
 
+// So is what only the worktree's own part of the repository has, where its directory was removed by hand.
+func TestRetireRemovedByHand(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		do   func(f *field) (kept string)
+	}{
+		{"detached", func(f *field) string {
+			f.tree.Git("checkout", "-q", "--detach")
+			return f.tree.Commit("1", "x", "1")
+		}},
+		{"detached, without reflogs", func(f *field) string {
+			f.Git("config", "core.logAllRefUpdates", "false")
+			f.tree.Git("checkout", "-q", "--detach")
+			kept := f.tree.Commit("1", "x", "1")
+			f.Git("reflog", "expire", "--expire=all", "--all")
+			return kept
+		}},
+		{"the branch is gone", func(f *field) string {
+			kept := f.tree.Commit("1", "x", "1")
+			f.Git("update-ref", "-d", "refs/heads/netsky/agent1")
+			return kept
+		}},
+		{"staged", func(f *field) string {
+			f.tree.Write("x", "only here")
+			f.tree.Git("add", "x")
+			return f.tree.Git("rev-parse", ":x")
+		}},
+		{"in the middle of a merge", func(f *field) string {
+			f.tree.Git("checkout", "-q", "-b", "side")
+			f.tree.Commit("1", "a.txt", "1")
+			f.tree.Git("checkout", "-q", "netsky/agent1")
+			f.tree.Write("a.txt", "2", "x", "only here")
+			f.tree.Git("add", "x", "a.txt")
+			f.tree.Git("commit", "-qm", "2")
+			f.tree.Write("x", "staged")
+			f.tree.Try("merge", "side")
+			f.tree.Git("add", "x")
+			f.Git("branch", "keep", "netsky/agent1")
+			return f.tree.Git("rev-parse", ":x")
+		}},
+		{"a ref of its own", func(f *field) string {
+			f.tree.Git("checkout", "-q", "--detach")
+			kept := f.tree.Commit("1", "x", "1")
+			f.tree.Git("update-ref", "refs/worktree/mine", kept)
+			f.tree.Git("checkout", "-q", "netsky/agent1")
+			f.Git("reflog", "expire", "--expire=all", "--all")
+			return kept
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newField(t)
+			kept := tt.do(f)
+			if err := os.RemoveAll(f.w.Dir); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.retire(); err != nil {
+				t.Fatal(err)
+			}
+			f.Git("reflog", "expire", "--expire=all", "--all")
+			f.Git("gc", "-q", "--prune=now")
+			if _, err := f.Try("cat-file", "-e", kept); err != nil {
+				t.Errorf("%s is gone\n%s", kept, f.Git("for-each-ref"))
+			}
+			if list, err := retire.Gone(t.Context(), []string{f.w.Repo}); err != nil || len(list) == 0 {
+				t.Errorf("%+v, %v", list, err)
+			}
+			if list := f.Git("worktree", "list"); strings.Contains(list, "agent1") {
+				t.Error(list)
+			}
+		})
+	}
+}
+
 // What git could not make is no reason to keep anything.
 func TestRetireUnmade(t *testing.T) {
 	t.Parallel()

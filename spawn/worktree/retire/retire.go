@@ -114,10 +114,8 @@ func (o Options) remove(ctx context.Context, w worktree.Worktree, v Verdict) (re
 	if others != "" {
 		return "", fmt.Errorf("%s: %w: %s is checked out in %s as well", w.Agent, ErrKept, w.Short(), others)
 	}
-	if v.head != "" {
-		if err := keepDropped(ctx, repo, w, v.head); err != nil {
-			return "", err
-		}
+	if err := keepDropped(ctx, repo, w, v.head); err != nil {
+		return "", err
 	}
 	if err := o.setAside(ctx, w, asideOf(o.Home, w, v.head), listed); err != nil {
 		return "", err
