@@ -106,9 +106,10 @@ func (a *app) tasks() (*spawn.Launcher, crew.Crew, error) {
 
 // judge returns what decides what tasks are called.
 func (a *app) judge(h home.Dir, db *store.DB) *task.Judge {
+	holder := &land.Holder{Home: h}
 	j := &task.Judge{
-		Work: work.Records{DB: db}, Holds: (&land.Holder{Home: h}).Holds,
-		Current: func(ctx context.Context, id agent.ID) (string, error) { return land.Current(ctx, h, id) },
+		Work: work.Records{DB: db}, Holds: holder.Holds, Owns: holder.Owns,
+		Current: func(ctx context.Context, id agent.ID) (repo, tree string, err error) { return land.Current(ctx, h, id) },
 	}
 	if cfg, err := a.cfg(); err == nil && cfg.Work.Check != "" {
 		j.Check = checkOf(cfg).Digest()

@@ -83,7 +83,7 @@ func (t *Trees) Checks(ctx context.Context, f work.Filter) (list []work.Check, e
 
 // Words returns what the tasks are called.
 func (t *Trees) Words(ctx context.Context, list []store.Task) []string {
-	j := &task.Judge{Work: work.Records{DB: t.o.Records()}, Current: t.Tree, Holds: t.Holder()}
+	j := &task.Judge{Work: work.Records{DB: t.o.Records()}, Current: t.Tree, Holds: t.Holder(), Owns: t.Owns}
 	if c := t.check(); c.Text != "" {
 		j.Check = c.Digest()
 	}

@@ -251,7 +251,7 @@ func TestWord(t *testing.T) {
 	t.Parallel()
 	const tree, other = "aaaa", "bbbb"
 	check := func(tree, state, about string) work.Check {
-		return work.Check{ID: "c-" + tree + state + about, Agent: "agent1", Task: about, Tree: tree, Digest: "c", State: state}
+		return work.Check{ID: "c-" + tree + state + about, Agent: "agent1", Repo: map[bool]string{false: "r", true: "other"}[about == "elsewhere"], Task: about, Tree: tree, Digest: "c", State: state}
 	}
 	for _, tt := range []struct {
 		name string
@@ -268,6 +268,7 @@ func TestWord(t *testing.T) {
 		{name: "the manager's, of a repository", task: store.Task{ClosedBy: agent.Root, Head: "h"}, want: "claimed"},
 		{name: "from before it was recorded who closes", task: store.Task{}, want: "claimed"},
 		{name: "checked", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "proved"},
+		{name: "checked in another repository", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Passed, "elsewhere"))}, want: "claimed"},
 		{name: "checked before the last commit", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: other, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "claimed"},
 		{name: "the tree is unknown", task: store.Task{ClosedBy: "agent1", Head: "h"}, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "claimed"},
 		{name: "red", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Failed, ""))}, want: "claimed"},
@@ -298,14 +299,18 @@ func TestWord(t *testing.T) {
 			if k.State == "" {
 				k.State = store.TaskDone
 			}
-			j := task.Judge{Work: work.Records{DB: d.db}, Check: "c", Current: func(context.Context, agent.ID) (string, error) {
+			j := task.Judge{Work: work.Records{DB: d.db}, Check: "c", Current: func(context.Context, agent.ID) (string, string, error) {
 				if tt.now == "" {
-					return "", errors.New("not committed")
+					return "", "", errors.New("not committed")
 				}
-				return tt.now, nil
+				return "r", tt.now, nil
 			}}
 			if got := j.Word(t.Context(), k); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
+			}
+			j.Owns = func(context.Context, agent.ID, string, string, string) bool { return false }
+			if got := j.Word(t.Context(), k); got == task.Proved || got == task.Landed && !strings.Contains(tt.name, "by name") {
+				t.Errorf("called %s though its worker has changed nothing", got)
 			}
 			j.Holds = func(context.Context, work.Landing) bool { return false }
 			if got := j.Word(t.Context(), k); got == task.Landed {
@@ -339,8 +344,8 @@ func TestClosedUnbegun(t *testing.T) {
 				head, want = "after", "proved"
 			}
 			k := update(task.Change{State: store.TaskDone, Proof: "go test: ok"})
-			d.must(d.db.Apply(t.Context(), work.SetCheck(work.Check{ID: "c", Agent: "agent1", Tree: "aaaa", Digest: "c", State: work.Passed})))
-			j := task.Judge{Work: work.Records{DB: d.db}, Check: "c", Current: func(context.Context, agent.ID) (string, error) { return "aaaa", nil }}
+			d.must(d.db.Apply(t.Context(), work.SetCheck(work.Check{ID: "c", Agent: "agent1", Repo: "r", Tree: "aaaa", Digest: "c", State: work.Passed})))
+			j := task.Judge{Work: work.Records{DB: d.db}, Check: "c", Current: func(context.Context, agent.ID) (string, string, error) { return "r", "aaaa", nil }}
 			if got := j.Word(t.Context(), k); got != want {
 				t.Errorf("%q, want %q", got, want)
 			}

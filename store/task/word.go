@@ -22,14 +22,20 @@ type Judge struct {
 	Work work.Records
 	// Check is the digest of the command that proves work; "" proves none.
 	Check string
-	// Current returns the tree that landing an agent's committed work now would make. An error says
-	// that it is unknown, as it is while there is work that is not committed.
-	Current func(ctx context.Context, id agent.ID) (tree string, err error)
+	// Current returns the tree that landing an agent's committed work now would make, and in which repository.
+	// An error says that it is unknown, as it is while there is work that is not committed.
+	Current func(ctx context.Context, id agent.ID) (repo, tree string, err error)
+	// Owns reports whether an agent has changed anything between two commits, apart from what the branch had
+	// that it landed on at before, or lands on if that is ""; nil: it has.
+	Owns func(ctx context.Context, id agent.ID, begun, head, before string) bool
 	// Holds reports whether the target of a landing still has what landed; nil: it has.
 	Holds func(ctx context.Context, l work.Landing) bool
 
-	trees map[agent.ID]string // that were asked for; "" is unknown
+	trees map[agent.ID]now // that were asked for
 }
+
+// A now is what landing would make; the zero now is unknown.
+type now struct{ repo, tree string }
 
 // Word returns what the task is called: its state, but "claimed" for what only its worker calls
 // done, "proved" while evidence for the present tree is on record, "landed" once it has landed. What
@@ -48,9 +54,11 @@ func (j *Judge) Word(ctx context.Context, k store.Task) string {
 	return Claimed
 }
 
-// own reports whether its worker has committed anything since the task was given to it, as far as that is
-// on record: without that, what proves or lands other work says nothing of this.
-func own(k store.Task) bool { return k.Head != "" && k.Head != k.Begun }
+// own reports whether its worker has changed anything since the task was given to it, as far as that is
+// known: without that, what proves or lands other work says nothing of this.
+func (j *Judge) own(ctx context.Context, k store.Task, before string) bool {
+	return k.Head != "" && k.Head != k.Begun && (j.Owns == nil || j.Owns(ctx, k.Assignee, k.Begun, k.Head, before))
+}
 
 // landed reports whether a landing has the task that still stands: one that names it, or, if its worker has committed
 // anything for it, one of the very commit that it was at when it closed the task, or the first of its
@@ -62,14 +70,14 @@ func (j *Judge) landed(ctx context.Context, k store.Task) bool {
 	}
 	first := work.Landing{Base: k.Head}
 	for _, l := range list { // the newest first
-		if l.Task == k.ID || own(k) && l.Head == k.Head {
+		if l.Task == k.ID || l.Head == k.Head && j.own(ctx, k, l.Before) {
 			return j.holds(ctx, l)
 		}
 		if l.Started >= k.Ended {
 			first = l
 		}
 	}
-	return own(k) && first.Base != k.Head && j.holds(ctx, first)
+	return first.ID != "" && first.Base != k.Head && j.own(ctx, k, first.Before) && j.holds(ctx, first)
 }
 
 func (j *Judge) holds(ctx context.Context, l work.Landing) bool {
@@ -78,28 +86,29 @@ func (j *Judge) holds(ctx context.Context, l work.Landing) bool {
 
 // proved reports whether a check has passed for what landing would make of the worker's branch now.
 func (j *Judge) proved(ctx context.Context, k store.Task) bool {
-	tree := j.tree(ctx, k.Assignee)
-	if tree == "" || !own(k) {
+	n := j.now(ctx, k.Assignee)
+	if n.tree == "" || !j.own(ctx, k, "") {
 		return false
 	}
-	list, err := j.Work.Checks(ctx, work.Filter{Tree: tree, Limit: 1000})
+	list, err := j.Work.Checks(ctx, work.Filter{Repo: n.repo, Tree: n.tree, Limit: 1000})
 	return err == nil && j.Check != "" && work.Newest(list, j.Check).State == work.Passed
 }
 
-func (j *Judge) tree(ctx context.Context, id agent.ID) string {
+func (j *Judge) now(ctx context.Context, id agent.ID) now {
 	if j.Current == nil {
-		return ""
+		return now{}
 	}
-	if tree, asked := j.trees[id]; asked {
-		return tree
+	if n, asked := j.trees[id]; asked {
+		return n
 	}
-	tree, err := j.Current(ctx, id)
+	repo, tree, err := j.Current(ctx, id)
+	n := now{repo, tree}
 	if err != nil {
-		tree = ""
+		n = now{}
 	}
 	if j.trees == nil {
-		j.trees = make(map[agent.ID]string)
+		j.trees = make(map[agent.ID]now)
 	}
-	j.trees[id] = tree
-	return tree
+	j.trees[id] = n
+	return n
 }

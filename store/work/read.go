@@ -19,6 +19,7 @@ type Filter struct {
 	Task  string
 	ID    string // or its beginning
 	Tree  string // of checks
+	Repo  string // of checks and landings: the git directory that its worktrees share
 	State string
 	// Of comments.
 	Author agent.ID
@@ -37,6 +38,7 @@ func (f Filter) where() (clause string, args []any) {
 	add("agent = ?", string(f.Agent))
 	add("task = ?", f.Task)
 	add("tree = ?", f.Tree)
+	add("repo = ?", f.Repo)
 	add("state = ?", f.State)
 	add("author = ?", string(f.Author))
 	if f.ID != "" {

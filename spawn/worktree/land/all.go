@@ -97,10 +97,10 @@ func (d Desk) candidate(ctx context.Context, w worktree.Worktree, o LandOptions)
 	case m.Landed:
 		return c, ErrNothing
 	}
-	if _, err := d.proved(ctx, w.Agent, m, o); err != nil {
+	if _, err := d.proved(ctx, w.Agent, r.Common, m, o); err != nil {
 		return c, err
 	}
-	if k, ok, _ := d.Evidence(ctx, m.Tree); ok {
+	if k, ok, _ := d.Evidence(ctx, r.Common, m.Tree); ok {
 		c.ready = k.Ended
 	}
 	return c, changed(ctx, r, m, c.files)

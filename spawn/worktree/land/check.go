@@ -133,7 +133,7 @@ func (d Desk) due(ctx context.Context, r git.Repo, w worktree.Worktree, o CheckO
 	case o.Again:
 		return nil
 	}
-	c.Check, c.Known, err = d.Evidence(ctx, c.Merge.Tree)
+	c.Check, c.Known, err = d.Evidence(ctx, r.Common, c.Merge.Tree)
 	return err
 }
 

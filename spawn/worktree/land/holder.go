@@ -1,17 +1,21 @@
 package land
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
 
+	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store/work"
 )
 
-// A Holder tells whether branches still have what landed on them: their owner may have moved one back. It
-// asks git once for each branch. One goroutine uses it.
+// A Holder tells what of tasks' work is on branches: whether a target still has what landed on it, as its
+// owner may have moved it back, and whether a worker has changed anything for a task. For the first, it asks
+// git once for each branch. One goroutine uses it.
 type Holder struct {
 	Home home.Dir
 
@@ -39,6 +43,27 @@ func (h *Holder) Holds(ctx context.Context, l work.Landing) bool {
 	if last == nil || last[l.After] || ancestor(ctx, l.Repo, l.After, l.Target) {
 		return true
 	}
-	_, err := Current(ctx, h.Home, l.Agent)
+	_, _, err := Current(ctx, h.Home, l.Agent)
 	return errors.Is(err, ErrNothing)
+}
+
+// Owns reports whether an agent has changed anything between two commits of its branch, apart from what it
+// has taken over from what it landed on, or lands on if before is "": an empty commit is nothing of its own.
+// What can't be told counts as its own.
+func (h *Holder) Owns(ctx context.Context, id agent.ID, begun, head, before string) bool {
+	w, err := worktree.Load(h.Home, id)
+	if err != nil {
+		return true
+	}
+	args := []string{"log", "--no-show-signature", "--no-merges", "--format=", "--name-only", "-z"}
+	if before = cmp.Or(before, w.Base); before != "" {
+		args = append(args, "^"+before)
+	}
+	if begun == "" {
+		args = append(args, head)
+	} else { // what was rebased was there before
+		args = append(args, "--right-only", "--cherry-pick", begun+"..."+head)
+	}
+	out, err := git.Dir{Path: w.Repo}.First(ctx, append(args, "--")...)
+	return err != nil || out != ""
 }

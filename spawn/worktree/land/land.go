@@ -167,14 +167,14 @@ func (d Desk) record(ctx context.Context, ops ...store.Op) {
 	}
 }
 
-// Evidence returns the newest check of the tree by the present command that came to a result; ok
+// Evidence returns the newest check of the tree in that repository by the present command that came to a result; ok
 // says that it has passed.
-func (d Desk) Evidence(ctx context.Context, tree string) (k work.Check, ok bool, err error) {
+func (d Desk) Evidence(ctx context.Context, repo, tree string) (k work.Check, ok bool, err error) {
 	if d.Command.Text == "" || tree == "" {
 		return k, false, nil
 	}
 	err = d.records(ctx, func(r work.Records) error {
-		list, err := r.Checks(ctx, work.Filter{Tree: tree, Limit: 1000})
+		list, err := r.Checks(ctx, work.Filter{Repo: repo, Tree: tree, Limit: 1000})
 		k = work.Newest(list, d.Command.Digest())
 		return err
 	})

@@ -179,7 +179,7 @@ func TestLyingWorker(t *testing.T) {
 		}
 	}
 	want(land.Landed, "") // nothing done
-	if tree, err := land.Current(t.Context(), y.home, "agent1"); !errors.Is(err, land.ErrNothing) {
+	if _, tree, err := land.Current(t.Context(), y.home, "agent1"); !errors.Is(err, land.ErrNothing) {
 		t.Errorf("what would land of nothing: %s, %v", tree, err)
 	}
 	at.Commit("red", "broken", "x")

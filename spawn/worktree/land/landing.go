@@ -68,7 +68,7 @@ func (d Desk) Land(ctx context.Context, id agent.ID, o LandOptions) (l Landing, 
 	case m.Landed:
 		return l, d.nothing(ctx, w, m)
 	}
-	evidence, err := d.proved(ctx, id, m, o)
+	evidence, err := d.proved(ctx, id, r.Common, m, o)
 	if err != nil {
 		return l, err
 	}
@@ -91,8 +91,8 @@ func (d Desk) Land(ctx context.Context, id agent.ID, o LandOptions) (l Landing, 
 var errUnproved = errors.New("no check has passed")
 
 // proved returns the id of the check that allows the landing.
-func (d Desk) proved(ctx context.Context, id agent.ID, m Merge, o LandOptions) (string, error) {
-	k, ok, err := d.Evidence(ctx, m.Tree)
+func (d Desk) proved(ctx context.Context, id agent.ID, repo string, m Merge, o LandOptions) (string, error) {
+	k, ok, err := d.Evidence(ctx, repo, m.Tree)
 	switch {
 	case ok:
 		return k.ID, nil

@@ -69,24 +69,24 @@ func Said(ctx context.Context, rec work.Records, c command.Command, w worktree.W
 	return p.State, err
 }
 
-// Current returns the tree that landing an agent's work now would make, and an error if that is not all of
-// its work, or if it has none that has not landed.
-func Current(ctx context.Context, h home.Dir, id agent.ID) (tree string, err error) {
+// Current returns the tree that landing an agent's work now would make, and in which repository. There is an
+// error if that is not all of its work, or if it has none that has not landed.
+func Current(ctx context.Context, h home.Dir, id agent.ID) (repo, tree string, err error) {
 	w, err := Worktree(h, id)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	r, err := Repo(ctx, w)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	target, err := Target(w, "")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	m, err := Merged(ctx, r, w, target)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	loose, err := LooseIn(ctx, w)
 	switch {
@@ -98,12 +98,12 @@ func Current(ctx context.Context, h home.Dir, id agent.ID) (tree string, err err
 	case m.Landed:
 		err = fmt.Errorf("%s: %w on %s", id, ErrNothing, branch(m.Target))
 	}
-	return m.Tree, err
+	return r.Common, m.Tree, err
 }
 
 // look finds what the checks on record say of the merged tree.
 func (p *Proof) look(ctx context.Context, rec work.Records, digest string, w worktree.Worktree) error {
-	here, err := rec.Checks(ctx, work.Filter{Tree: p.Merge.Tree, Limit: 1000})
+	here, err := rec.Checks(ctx, work.Filter{Repo: w.Repo, Tree: p.Merge.Tree, Limit: 1000})
 	if err != nil {
 		return err
 	}

@@ -185,3 +185,67 @@ func TestHolds(t *testing.T) {
 	y.Git("branch", "-q", "-D", "main")
 	holds(true)
 }
+
+// What is only empty, or taken over, is nothing of a worker's own.
+func TestOwns(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	at := y.clone("agent1")
+	begun := at.Commit("before", "b.txt", "b\n")
+	main := y.Commit("the owner's", "c.txt", "c\n")
+	owns := func(begun, before string) bool {
+		return (&land.Holder{Home: y.home}).Owns(t.Context(), "agent1", begun, at.Git("rev-parse", "HEAD"), before)
+	}
+	for _, tt := range []struct {
+		name string
+		do   func()
+		want bool
+	}{
+		{"an empty commit", func() { at.Commit("nothing") }, false},
+		{"a merge", func() { at.Git("merge", "-q", "--no-edit", "main") }, false},
+		{"a rebase", func() { at.Git("rebase", "-q", "main") }, false},
+		{"a commit", func() { at.Commit("something", "d.txt", "d\n") }, true},
+		{"a commit and a merge", func() {
+			at.Commit("something", "d.txt", "d\n")
+			at.Git("merge", "-q", "--no-edit", "main")
+		}, true},
+		{"a commit on a side", func() {
+			at.Git("checkout", "-q", "-b", "side")
+			at.Commit("something", "d.txt", "d\n")
+			at.Git("checkout", "-q", "netsky/agent1")
+			at.Git("merge", "-q", "--no-ff", "--no-edit", "side")
+			at.Git("branch", "-q", "-D", "side")
+		}, true},
+		{"it has landed", func() { at.Commit("something", "d.txt", "d\n"); y.Git("merge", "-q", "--no-edit", "netsky/agent1") }, true},
+	} {
+		at.Git("reset", "-q", "--hard", begun)
+		tt.do()
+		before := ""
+		if tt.name == "it has landed" {
+			before = main
+		}
+		if got := owns(begun, before); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+	if owns("not a commit", "") != true {
+		t.Error("what can't be told counts as nothing")
+	}
+}
+
+// A check says nothing of the same files in another repository.
+func TestCheckedElsewhere(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	other := yardAt(t, testworld.NewRepo(t, filepath.Join(t.TempDir(), "other")))
+	other.home, other.desk = y.home, y.desk
+	y.clone("agent1").Commit("one", "b.txt", "b\n")
+	other.clone("agent2").Commit("one", "b.txt", "b\n")
+	y.check("agent1")
+	if p := other.proof("agent2"); p.State != land.Unchecked || p.Merge.Tree != y.proof("agent1").Merge.Tree {
+		t.Errorf("%+v", p)
+	}
+	if _, err := other.desk.Land(t.Context(), "agent2", land.LandOptions{}); !errors.Is(err, land.ErrNotYet) {
+		t.Errorf("%v", err)
+	}
+}

@@ -244,12 +244,23 @@ func (l *Looker) mark(ctx context.Context) (string, error) {
 	return b.String(), errors.Join(err, lerr)
 }
 
-// Tree returns the tree that landing an agent's work now would make, as land.Current does.
-func (l *Looker) Tree(ctx context.Context, id agent.ID) (string, error) {
-	tree, _, err := read(ctx, l, "tree "+string(id), "", func(ctx context.Context) (string, error) {
-		return land.Current(ctx, l.o.Home, id)
+// Tree returns the tree that landing an agent's work now would make, and in which repository, as land.Current
+// does.
+func (l *Looker) Tree(ctx context.Context, id agent.ID) (repo, tree string, err error) {
+	type now struct{ repo, tree string }
+	n, _, err := read(ctx, l, "tree "+string(id), "", func(ctx context.Context) (n now, err error) {
+		n.repo, n.tree, err = land.Current(ctx, l.o.Home, id)
+		return n, err
 	})
-	return tree, err
+	return n.repo, n.tree, err
+}
+
+// Owns is what land.Holder has by that name. What can't be read counts as the worker's own.
+func (l *Looker) Owns(ctx context.Context, id agent.ID, begun, head, before string) bool {
+	owns, _, err := read(ctx, l, "owns "+string(id)+" "+begun+" "+head+" "+before, "", func(ctx context.Context) (bool, error) {
+		return (&land.Holder{Home: l.o.Home}).Owns(ctx, id, begun, head, before), nil
+	})
+	return owns || err != nil
 }
 
 // Holder returns what tells, to one goroutine, whether branches still have what landed on them, as

@@ -82,7 +82,7 @@ func TestStates(t *testing.T) {
 		}
 	}
 	list, _, _ := w.look.States(t.Context())
-	tree, err := w.look.Tree(t.Context(), "agent1")
+	_, tree, err := w.look.Tree(t.Context(), "agent1")
 	if err != nil || tree != list[0].Tree || tree == "" {
 		t.Errorf("the tree is %q, %v, want %q", tree, err, list[0].Tree)
 	}
@@ -141,7 +141,7 @@ func TestWaits(t *testing.T) {
 	_, _, err := w.look.States(t.Context())
 	mustDo(t, err)
 	mustDo(t, w.look.Close())
-	if _, err := w.look.Tree(t.Context(), agent.Clone(1)); err == nil {
+	if _, _, err := w.look.Tree(t.Context(), agent.Clone(1)); err == nil {
 		t.Error("it is read after Close")
 	}
 	left, _ := filepath.Glob(w.home.Path(snapshot.Dirname, "*"))
