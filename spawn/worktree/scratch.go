@@ -59,12 +59,15 @@ func NewScratch(ctx context.Context, h home.Dir, r git.Repo, id, commit string) 
 	if s.hooks, err = r.HooksDir(ctx); err != nil {
 		return s, err
 	}
-	d := git.Dir{Path: s.Dir, Within: makeTime}
+	d := git.Dir{Path: s.Dir, Within: makeTime, Env: whole}
 	if _, err := d.Run(ctx, 4096, "reset", "--hard", "--no-recurse-submodules", "--quiet"); err != nil {
 		return s, fmt.Errorf("git reset: %w", err)
 	}
 	return s, nil
 }
+
+// whole has a git in a scratch worktree write all files: git takes over what a sparse checkout leaves out.
+var whole = []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.sparseCheckout", "GIT_CONFIG_VALUE_0=false"}
 
 func (s Scratch) add(ctx context.Context, h home.Dir, r git.Repo, commit string) error {
 	lock, err := h.WaitLock(ctx, home.EntriesLock, nil)
@@ -79,7 +82,7 @@ func (s Scratch) add(ctx context.Context, h home.Dir, r git.Repo, commit string)
 // Act returns a git in it that runs the hooks that the repository has where it was made from: with a
 // relative core.hooksPath, those here are what an agent has committed.
 func (s Scratch) Act() git.Dir {
-	return git.Dir{Path: s.Dir, Acts: true, Within: makeTime, Hooks: s.hooks}
+	return git.Dir{Path: s.Dir, Acts: true, Within: makeTime, Hooks: s.hooks, Env: whole}
 }
 
 // Include copies the ignored files that a worktree of the repository gets, such as .env.

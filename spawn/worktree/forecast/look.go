@@ -247,7 +247,12 @@ func (r *repo) merge(ctx context.Context, d git.Dir, sides []*Side, targets map[
 	}
 	each(func(_, _ *Side, p Pair) { ask(p) })
 	if len(pairs) > 0 {
-		done, err := Merges(ctx, d, pairs)
+		by, clean, err := attributed(ctx, d, live)
+		if err != nil {
+			return nil, err
+		}
+		defer clean()
+		done, err := Merges(ctx, by, pairs)
 		if err != nil {
 			return nil, err
 		}
@@ -286,6 +291,22 @@ func (r *repo) merge(ctx context.Context, d git.Dir, sides []*Side, targets map[
 		}
 	})
 	return list, nil
+}
+
+// attributed returns a git that merges by the attributes of the commit that all of these land on. If there are
+// several, those that are checked out count.
+func attributed(ctx context.Context, d git.Dir, live []*Side) (git.Dir, func(), error) {
+	target := ""
+	for _, s := range live {
+		if s.Target != "" && target != "" && s.Target != target {
+			return d, func() {}, nil
+		}
+		target = cmp.Or(target, s.Target)
+	}
+	if target == "" {
+		return d, func() {}, nil
+	}
+	return worktree.Attributed(ctx, d, target)
 }
 
 func short(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }

@@ -98,6 +98,9 @@ func TestRefused(t *testing.T) {
 			y.Git("config", "commit.gpgsign", "true")
 			y.Git("config", "gpg.program", "/bin/false")
 		}, want: []string{"gpg failed to sign"}},
+		{name: "a branch that is not signed", before: func(y yard, _ testworld.Repo) {
+			y.Git("config", "merge.verifySignatures", "true")
+		}, want: []string{"has no good signature", "merge.verifySignatures"}},
 		{name: "nobody to commit as", how: land.Merging, before: func(y yard, _ testworld.Repo) {
 			y.Git("config", "user.useConfigOnly", "true")
 			y.Git("config", "--unset", "user.email")

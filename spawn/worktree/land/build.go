@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"netsky/internal/advice"
@@ -118,7 +119,7 @@ func (d Desk) inScratch(ctx context.Context, r git.Repo, id, at string, do func(
 	}()
 	d.step("build")
 	g := s.Act()
-	g.Env = noEditor
+	g.Env = append(slices.Clip(g.Env), noEditor...)
 	if err := do(g); err != nil {
 		return "", err
 	}
@@ -135,6 +136,18 @@ func unattended(ctx context.Context, r git.Repo) bool {
 		return false // each worktree may have others
 	}
 	return len(hooksOf(ctx, r.Act(0), "post-commit", "post-merge")) == 0
+}
+
+// signed refuses a branch without a good signature where merge.verifySignatures is set, as git merge does.
+func signed(ctx context.Context, r git.Repo, m Merge) error {
+	if sign, err := r.Look().First(ctx, "config", "--type=bool", "--get", "merge.verifySignatures"); err != nil || sign != "true" {
+		return nil
+	}
+	if err := act(ctx, r.Act(0), "verify-commit", m.Head); err != nil {
+		return advice.With(refusef("%s: the commit %s has no good signature, and merge.verifySignatures is set", branch(m.Branch), short(m.Head)),
+			"`git verify-commit %s` shows why", short(m.Head))
+	}
+	return nil
 }
 
 // explain says what may have kept git from making a commit.

@@ -143,6 +143,9 @@ func (d Desk) land(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge
 	if err := mv.ready(ctx); err != nil {
 		return fmt.Errorf("%s: %w", l.Agent, err)
 	}
+	if err := signed(ctx, r, m); err != nil {
+		return fmt.Errorf("%s: not landed: %w", l.Agent, err)
+	}
 	text, err := message(ctx, r, w, m, o.How, o.Message)
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.Agent, err)

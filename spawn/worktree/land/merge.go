@@ -185,7 +185,12 @@ func Merged(ctx context.Context, r git.Repo, w worktree.Worktree, target string)
 		m.Tree, m.Landed = own, true
 		return m, err
 	}
-	if err := m.compute(ctx, d); err != nil {
+	by, done, err := worktree.Attributed(ctx, d, m.Onto)
+	if err == nil {
+		err = m.compute(ctx, by)
+		done()
+	}
+	if err != nil {
 		return m, fmt.Errorf("%s: git merge-tree: %w", w.Agent, err)
 	}
 	if m.Landed = m.Tree == own; !m.Landed {

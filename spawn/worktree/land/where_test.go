@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"netsky/internal/testworld"
+	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
+	"netsky/store/work"
 )
 
 // Wherever git keeps the repository's data, the files of the owner's directory are the ones that follow.
@@ -246,6 +248,57 @@ func TestCheckedElsewhere(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	if _, err := other.desk.Land(t.Context(), "agent2", land.LandOptions{}); !errors.Is(err, land.ErrNotYet) {
+		t.Errorf("%v", err)
+	}
+}
+
+// What is checked is all that would land, though the owner's checkout is sparse.
+func TestCheckedWhole(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"", land.Squash} {
+		y := newYard(t)
+		y.Commit("more", "in/a", "a", "out/a", "a")
+		y.Git("sparse-checkout", "set", "in")
+		y.Git("config", "core.hooksPath", "hooks") // so that the commit is made in a worktree
+		y.desk.Command.Text = "test -e out/a"
+		if err := y.desk.Command.Agree(y.home); err != nil {
+			t.Fatal(err)
+		}
+		y.clone("agent1").Commit("one", "in/a", "two")
+		if k := y.check("agent1"); k.State != work.Passed {
+			t.Errorf("%+v", k)
+		}
+		y.land("agent1", land.LandOptions{How: how})
+		if got := y.Git("show", "main:out/a") + y.Read("out/a") + y.Read("in/a"); got != "atwo" {
+			t.Error(got)
+		}
+	}
+}
+
+// A merge obeys the attributes of the branch that it is into, whatever is checked out.
+func TestAttributes(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.Commit("attributes", "sub/.gitattributes", "* merge=union\n", "sub/x", "1\n")
+	y.clone("agent1").Commit("one", "sub/x", "1\nagent's\n")
+	y.Commit("mine", "sub/x", "1\nmine\n")
+	y.Git("switch", "-q", "--orphan", "other")
+	y.Commit("nothing")
+	fc := forecast.New(y.home)
+	defer fc.Close()
+	if c, err := fc.Look(t.Context()); err != nil || len(c.Conflicts) > 0 {
+		t.Errorf("%+v, %v", c.Conflicts, err)
+	}
+	y.land("agent1", land.LandOptions{Unchecked: true})
+	if got := y.Git("show", "main:sub/x"); got != "1\nmine\nagent's" {
+		t.Error(got)
+	}
+	y.Git("switch", "-q", "main")
+	y.Git("switch", "-q", "-c", "third", "main~2")
+	y.Write("sub/.gitattributes", "")
+	y.Git("commit", "-q", "-a", "-m", "no attributes")
+	y.Commit("mine", "sub/x", "1\nother\n")
+	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true, Onto: "third"}); !errors.Is(err, land.ErrNotYet) {
 		t.Errorf("%v", err)
 	}
 }
