@@ -11,11 +11,13 @@ import (
 )
 
 // Attributed returns a git that merges by the .gitattributes of a commit, whatever is checked out where d is:
-// git reads them from files. done removes those.
-func Attributed(ctx context.Context, d git.Dir, commit string) (at git.Dir, done func(), err error) {
+// git reads them from files. Further lines count more than what is in there. done removes those files.
+func Attributed(ctx context.Context, d git.Dir, commit string, further ...string) (at git.Dir, done func(), err error) {
 	done = func() {}
-	if _, err := d.Run(ctx, 256, "diff-index", "--quiet", commit, "--", ":(top,glob)**/.gitattributes"); err == nil {
-		return d, done, nil
+	if len(further) == 0 {
+		if _, err := d.Run(ctx, 256, "diff-index", "--quiet", commit, "--", ":(top,glob)**/.gitattributes"); err == nil {
+			return d, done, nil
+		}
 	}
 	dir, err := d.Run(ctx, 16<<10, "rev-parse", "--absolute-git-dir")
 	if err != nil {
@@ -35,11 +37,15 @@ func Attributed(ctx context.Context, d git.Dir, commit string) (at git.Dir, done
 			done()
 		}
 	}()
+	more := "\n" + strings.Join(further, "\n") + "\n"
+	if err = os.WriteFile(filepath.Join(tree, ".gitattributes"), []byte(more), 0o600); err != nil {
+		return d, done, err
+	}
 	for line := range strings.SplitSeq(list, "\x00") {
 		info, name, _ := strings.Cut(line, "\t")
 		if f := strings.Fields(info); filepath.Base(name) != ".gitattributes" || !strings.HasPrefix(info, "100") || len(f) != 3 {
 			continue
-		} else if err = attributes(ctx, d, f[2], filepath.Join(tree, name)); err != nil {
+		} else if err = attributes(ctx, d, f[2], filepath.Join(tree, name), more); err != nil {
 			return d, done, err
 		}
 	}
@@ -49,7 +55,7 @@ func Attributed(ctx context.Context, d git.Dir, commit string) (at git.Dir, done
 	return at, done, nil
 }
 
-func attributes(ctx context.Context, d git.Dir, blob, name string) error {
+func attributes(ctx context.Context, d git.Dir, blob, name, more string) error {
 	text, err := d.Run(ctx, 1<<20, "cat-file", "blob", blob)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(name), 0o700)
@@ -57,5 +63,5 @@ func attributes(ctx context.Context, d git.Dir, blob, name string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(name, []byte(text), 0o600)
+	return os.WriteFile(name, []byte(text+more), 0o600)
 }

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -58,13 +59,32 @@ func (r *repo) between(ctx context.Context, d git.Dir, known map[Pair]map[string
 		}
 		return names == nil || names[file]
 	}
+	// In a file that one has renamed, the other has changed it by its former name.
+	alone := func(s, other *Side, file string) bool {
+		return with(s, file) && !brings(other, file) && !brings(other, r.former(ctx, d, pair(s), file))
+	}
 	for _, file := range files {
-		if with(a, file) && !brings(b, file) || with(b, file) && !brings(a, file) {
+		if alone(a, b, file) || alone(b, a, file) {
 			continue
 		}
 		both = append(both, file)
 	}
 	return both
+}
+
+// former returns the name by which a file that a side has renamed is known to the others, its own if it has not.
+func (r *repo) former(ctx context.Context, d git.Dir, p Pair, file string) string {
+	names, ok := r.renames[p]
+	if !ok {
+		names = make(map[string]string)
+		if out, err := d.List(ctx, "diff-tree", "-r", "-z", "--find-renames", "--diff-filter=R", "--name-status", "--merge-base", p.Ours, p.Theirs); err == nil {
+			for parts := strings.Split(out, "\x00"); len(parts) > 2; parts = parts[3:] {
+				names[parts[2]] = parts[1]
+			}
+		}
+		r.renames[p] = names
+	}
+	return cmp.Or(names[file], file)
 }
 
 // changes returns the files in which two trees differ, nil if that can't be told.

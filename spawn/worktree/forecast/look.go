@@ -68,8 +68,9 @@ type repo struct {
 	scratch *snapshot.Scratch
 	works   map[agent.ID]snapshot.Work
 	merges  map[Pair]Merge
-	brings  map[Pair]map[string]bool // files that a merge into a target changes there, where that was asked
-	made    int                      // snapshots in the scratch
+	brings  map[Pair]map[string]bool   // files that a merge into a target changes there, where that was asked
+	renames map[Pair]map[string]string // what a merge's own side has renamed, by the new names, where that was asked
+	made    int                        // snapshots in the scratch
 }
 
 // New returns a Forecaster. The caller must Close it.
@@ -274,6 +275,7 @@ func (r *repo) merge(ctx context.Context, d git.Dir, sides []*Side, targets map[
 			s.Landed = s.Landed || r.merges[Pair{up.commit, s.Head}].clean(up.tree)
 		}
 	}
+	r.renames = make(map[Pair]map[string]string)
 	brings := r.brings
 	r.brings = make(map[Pair]map[string]bool)
 	each(func(a, b *Side, p Pair) {

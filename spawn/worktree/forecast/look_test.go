@@ -191,6 +191,31 @@ func TestLookWithTarget(t *testing.T) {
 	}
 }
 
+// A file that one has renamed and another has changed is in conflict between them, whatever it is in with the
+// target.
+func TestLookRenamed(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	lines := "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+	f.Commit("x", "x", lines, "z", lines)
+	one, two := f.agent("agent1"), f.agent("agent2")
+	one.Git("mv", "x", "y")
+	one.Commit("renamed", "y", strings.NewReplacer("1", "one", "9", "nine").Replace(lines))
+	two.Commit("edited", "x", strings.Replace(lines, "9", "neuf", 1))
+	f.Commit("mine", "x", strings.Replace(lines, "1", "eins", 1))
+	fc := forecast.New(f.home)
+	defer fc.Close()
+	c, err := fc.Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"[agent1]main[y]", "[agent1 agent2][y]"} {
+		if !strings.Contains(told(c), want) {
+			t.Errorf("%s is missing:\n%s", want, told(c))
+		}
+	}
+}
+
 // What is odd about one worktree keeps nothing of the others from being seen.
 func TestLookOdd(t *testing.T) {
 	t.Parallel()

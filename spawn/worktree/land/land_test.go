@@ -133,6 +133,32 @@ func TestUndoBuiltOn(t *testing.T) {
 	y.tidy()
 }
 
+// A landing that git has merged by keeping both sides is taken back all the same, or it is said that it is not.
+func TestUndoUnion(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	const lines = "1\n2\n3\n4\n5\n"
+	y.Commit("attributes", ".gitattributes", "*.log merge=union\n", "x.log", lines)
+	y.clone("agent1").Commit("one", "x.log", lines+"agent's\n")
+	l := y.land("agent1", land.LandOptions{Unchecked: true})
+	y.Commit("later", "x.log", lines+"agent's\nlater\n")
+	if _, err := y.desk.Undo(t.Context(), l.ID); !errors.Is(err, land.ErrNotYet) || !strings.Contains(err.Error(), "x.log") {
+		t.Errorf("%v", err)
+	}
+	y.Commit("elsewhere", "x.log", "mine\n"+lines+"agent's\n")
+	if _, err := y.desk.Undo(t.Context(), l.ID); err != nil || y.Read("x.log") != "mine\n"+lines {
+		t.Errorf("%q, %v", y.Read("x.log"), err)
+	}
+	y.clone("agent2").Commit("two", "b.txt", "b\n")
+	l = y.land("agent2", land.LandOptions{Unchecked: true})
+	y.Git("revert", "--no-edit", l.After)
+	now := y.Git("rev-parse", "HEAD")
+	if _, err := y.desk.Undo(t.Context(), l.ID); !errors.Is(err, land.ErrNotYet) || !strings.Contains(err.Error(), "would change nothing") || y.Git("rev-parse", "HEAD") != now {
+		t.Errorf("%v", err)
+	}
+	y.tidy()
+}
+
 func TestConflict(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)

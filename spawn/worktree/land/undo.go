@@ -161,8 +161,17 @@ func (d Desk) reverse(ctx context.Context, r git.Repo, l work.Landing, now strin
 			return "", fmt.Errorf("git commit-tree: %w", err)
 		}
 	}
-	if err := m.compute(ctx, g); err != nil {
+	// A driver that keeps both sides would take nothing back.
+	by, done, err := worktree.Attributed(ctx, g, now, "* merge=text")
+	if err == nil {
+		err = m.compute(ctx, by)
+		done()
+	}
+	if err != nil {
 		return "", fmt.Errorf("git merge-tree: %w", err)
+	}
+	if own, err := g.First(ctx, "rev-parse", now+"^{tree}"); err != nil || m.Tree == own {
+		return "", errors.Join(refusef("taking it back would change nothing on %s", branch(l.Target)), err)
 	}
 	if n := len(m.Conflicts); n > 0 {
 		var names []string
