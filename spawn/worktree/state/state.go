@@ -65,7 +65,8 @@ type State struct {
 	Tree  string `json:"tree,omitempty"`  // that landing it would make; "" if that is a conflict
 	Proof string `json:"proof,omitempty"` // checked, failed, stale, unchecked; "" if there is no check
 	// Hidden is a file with changes that git was told not to look at; it is looked for once the check has passed.
-	Hidden string `json:"hidden,omitempty"`
+	Hidden  string `json:"hidden,omitempty"`
+	Stashed int    `json:"stashed,omitempty"` // stashes made on its branch, which all worktrees share
 	// Checking says that a check of it is running.
 	Checking bool   `json:"checking,omitempty"`
 	Here     string `json:"here,omitempty"` // the branch that is checked out in Main
@@ -111,6 +112,7 @@ func (r *Reader) States(ctx context.Context) (list []State, err error) {
 	}
 	list = []State{}
 	out := make(map[string]string) // the branches in the owner's directories
+	stashes := make(map[string][]string)
 	for _, s := range c.Sides {
 		st := of(s)
 		for _, k := range c.Conflicts {
@@ -137,6 +139,14 @@ func (r *Reader) States(ctx context.Context) (list []State, err error) {
 				out[s.Main] = short(at)
 			}
 			st.Here = out[s.Main]
+			if _, known := stashes[s.Repo]; !known {
+				stashes[s.Repo] = stashed(ctx, s.Repo)
+			}
+			for _, on := range stashes[s.Repo] {
+				if on == st.Branch {
+					st.Stashed++
+				}
+			}
 		}
 		if _, st.Checking = r.home.LockHolder(home.CheckLock(s.Agent)); st.Gone && r.o.Up != nil {
 			st.Up = r.o.Up(ctx, s.Agent)
@@ -145,6 +155,21 @@ func (r *Reader) States(ctx context.Context) (list []State, err error) {
 		list = append(list, st)
 	}
 	return list, err
+}
+
+// stashed returns the branches on which the stashes of a repository were made.
+func stashed(ctx context.Context, common string) []string {
+	out, err := git.Dir{Path: common}.Run(ctx, 1<<20, "log", "-g", "--no-show-signature", "--format=%gs", "refs/stash", "--")
+	list := []string{}
+	if err != nil { // there is none
+		return list
+	}
+	for line := range strings.Lines(out) { // "WIP on BRANCH: …", "On BRANCH: …"
+		if on, _, ok := strings.Cut(strings.TrimPrefix(line, "WIP "), ": "); ok && len(on) > 3 {
+			list = append(list, on[3:])
+		}
+	}
+	return list
 }
 
 // recorded adds what the records say of the work.
@@ -302,6 +327,9 @@ func (st State) Facts() (list []string) {
 	}
 	if st.Dirty > 0 {
 		add("dirty %d", st.Dirty)
+	}
+	if st.Stashed > 0 {
+		add("stashed %d", st.Stashed)
 	}
 	if st.Hidden != "" {
 		add("hidden changes in %s", git.Shown(st.Hidden))

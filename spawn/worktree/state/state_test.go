@@ -100,6 +100,9 @@ func TestStates(t *testing.T) {
 	ahead.Git("checkout", "-q", "a.txt")
 	ahead.Write("loose", "x") // no part of what was checked
 	check(all("agent3: dirty: dirty 1, ahead 1, behind 2, stale: netsky diff agent3")...)
+	ahead.Git("stash", "-q", "-u")
+	check(all("agent3: ahead: stashed 1, ahead 1, behind 2, checked: netsky land agent3")...)
+	ahead.Git("stash", "pop", "-q")
 	ahead.Commit("more", "m", "m")
 	check(all("agent3: ahead: ahead 2, behind 2, stale: netsky check agent3")...)
 

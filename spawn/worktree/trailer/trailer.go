@@ -1,5 +1,6 @@
 // Package trailer makes the commits of an agent carry its name, as "Netsky-Agent: agent3", whoever
-// git's configuration says that the author is.
+// git's configuration says that the author is. It keeps agents in worktrees from the stash, which all
+// worktrees share.
 //
 // The agent's git is told, by an environment variable alone, to look for hooks in a directory of
 // the home. Each hook there runs the one of the same name that the repository has, or that its own
@@ -35,15 +36,15 @@ const Dirname = "state/git-hooks"
 const variable = "GIT_CONFIG_PARAMETERS"
 
 // plain are the hooks that only run what the repository has. Those of a receiving repository are
-// none of them, as git does not pass the variable on to it; neither are reference-transaction and
-// post-index-change, which git runs too often to find nothing.
+// none of them, as git does not pass the variable on to it; neither is post-index-change, which git runs
+// too often to find nothing.
 var plain = []string{
 	"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "post-commit",
 	"pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-auto-gc", "post-rewrite", "sendemail-validate",
 }
 
-// rare are run if the repository that the agent works in has them.
-var rare = []string{"reference-transaction", "post-index-change"}
+// rare is run if the repository that the agent works in has it.
+const rare = "post-index-change"
 
 // forward finds the repository's own hook.
 const forward = `own=$(env -u ` + variable + ` git rev-parse --git-path "hooks/${0##*/}" 2>/dev/null) || exit 0
@@ -81,6 +82,22 @@ const check = "#!/bin/sh\n# netsky: adds the agent's name to the message, then r
 	"name \"$1\"\n" + forward + `exec "$own" "$@"
 `
 
+// refs keeps an agent from the stash, of which a repository has one for all worktrees.
+const refs = `#!/bin/sh
+# netsky: keeps the stash out of worktrees, which share one; runs the repository's own hook of this name.
+input=$(cat)
+case "$1 $input" in
+"prepared "*" refs/stash"*)
+	if [ -e "$(git rev-parse --git-dir)/commondir" ]; then
+		echo "netsky: all worktrees of this repository share one stash, and others would take yours for theirs; commit instead: git commit -am wip" >&2
+		exit 1
+	fi ;;
+esac
+`
+
+const refsOwn = forward + `printf '%s\n' "$input" | "$own" "$@"
+`
+
 // Prepare writes the agent's hooks, and returns the environment with the variable that names them.
 // A variable that an earlier Prepare has set is replaced. r is the repository that the agent works
 // in; the zero Repo is none.
@@ -89,10 +106,11 @@ func Prepare(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, environ [
 	for _, name := range plain {
 		files[name] = hook
 	}
-	for _, name := range rare {
-		if r.Top != "" && has(ctx, r, name) {
-			files[name] = hook
-		}
+	if files["reference-transaction"] = refs; r.Top != "" && has(ctx, r, "reference-transaction") { // git runs it often
+		files["reference-transaction"] += refsOwn
+	}
+	if r.Top != "" && has(ctx, r, rare) {
+		files[rare] = hook
 	}
 	rel := filepath.Join(Dirname, string(id))
 	for name, text := range files {
@@ -100,11 +118,9 @@ func Prepare(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, environ [
 			return nil, err
 		}
 	}
-	for _, name := range rare {
-		if files[name] == "" {
-			if err := h.Remove(filepath.Join(rel, name)); err != nil {
-				return nil, err
-			}
+	if files[rare] == "" {
+		if err := h.Remove(filepath.Join(rel, rare)); err != nil {
+			return nil, err
 		}
 	}
 	own := "'core.hooksPath=" + strings.ReplaceAll(h.Path(rel), "'", `'\''`) + "'"

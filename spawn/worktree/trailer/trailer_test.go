@@ -185,3 +185,28 @@ func TestOwnHooks(t *testing.T) {
 		})
 	}
 }
+
+// One stash is shared by all worktrees, so an agent in one can't put anything in it, and keeps what it has.
+func TestStash(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "agent3")
+	w.script(".git/hooks/reference-transaction", `cat >> "$(git rev-parse --git-common-dir)/refs-moved"`)
+	w.prepare("agent3")
+	tree := w.At(filepath.Join(t.TempDir(), "tree"))
+	w.Git("worktree", "add", "-q", "-b", "netsky/agent3", tree.Dir)
+	tree.Write("a.txt", "mine\n")
+	for _, args := range [][]string{{"stash"}, {"stash", "push", "-m", "x"}} {
+		if out, err := w.git(append([]string{"-C", tree.Dir}, args...)...); err == nil || !strings.Contains(out, "git commit -am wip") {
+			t.Errorf("git %q: %v, %s", args, err, out)
+		}
+	}
+	if got := w.Git("stash", "list"); got != "" || tree.Read("a.txt") != "mine\n" {
+		t.Errorf("stashed: %s", got)
+	}
+	w.must("-C", tree.Dir, "commit", "-q", "-am", "wip")
+	if got := w.Read(".git/refs-moved"); !strings.Contains(got, "refs/heads/netsky/agent3") {
+		t.Errorf("the repository's own hook was given %q", got)
+	}
+	w.Write("a.txt", "the owner's\n") // where only one works
+	w.must("stash")
+}
