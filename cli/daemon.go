@@ -29,6 +29,7 @@ import (
 	"netsky/spawn/escalate"
 	"netsky/spawn/keeper"
 	"netsky/spawn/watchdog"
+	"netsky/store"
 )
 
 func (a *app) daemonCommand() *cli.Command {
@@ -127,6 +128,10 @@ func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options 
 	}
 	o.Cost = a.costService(l, log)
 	o.Hold = hold(l)
+	o.Enough = func(ctx context.Context, db *store.DB, k store.Task) bool {
+		c, _, _ := config.Load(l.Home)
+		return judgeOf(l.Home, db, c).Enough(ctx, k)
+	}
 	o.Check = func() string {
 		c, _, _ := config.Load(l.Home) // a mistake is shown by others
 		return c.Work.Check

@@ -12,6 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/internal/advice"
 	"netsky/spawn"
@@ -88,6 +89,14 @@ func (a *app) crew(l *spawn.Launcher) (crew.Crew, error) {
 			defer db.Close()
 			return hold(l)(ctx, db)
 		},
+		Enough: func(ctx context.Context, k store.Task) bool {
+			db, err := store.OpenRead(ctx, l.Home)
+			if err != nil {
+				return k.State == store.TaskDone
+			}
+			defer db.Close()
+			return a.judge(l.Home, db).Enough(ctx, k)
+		},
 	}, err
 }
 
@@ -106,12 +115,20 @@ func (a *app) tasks() (*spawn.Launcher, crew.Crew, error) {
 
 // judge returns what decides what tasks are called.
 func (a *app) judge(h home.Dir, db *store.DB) *task.Judge {
+	cfg, err := a.cfg()
+	if err != nil {
+		cfg = config.Config{}
+	}
+	return judgeOf(h, db, cfg)
+}
+
+func judgeOf(h home.Dir, db *store.DB, cfg config.Config) *task.Judge {
 	holder := &land.Holder{Home: h}
 	j := &task.Judge{
-		Work: work.Records{DB: db}, Holds: holder.Holds, Owns: holder.Owns,
+		After: cfg.Work.After, Work: work.Records{DB: db}, Holds: holder.Holds, Owns: holder.Owns,
 		Current: func(ctx context.Context, id agent.ID) (repo, tree string, err error) { return land.Current(ctx, h, id) },
 	}
-	if cfg, err := a.cfg(); err == nil && cfg.Work.Check != "" {
+	if cfg.Work.Check != "" {
 		j.Check = checkOf(cfg).Digest()
 	}
 	return j

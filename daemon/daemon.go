@@ -70,6 +70,8 @@ type Options struct {
 	Cost func(ctx context.Context, records func() *store.DB) error
 	// Hold bars those who are at the end of a budget, before a task's brief is sent; nil: there are none.
 	Hold func(ctx context.Context, db *store.DB) error
+	// Enough reports whether those tasks may start that need a closed one; nil: it is enough that it is closed.
+	Enough func(ctx context.Context, db *store.DB, k store.Task) bool
 	// Check returns the command that proves work, as of now; may be nil.
 	Check   func() string
 	Version string
@@ -134,7 +136,7 @@ func Run(ctx context.Context, o Options) error {
 	d.watchdog = watchdog.New(d.watchdogOptions())
 	d.schedules = schedule.New(o.Home, o.Bus, d.database, o.Log)
 	d.tasks = crew.NewKeeper(o.Launcher, d.database, d.watchdog.Statuses, o.Log)
-	d.tasks.Hold = o.Hold
+	d.tasks.Hold, d.tasks.Enough = o.Hold, o.Enough
 	// In order: each starts after those it uses, and stops before them. The door closes
 	// first: then callers see that no daemon is running.
 	services := []service{

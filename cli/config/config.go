@@ -150,6 +150,7 @@ type workConfig struct {
 	Check     string   `toml:"check"`
 	CheckTime Duration `toml:"check_time"`
 	Land      string   `toml:"land"`
+	After     string   `toml:"after"`
 	Ports     int      `toml:"ports"`
 }
 
@@ -284,6 +285,8 @@ func (c Config) checkWork() error {
 	switch {
 	case w.Land != LandOwner && w.Land != LandRoot:
 		return fmt.Errorf("work.land: %q: must be %s or %s", w.Land, LandOwner, LandRoot)
+	case w.After != "" && w.After != "claimed" && w.After != "proved" && w.After != "landed":
+		return fmt.Errorf("work.after: %q: must be claimed, proved or landed", w.After)
 	case w.Ports != 0 && (w.Ports < 1024 || w.Ports > 55_000):
 		return fmt.Errorf("work.ports: %d: must be 1024 to 55000, or 0", w.Ports)
 	case min(b.DayTokens, b.AgentTokens, b.TaskTokens) < 0 || !amounts(b.DayMoney, b.AgentMoney, b.TaskMoney):

@@ -84,6 +84,9 @@ func (c Crew) text(ctx context.Context, k store.Task, former agent.ID) string {
 			if n.Proof != "" {
 				fmt.Fprintf(&b, ": %s", envelope.Line(n.Proof, 300))
 			}
+			if w, err := worktree.Load(c.Home, n.Assignee); err == nil && n.Head != "" && n.Assignee != k.Assignee {
+				fmt.Fprintf(&b, "; it is at %.12s on %s: if your branch lacks that, git merge %.12s", n.Head, w.Short(), n.Head)
+			}
 			b.WriteString("\n")
 		}
 	}

@@ -44,12 +44,14 @@ type Crew struct {
 	// Hold, if set, is called when a task has a worker, before that gets the brief: a budget that the task
 	// has used up holds its worker.
 	Hold func(ctx context.Context) error
+	// Enough reports whether those may start that need a closed task; nil: it is.
+	Enough func(ctx context.Context, k store.Task) bool
 }
 
 // Book returns the tasks as that address may change them.
 func (c Crew) Book() task.Book {
 	return task.Book{
-		Home: c.Home, Records: c.Records, By: c.By,
+		Home: c.Home, Records: c.Records, By: c.By, Enough: c.Enough,
 		Head: func(ctx context.Context, id agent.ID) string {
 			return Head(ctx, c.Home, id, program.Value(c.Environ, "HOME"))
 		},

@@ -21,6 +21,7 @@ import (
 	"netsky/spawn/crew"
 	"netsky/store"
 	"netsky/store/task"
+	"netsky/store/work"
 )
 
 type records struct{ *store.DB }
@@ -309,6 +310,30 @@ func TestWaitsForOthers(t *testing.T) {
 	if mail := r.inbox("agent2", envelope.KindBrief); len(mail) != 1 || !strings.Contains(mail[0].Text, first+" first (claimed): a proof\n") {
 		t.Errorf("%+v", mail)
 	}
+}
+
+// A task that is closed is not always enough: the one that needs it waits until it is, and says for what.
+func TestWaitsForEnough(t *testing.T) {
+	r := newRig(t)
+	first := r.add("first")
+	second := r.add("second", first)
+	r.start(second, "agent2")
+	r.start(first, "agent1")
+	enough := false
+	r.keeper.Enough = func(context.Context, *store.DB, store.Task) bool { return enough }
+	r.answer("agent1", r.task(first).Brief, envelope.KindReply, "a proof")
+	r.pass()
+	r.says(second, "open agent2 0")
+	j := &task.Judge{Work: work.Records{DB: r.db}, After: task.Landed}
+	_, err := r.crew(agent.Owner).Book().Alter(t.Context(), first, func(k *store.Task) ([]store.Op, error) { k.Head = "h"; return nil, nil })
+	r.must(err)
+	views, err := crew.Views(t.Context(), r.db, j, []store.Task{r.task(second)}, nil, nil)
+	if err != nil || views[0].Now != "needs "+crew.Short(first)+" landed" {
+		t.Errorf("%+v, %v", views, err)
+	}
+	enough = true
+	r.pass()
+	r.says(second, "in_progress agent2 1")
 }
 
 // What needs a cancelled task is blocked, and who wanted it is told once; it may start without.

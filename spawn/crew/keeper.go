@@ -33,10 +33,12 @@ type Keeper struct {
 	Statuses func(ctx context.Context) (spawn.Statuses, error)
 	Log      *slog.Logger
 	Hold     func(ctx context.Context, db *store.DB) error // as Crew's; may be nil
-	Settles  time.Duration                                 // 0 is ten seconds
+	Enough   func(ctx context.Context, db *store.DB, k store.Task) bool
+	Settles  time.Duration // 0 is ten seconds
 
 	wake     chan struct{}
 	reported map[string]string    // what was logged last of a task, so that it is once; owned by Run
+	asked    map[string]time.Time // when it was last asked whether what a task needs is enough; owned by Run
 	missing  map[string]time.Time // since when a brief has been nowhere, by its id; owned by Run
 	told     map[string]bool      // the ids of the notices that were sent, and of briefs withdrawn; owned by Run
 }
@@ -45,7 +47,7 @@ type Keeper struct {
 func NewKeeper(l *spawn.Launcher, database func() *store.DB, statuses func(context.Context) (spawn.Statuses, error), log *slog.Logger) *Keeper {
 	return &Keeper{
 		Launcher: l, Database: database, Statuses: statuses, Log: log,
-		wake: make(chan struct{}, 1), reported: make(map[string]string), missing: make(map[string]time.Time), told: make(map[string]bool),
+		wake: make(chan struct{}, 1), reported: make(map[string]string), asked: make(map[string]time.Time), missing: make(map[string]time.Time), told: make(map[string]bool),
 	}
 }
 
@@ -138,6 +140,9 @@ func (l look) as(id agent.ID) Crew {
 	if l.Hold != nil {
 		c.Hold = func(ctx context.Context) error { return l.Hold(ctx, l.db) }
 	}
+	if l.Enough != nil {
+		c.Enough = func(ctx context.Context, k store.Task) bool { return l.Enough(ctx, l.db, k) }
+	}
 	return c
 }
 
@@ -165,6 +170,9 @@ func (l look) startIfReady(ctx context.Context, k store.Task) error {
 	if k.State != store.TaskOpen || k.Starter == "" {
 		return nil
 	}
+	if time.Since(l.asked[k.ID]) < cmp.Or(l.Settles, settles) { // git is asked much
+		return nil
+	}
 	c := l.as(k.Starter)
 	left, err := c.Book().Unfinished(ctx, k.ID)
 	if err != nil {
@@ -176,8 +184,10 @@ func (l look) startIfReady(ctx context.Context, k store.Task) error {
 		}
 	}
 	if len(left) > 0 {
+		l.asked[k.ID] = time.Now()
 		return nil
 	}
+	delete(l.asked, k.ID)
 	if k, err = c.begin(ctx, k, k.Assignee, k.Starter, false); err != nil || k.Brief == "" {
 		return err
 	}

@@ -23,7 +23,7 @@ type View struct {
 
 // Views returns what lists show of tasks. states are the agents', nil if they are not known.
 func Views(ctx context.Context, db *store.DB, j *task.Judge, list []store.Task, states spawn.Statuses, soon func(spawn.Status) bool) ([]View, error) {
-	book := task.Book{Records: direct{db}}
+	book := task.Book{Records: direct{db}, Enough: j.Enough}
 	views := make([]View, 0, len(list))
 	for _, k := range list {
 		v := View{Task: k, Word: j.Word(ctx, k)}
@@ -33,7 +33,7 @@ func Views(ctx context.Context, db *store.DB, j *task.Judge, list []store.Task, 
 			if err != nil {
 				return nil, err
 			}
-			v.Now = waitsFor(needs)
+			v.Now = waitsFor(needs, j.Needed())
 		case store.TaskInProgress:
 			v.Now = stuck(k, states, soon)
 		case store.TaskBlocked:
@@ -48,14 +48,18 @@ func Views(ctx context.Context, db *store.DB, j *task.Judge, list []store.Task, 
 	return views, nil
 }
 
-func waitsFor(needs []store.Task) string {
-	switch len(needs) {
-	case 0:
+func waitsFor(needs []store.Task, after string) string {
+	if len(needs) == 0 {
 		return "about to start"
-	case 1:
-		return "needs " + Short(needs[0].ID)
 	}
-	return fmt.Sprintf("needs %s and %d more", Short(needs[0].ID), len(needs)-1)
+	now := "needs " + Short(needs[0].ID)
+	if needs[0].State == store.TaskDone {
+		now += " " + after
+	}
+	if len(needs) > 1 {
+		now += fmt.Sprintf(" and %d more", len(needs)-1)
+	}
+	return now
 }
 
 // stuck says why nobody works on a task that is in progress.

@@ -53,6 +53,8 @@ type Book struct {
 	Head func(ctx context.Context, id agent.ID) string
 	// Mail reports whether By has a message with that ID, which the records may not have yet. nil: none.
 	Mail func(ctx context.Context, id string) bool
+	// Enough reports whether those may start that need a closed task. nil: it is.
+	Enough func(ctx context.Context, k store.Task) bool
 }
 
 // A FieldError reports a value that a task can't have.

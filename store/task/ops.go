@@ -33,11 +33,11 @@ func (b Book) Needs(ctx context.Context, id string) (list []store.Task, err erro
 	return list, err
 }
 
-// Unfinished lists those of them that are not done yet.
+// Unfinished lists those of them that are not done yet, or not enough for this one to start.
 func (b Book) Unfinished(ctx context.Context, id string) (list []store.Task, err error) {
 	all, err := b.Needs(ctx, id)
 	for _, k := range all {
-		if k.State != store.TaskDone {
+		if k.State != store.TaskDone || b.Enough != nil && !b.Enough(ctx, k) {
 			list = append(list, k)
 		}
 	}

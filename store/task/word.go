@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 
 	"netsky/agent"
@@ -28,6 +29,9 @@ type Judge struct {
 	// Owns reports whether an agent has changed anything between two commits, apart from what the branch had
 	// that it landed on at before, or lands on if that is ""; nil: it has.
 	Owns func(ctx context.Context, id agent.ID, begun, head, before string) bool
+	// After is what a task must be called for those to start that need it: Claimed, Proved or Landed; "" is
+	// Proved if there is a check, else Claimed.
+	After string
 	// Holds reports whether the target of a landing still has what landed; nil: it has.
 	Holds func(ctx context.Context, l work.Landing) bool
 
@@ -52,6 +56,33 @@ func (j *Judge) Word(ctx context.Context, k store.Task) string {
 		return Proved
 	}
 	return Claimed
+}
+
+// Enough reports whether those may start that need a closed task. One for which its worker has changed nothing
+// can't be proved or land, so its word is enough.
+func (j *Judge) Enough(ctx context.Context, k store.Task) bool {
+	after := j.Needed()
+	if after == Claimed || k.Word() != Claimed {
+		return k.State == store.TaskDone
+	}
+	switch j.Word(ctx, k) {
+	case Landed:
+		return true
+	case Proved:
+		return after == Proved
+	}
+	return !j.own(ctx, k, "")
+}
+
+// Needed returns what a task must be called for those to start that need it.
+func (j *Judge) Needed() string {
+	switch {
+	case j == nil:
+		return Claimed
+	case j.After == "" && j.Check != "":
+		return Proved
+	}
+	return cmp.Or(j.After, Claimed)
 }
 
 // own reports whether its worker has changed anything since the task was given to it, as far as that is
