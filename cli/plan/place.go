@@ -190,7 +190,7 @@ func (p *Planner) Again(ctx context.Context, one *spawn.Plan) error {
 	if w, ok := p.treeOf(one.Agent, one.Dir); ok {
 		r, err := git.Open(ctx, w.Main, p.UserHome)
 		if err != nil {
-			return fmt.Errorf("%s: its worktree %s is of the repository of %s: %w", one.Agent, w.Dir, w.Main, err)
+			return w.Found(fmt.Errorf("%s: its worktree %s is of the repository of %s: %w", one.Agent, w.Dir, w.Main, err))
 		}
 		sub, err := filepath.Rel(w.Dir, one.Dir)
 		if err != nil {

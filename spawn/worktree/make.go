@@ -96,6 +96,9 @@ func Make(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, follow bool)
 	case err != nil:
 		return p, err
 	}
+	if w, err = w.movedTo(ctx, h, r); err != nil {
+		return p, err
+	}
 	switch {
 	case w.Agent == "" || w.Repo == r.Common:
 	case w.Ready:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -325,5 +326,36 @@ func TestMakeBesideAnother(t *testing.T) {
 	}
 	if err := <-once; err != nil {
 		t.Error(err)
+	}
+}
+
+// A repository that was moved is found again where it is, with the agents' work.
+func TestMakeAfterMove(t *testing.T) {
+	t.Parallel()
+	for _, repaired := range []bool{false, true} {
+		f := newField(t)
+		_, at := f.make("agent1")
+		head := at.Commit("work", "b.txt", "b")
+		at.Write("c.txt", "not committed")
+		f.must(os.Rename(f.Dir, f.Dir+"2"))
+		moved := f.At(f.Dir + "2")
+		if repaired {
+			moved.Git("worktree", "repair")
+		}
+		now, err := git.Open(t.Context(), moved.Dir, "")
+		f.must(err)
+		q, err := worktree.Make(t.Context(), f.home, "agent1", now, true)
+		if err != nil || q.Fresh || q.Repo != now.Common || q.Main != moved.Dir || at.Git("rev-parse", "HEAD") != head || at.Read("c.txt") != "not committed" {
+			t.Errorf("repaired %t: %+v, %v", repaired, q, err)
+		}
+		if w, err := worktree.Load(f.home, "agent1"); err != nil || w.Repo != now.Common {
+			t.Errorf("on record: %+v, %v", w, err)
+		}
+		if out, err := exec.Command("cp", "-R", moved.Dir, f.Dir).CombinedOutput(); err != nil {
+			t.Fatal(string(out))
+		}
+		if _, err := worktree.Make(t.Context(), f.home, "agent1", f.open(), true); err == nil {
+			t.Error("a copy counts as the repository")
+		}
 	}
 }

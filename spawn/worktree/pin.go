@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"netsky/agent/home"
+	"netsky/internal/advice"
 	"netsky/spawn/worktree/git"
 )
 
@@ -85,6 +87,40 @@ func entryOf(common, top string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s %w: %s has no entry for it", top, ErrReplaced, common)
+}
+
+// movedTo returns the worktree as one of a repository that was moved: nothing is left where it was, and in its
+// new place it has the worktree's entry. What the move has broken is repaired.
+func (w Worktree) movedTo(ctx context.Context, h home.Dir, r git.Repo) (Worktree, error) {
+	if w.Agent == "" || !w.Lost() || w.Repo == r.Common {
+		return w, nil
+	}
+	top := realOf(w.Dir)
+	entry, err := entryOf(r.Common, top)
+	if err != nil {
+		return w, nil // another one
+	}
+	if to, err := Link(top); err == nil && to == filepath.Join(w.Repo, "worktrees", filepath.Base(entry)) {
+		if _, err := r.Act(makeTime).Run(ctx, 4096, "worktree", "repair"); err != nil {
+			return w, fmt.Errorf("%s: git worktree repair: %w", r.Top, err)
+		}
+	}
+	w.Repo, w.Main = r.Common, r.Top
+	return w, w.save(h)
+}
+
+// Lost reports whether the worktree's repository is no longer where it was.
+func (w Worktree) Lost() bool {
+	_, err := os.Stat(w.Repo)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Found adds to an error about a worktree what to do if its repository was moved.
+func (w Worktree) Found(err error) error {
+	if !w.Lost() {
+		return err
+	}
+	return advice.With(err, "if the repository was moved, `netsky agent %s --dir DIR` with its new directory finds the work again", w.Agent)
 }
 
 // leadsTo checks that a git in the directory finds the entry.

@@ -137,7 +137,7 @@ func Repo(ctx context.Context, w worktree.Worktree) (git.Repo, error) {
 	}
 	r, gerr := w.Git()
 	if gerr != nil {
-		return r, fmt.Errorf("%s: its repository: %w", w.Agent, errors.Join(err, gerr))
+		return r, w.Found(fmt.Errorf("%s: its repository: %w", w.Agent, errors.Join(err, gerr)))
 	}
 	return r, nil
 }

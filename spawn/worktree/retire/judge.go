@@ -219,7 +219,7 @@ func (v Verdict) Err(w worktree.Worktree, directoriesToo bool) error {
 	}
 	err := fmt.Errorf("%s: %w: %s", w.Agent, ErrKept, strings.Join(reasons, "; "))
 	if v.orphaned {
-		return err
+		return w.Found(err)
 	}
 	if len(v.Reasons) > 0 {
 		return advice.With(err, "`netsky diff %[1]s` shows its work, `netsky land %[1]s` lands what is committed; what nobody wants any more is yours to remove in %[2]s", w.Agent, w.Dir)
