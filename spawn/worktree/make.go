@@ -273,6 +273,9 @@ func (w Worktree) add(ctx context.Context, h home.Dir, r git.Repo) error {
 		args = append(args, "--", w.Dir, short(w.Branch))
 	}
 	if _, err := r.Act(makeTime).Run(ctx, 4096, args...); err != nil {
+		if have, cerr := r.Commit(ctx, "refs/heads/netsky"); cerr == nil && have != "" {
+			return advice.With(fmt.Errorf("%s: there is a branch named netsky, so git can't make %s", r.Top, short(w.Branch)), "rename it: git -C %s branch -m netsky NAME", advice.Word(r.Top))
+		}
 		return fmt.Errorf("%s: git worktree add: %w", r.Top, err)
 	}
 	return nil

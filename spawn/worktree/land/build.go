@@ -118,6 +118,7 @@ func (d Desk) inScratch(ctx context.Context, r git.Repo, id, at string, do func(
 		}
 	}()
 	d.step("build")
+	defer d.patient("git, which makes the commit,", moveTime)()
 	g := s.Act()
 	g.Env = append(slices.Clip(g.Env), noEditor...)
 	if err := do(g); err != nil {

@@ -25,6 +25,7 @@
 package land
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -59,6 +60,7 @@ type Desk struct {
 	Environ []string
 	Asker   agent.ID
 
+	Slow time.Duration                             // after how long it is said that git may be waiting for somebody; 0 is ten seconds
 	Say  func(format string, args ...any)          // tells the asker what happens meanwhile; nil is nobody
 	Tell func(to agent.ID, key, text string) error // sends an agent a message, once for each key; nil sends none
 	Wait func(err error)                           // is called if another netsky is landing
@@ -87,6 +89,15 @@ func (e notYet) Is(target error) bool { return target == ErrNotYet }
 func (e notYet) Unwrap() error        { return e.error }
 
 func refusef(format string, args ...any) error { return notYet{fmt.Errorf(format, args...)} }
+
+// patient says, unless the returned function is called soon, that something may be waiting for a person.
+func (d Desk) patient(what string, within time.Duration) (done func()) {
+	slow := cmp.Or(d.Slow, 10*time.Second)
+	t := time.AfterFunc(slow, func() {
+		d.say("%s takes long; it may be waiting for you, as for a passphrase or a key that is to be touched; it is ended after %v", what, within)
+	})
+	return func() { t.Stop() }
+}
 
 func (d Desk) step(name string) {
 	if d.Step != nil {

@@ -32,7 +32,9 @@ func (d Desk) push(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge
 	d.record(ctx, work.SetLanding(l.Landing))
 	d.step("push")
 	g := r.Act(pushTime)
-	if err := act(ctx, g, "push", "--porcelain", "--", remote, m.Head+":"+m.Branch); err != nil {
+	done := d.patient("git push", pushTime)
+	err = act(ctx, g, "push", "--porcelain", "--", remote, m.Head+":"+m.Branch)
+	if done(); err != nil {
 		l.State, l.Reason = work.Void, envelope.Plain(err.Error())
 		d.record(ctx, work.SetLanding(l.Landing))
 		return fmt.Errorf("%s: not pushed: %w", l.Agent, err)

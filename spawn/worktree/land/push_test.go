@@ -2,10 +2,13 @@ package land_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"netsky/agent"
 	"netsky/internal/advice"
@@ -161,5 +164,41 @@ func TestLandedUpstream(t *testing.T) {
 	}
 	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A git that waits for a person, as for a passphrase, does so with a word.
+func TestWaitsForSomebody(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []string{"push", "commit"} {
+		y := newYard(t)
+		y.clone("agent1").Commit("one", "b.txt", "b\n")
+		gate := filepath.Join(t.TempDir(), "gate")
+		if out, err := exec.Command("mkfifo", gate).CombinedOutput(); err != nil {
+			t.Fatal(string(out))
+		}
+		o := land.LandOptions{Unchecked: true, How: land.Squash}
+		if verb == "push" {
+			bare := filepath.Join(t.TempDir(), "bare.git")
+			y.Git("init", "-q", "--bare", bare)
+			y.Git("remote", "add", "origin", bare)
+			y.desk.Environ = append(y.desk.Environ, "PATH=/nowhere")
+			o.PR = true
+			hook("pre-push", "read x < "+gate)(y, y.Repo)
+		} else {
+			hook("pre-commit", "read x < "+gate)(y, y.Repo)
+		}
+		y.desk.Slow = time.Millisecond
+		said := make(chan string, 10)
+		y.desk.Say = func(format string, args ...any) {
+			if text := fmt.Sprintf(format, args...); strings.Contains(text, "waiting for you") {
+				said <- text
+				_ = os.WriteFile(gate, []byte("go\n"), 0)
+			}
+		}
+		_, err := y.desk.Land(t.Context(), "agent1", o)
+		if got := <-said; (err != nil) != o.PR || err != nil && !strings.Contains(err.Error(), "neither gh nor glab") {
+			t.Errorf("%s: %q, %v", verb, got, err)
+		}
 	}
 }

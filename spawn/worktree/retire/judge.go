@@ -106,7 +106,9 @@ func (v *Verdict) unfinished(ctx context.Context, r git.Repo, w worktree.Worktre
 	if list, err := os.ReadDir(filepath.Join(entry, "modules")); err == nil && len(list) > 0 {
 		no("it holds repositories of submodules, which may have commits of their own")
 	}
-	if holdsRefs(entry) {
+	if has, err := holdsRefs(ctx, r); err != nil {
+		return err
+	} else if has {
 		no("it has refs of its own (refs/worktree), which go with it")
 	}
 	if name, err := nested(ctx, r); err != nil {
@@ -153,16 +155,10 @@ func commitOf(ctx context.Context, d git.Dir, ref string) (string, error) {
 	return git.Repo{Top: d.Path}.Commit(ctx, ref)
 }
 
-// holdsRefs reports whether a git directory of a worktree's own has refs, which go with it.
-func holdsRefs(entry string) bool {
-	found := errors.New("found")
-	err := filepath.WalkDir(filepath.Join(entry, "refs"), func(_ string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() {
-			err = found
-		}
-		return err
-	})
-	return errors.Is(err, found)
+// holdsRefs reports whether a worktree has refs of its own, which go with it.
+func holdsRefs(ctx context.Context, r git.Repo) (bool, error) {
+	ref, err := r.Look().First(ctx, "for-each-ref", "--count=1", "--format=%(refname)", "refs/worktree", "refs/bisect", "refs/rewritten")
+	return ref != "", err
 }
 
 // nested returns a directory of the worktree that has a repository of its own, "" if none has. Git shows

@@ -148,6 +148,27 @@ func TestRetireRemovedByHand(t *testing.T) {
 	}
 }
 
+// Where git keeps refs in tables, a file stands in the place of each directory of refs.
+func TestRetireReftable(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	entry, err := f.w.Entry()
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(entry, "refs"), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(entry, "refs", "heads"), []byte("this repository uses the reftable format\n"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := f.tree.Git("rev-parse", "HEAD")
+	if _, err := f.retire(); err != nil {
+		t.Fatal(err)
+	}
+	f.gone(head)
+}
+
 // What git could not make is no reason to keep anything.
 func TestRetireUnmade(t *testing.T) {
 	t.Parallel()
@@ -157,7 +178,7 @@ func TestRetireUnmade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := worktree.Make(t.Context(), f.home, "agent1", r, false); err == nil || !strings.Contains(err.Error(), "'refs/heads/netsky' exists") {
+	if _, err := worktree.Make(t.Context(), f.home, "agent1", r, false); err == nil || !strings.Contains(err.Error(), "there is a branch named netsky") {
 		t.Fatal(err)
 	}
 	if ref, err := f.retire(); err != nil || ref != "" {
