@@ -3,13 +3,14 @@
 //
 // A command runs in a shell, in a session of its own, with a time limit, and without the variables
 // by which netsky's own programs know whom they serve. When it ends, and when its time is over,
-// what is left of its process group is killed; a process that has made a group of its own is not.
-// Its output is kept in a log of bounded size. If netsky is killed, so is the process group; the log
-// is not written.
+// what is left of its process group is killed, and, if that is wanted, what has made a group of its own,
+// as a variable shows that all it starts inherit. Its output is kept in a log of bounded size. If netsky is killed, so
+// is the process group; the log is not written.
 package command
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent/home"
+	"netsky/agent/proc"
 	"netsky/agent/program"
 	"netsky/store"
 )
@@ -85,7 +87,9 @@ type Options struct {
 	Env    []string      // what it inherits, before it is cleaned
 	Extra  []string      // further variables
 	Within time.Duration // how long it may take
-	Out    io.Writer     // gets the output, too, as it comes; nil is nothing
+	// Daemons says that what it leaves behind in groups of their own is ended, too.
+	Daemons bool
+	Out     io.Writer // gets the output, too, as it comes; nil is nothing
 }
 
 // A Result is how a command ended.
@@ -121,7 +125,8 @@ func (c Command) Run(ctx context.Context, o Options) (r Result, err error) {
 	cmd := exec.Command("/bin/sh", "-c", guarded, "sh", c.Text)
 	cmd.ExtraFiles = []*os.File{alive}
 	cmd.Dir = o.Dir
-	cmd.Env = append(append(program.Without(program.Inherited(o.Env), "NETSKY_*", "GIT_*", "PWD"), "PWD="+o.Dir), o.Extra...)
+	mark := marking + rand.Text()
+	cmd.Env = append(append(program.Without(program.Inherited(o.Env), "NETSKY_*", "GIT_*", "PWD"), "PWD="+o.Dir, mark), o.Extra...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Stdout = kept
 	if o.Out != nil {
@@ -158,6 +163,9 @@ func (c Command) Run(ctx context.Context, o Options) (r Result, err error) {
 	}
 	// The guard is left of the group, so the number is not given to another.
 	_ = unix.Kill(-group, unix.SIGKILL)
+	if o.Daemons {
+		end(mark)
+	}
 	r.Took = time.Since(began)
 	r.Status = cmd.ProcessState.ExitCode()
 	switch ws, _ := cmd.ProcessState.Sys().(syscall.WaitStatus); {
@@ -170,6 +178,20 @@ func (c Command) Run(ctx context.Context, o Options) (r Result, err error) {
 		err = nil
 	}
 	return r, errors.Join(err, o.Home.WriteFile(o.Log, kept.bytes(), false))
+}
+
+// marking begins the variable that shows what a command has started.
+const marking = "NETSKY_COMMAND="
+
+// end kills what has the mark. What that starts meanwhile is looked for again.
+func end(mark string) {
+	for range 3 {
+		left, err := proc.Descendants(0, mark)
+		if err != nil || len(left) == 0 {
+			return
+		}
+		proc.End(context.Background(), left, 0)
+	}
 }
 
 // grace is how long a command may take to end after SIGTERM.

@@ -126,6 +126,25 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// What a command has started ends with it, also what has made a session of its own.
+func TestDaemonEnds(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("there is no setsid")
+	}
+	h, dir := testworld.FastHome(t), t.TempDir()
+	_, err := command.Command{What: "check", Text: "setsid sh -c 'echo $$ >pid; exec sleep 600' >/dev/null 2>&1 & while ! [ -s pid ]; do :; done"}.Run(t.Context(),
+		command.Options{Home: h, Dir: dir, Log: "logs/check-1.log", Within: time.Minute, Daemons: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, _ := os.ReadFile(filepath.Join(dir, "pid"))
+	testworld.Wait(t, "the daemon to end", func() bool {
+		out, err := exec.Command("ps", "-o", "stat=", "-p", strings.TrimSpace(string(pid))).Output()
+		return err != nil || strings.HasPrefix(string(out), "Z")
+	})
+}
+
 // A command does not outlive the netsky that runs it.
 func TestKilled(t *testing.T) {
 	t.Parallel()

@@ -192,14 +192,14 @@ func message(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge, how,
 	if text == "" {
 		d := r.Look()
 		d.Path = r.Top
-		list, err := d.Run(ctx, maxSubjects, "log", "--reverse", "--no-show-signature", "--no-merges", "--format=- %s", m.Onto+".."+m.Head)
+		list, err := shortened(ctx, d, "log", "--reverse", "--no-show-signature", "--no-merges", "--format=- %s", m.Onto+".."+m.Head)
 		if err != nil {
 			return "", err
 		}
 		list = strings.TrimSpace(list)
 		switch {
 		case how == Squash && m.Ahead == 1:
-			if text, err = d.Run(ctx, maxSubjects, "log", "-1", "--no-show-signature", "--format=%B", m.Head); err != nil {
+			if text, err = shortened(ctx, d, "log", "-1", "--no-show-signature", "--format=%B", m.Head); err != nil {
 				return "", err
 			}
 		case how == Squash:
@@ -208,10 +208,19 @@ func message(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge, how,
 			text = fmt.Sprintf("Merge %s into %s\n\n%s", w.Short(), branch(m.Target), list)
 		}
 	}
-	in, out := strings.NewReader(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))+"\n"), &git.Head{Limit: 4 * maxSubjects}
+	in, out := strings.NewReader(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))+"\n"), &git.Head{Limit: 2 * maxMessage}
 	err := r.Look().Stream(ctx, in, out, nil, "interpret-trailers", "--if-exists", "addIfDifferent", "--trailer", trailer.Key+": "+string(w.Agent))
 	return strings.TrimSpace(out.String()), err
 }
 
-// maxSubjects bounds what a message takes from the commits, in bytes.
-const maxSubjects = 16 << 10
+// maxMessage bounds what a message takes from the commits, in bytes: it is given to git as an argument.
+const maxMessage = 96 << 10
+
+// shortened returns what git prints. Of too much, it has whole lines, and a last one that says so.
+func shortened(ctx context.Context, d git.Dir, args ...string) (string, error) {
+	text, err := d.Run(ctx, maxMessage, args...)
+	if len(text) == maxMessage {
+		text = text[:strings.LastIndexByte(text, '\n')+1] + "[the rest is left out]\n"
+	}
+	return text, err
+}
