@@ -13,7 +13,6 @@ package trailer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,19 +35,39 @@ const Dirname = "state/git-hooks"
 const variable = "GIT_CONFIG_PARAMETERS"
 
 // plain are the hooks that only run what the repository has. Those of a receiving repository are
-// none of them, as git does not pass the variable on to it; neither is post-index-change, which git runs
-// too often to find nothing.
+// none of them, as git does not pass the variable on to it.
 var plain = []string{
 	"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "post-commit",
 	"pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-auto-gc", "post-rewrite", "sendemail-validate",
 }
 
-// rare is run if the repository that the agent works in has it.
-const rare = "post-index-change"
+// In the directory of an agent's hooks are a copy of them, and what programs such as lefthook have installed
+// there, which runs for that agent alone.
+const (
+	kept      = ".kept"
+	installed = ".installed"
+)
 
-// forward finds the repository's own hook.
+// forward finds the repository's own hook, or else the one that was installed.
 const forward = `own=$(env -u ` + variable + ` git rev-parse --git-path "hooks/${0##*/}" 2>/dev/null) || exit 0
+[ -f "$own" ] && [ -x "$own" ] || own=${0%/*}/` + installed + `/${0##*/}
 [ -f "$own" ] && [ -x "$own" ] || exit 0
+`
+
+// restore runs whenever git has written an index, as before a commit. Of what has replaced a hook of
+// netsky's, the second line is another.
+const restore = `#!/bin/sh
+# netsky: keeps what others install in here apart; runs the repository's own hook of this name.
+here=${0%/*}
+for f in "$here"/*; do
+	second=
+	{ read -r first && read -r second; } < "$f"
+	case "$f $second" in
+	*".old # netsky: "*) rm -f "$f" ;;
+	*" # netsky: "*) ;;
+	*) [ -f "$here/` + kept + `/${f##*/}" ] && mkdir -p "$here/` + installed + `" && mv "$f" "$here/` + installed + `/" && cp -p "$here/` + kept + `/${f##*/}" "$f" ;;
+	esac
+done
 `
 
 const hook = "#!/bin/sh\n# netsky: runs the repository's own hook of this name.\n" + forward + `exec "$own" "$@"
@@ -64,7 +83,7 @@ const name = `name() {
 	[ -n "$(sed '/ >8 -/,$d' "$1" | git stripspace --strip-comments)" ] || return 0
 	# git 2.39 appends a trailer to the subject of a message that has no line end.
 	[ -z "$(tail -c 1 "$1")" ] || echo >> "$1"
-	git interpret-trailers --in-place --if-exists doNothing --trailer "` + Key + `: %s" "$1"
+	git interpret-trailers --in-place --if-exists doNothing --trailer "` + Key + `: AGENT" "$1"
 }
 `
 
@@ -102,30 +121,47 @@ const refsOwn = forward + `printf '%s\n' "$input" | "$own" "$@"
 // A variable that an earlier Prepare has set is replaced. r is the repository that the agent works
 // in; the zero Repo is none.
 func Prepare(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, environ []string) ([]string, error) {
-	files := map[string]string{"prepare-commit-msg": fmt.Sprintf(prepare, id), "commit-msg": fmt.Sprintf(check, id)}
+	files := map[string]string{"prepare-commit-msg": named(prepare, id), "commit-msg": named(check, id)}
 	for _, name := range plain {
 		files[name] = hook
 	}
 	if files["reference-transaction"] = refs; r.Top != "" && has(ctx, r, "reference-transaction") { // git runs it often
 		files["reference-transaction"] += refsOwn
 	}
-	if r.Top != "" && has(ctx, r, rare) {
-		files[rare] = hook
+	if files["post-index-change"] = restore; r.Top != "" && has(ctx, r, "post-index-change") {
+		files["post-index-change"] += forward + `exec "$own" "$@"
+`
 	}
 	rel := filepath.Join(Dirname, string(id))
 	for name, text := range files {
-		if err := write(h, filepath.Join(rel, name), text); err != nil {
+		if err := write(h, filepath.Join(rel, kept, name), text); err != nil {
 			return nil, err
 		}
-	}
-	if files[rare] == "" {
-		if err := h.Remove(filepath.Join(rel, rare)); err != nil {
+		if err := setApart(h, rel, name); err != nil {
+			return nil, err
+		}
+		if err := write(h, filepath.Join(rel, name), text); err != nil {
 			return nil, err
 		}
 	}
 	own := "'core.hooksPath=" + strings.ReplaceAll(h.Path(rel), "'", `'\''`) + "'"
 	before := strings.TrimSpace(strings.TrimSuffix(program.Value(environ, variable), own))
 	return append(program.Without(environ, variable), variable+"="+strings.TrimSpace(before+" "+own)), nil
+}
+
+// named puts the agent's name into a hook.
+func named(hook string, id agent.ID) string { return strings.ReplaceAll(hook, "AGENT", string(id)) }
+
+// setApart moves away what another program has installed in a hook's place.
+func setApart(h home.Dir, rel, name string) error {
+	have, err := h.ReadFile(filepath.Join(rel, name), 1<<20)
+	if err != nil || strings.Contains(string(have), "\n# netsky: ") {
+		return nil // there is none, or netsky's
+	}
+	if err := os.MkdirAll(h.Path(rel, installed), 0o700); err != nil {
+		return err
+	}
+	return os.Rename(h.Path(rel, name), h.Path(rel, installed, name))
 }
 
 // write writes a program, unless it is there.
