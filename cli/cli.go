@@ -256,7 +256,7 @@ func (a *app) bus() (*bus.Bus, error) {
 }
 
 func (a *app) serverFor(h home.Dir, c config.Config) *tmux.Server {
-	s := &tmux.Server{Socket: h.TmuxSocket(), Conf: h.Path(home.TmuxConfFile), Tags: []string{spawn.TagHome, spawn.TagStart}}
+	s := &tmux.Server{Socket: h.TmuxSocket(), Conf: h.Path(home.TmuxConfFile), Tags: []string{spawn.TagHome, spawn.TagStart}, Known: h}
 	s.Env = program.Inherited(a.environ)
 	if c.Tmux.Socket != "" && c.Tmux.Socket != "netsky" {
 		s.Socket = c.Tmux.Socket

@@ -24,6 +24,10 @@ func (d *down) closeHubs(ctx context.Context) {
 	defer d.l.Quiet(ctx)()
 	for _, server := range d.l.servers() {
 		d.errs = append(d.errs, server.CloseHub(ctx, HubSession))
+		// One that another had taken the socket from can be reached once that has exited.
+		for range server.Unreachable(ctx) {
+			d.errs = append(d.errs, server.CloseHub(ctx, HubSession))
+		}
 	}
 }
 

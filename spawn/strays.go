@@ -53,6 +53,9 @@ func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, e
 				add("tmux session "+p.Session, id, p.PID)
 			}
 		}
+		for _, p := range server.Unreachable(ctx) {
+			add(fmt.Sprintf("tmux server, process %d, which does not listen at its socket %s", p.PID, server.Socket), "", p.PID)
+		}
 	}
 	if t, terr := l.Home.LoadTicker(); terr == nil && t.Alive() {
 		add(fmt.Sprintf("process %d, the ticker", t.PID), "", t.PID)
@@ -177,7 +180,7 @@ func (l *Launcher) servers() []*tmux.Server {
 			return
 		}
 		seen = append(seen, socket)
-		list = append(list, &tmux.Server{Socket: socket, Conf: l.Tmux.Conf, Env: l.Tmux.Env, Tags: l.Tmux.Tags})
+		list = append(list, &tmux.Server{Socket: socket, Conf: l.Tmux.Conf, Env: l.Tmux.Env, Tags: l.Tmux.Tags, Known: l.Tmux.Known})
 	}
 	kept, _ := l.kept() // a caller that needs the error calls kept
 	for _, id := range kept {

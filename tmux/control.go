@@ -90,6 +90,9 @@ func (s *Server) attach(ctx context.Context, session, flags string) (*Client, er
 		return nil, err
 	}
 	defer cancel()
+	if err := s.revive(ctx, false); err != nil {
+		return nil, err
+	}
 	stdin, w, err := os.Pipe()
 	if err != nil {
 		return nil, err

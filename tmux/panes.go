@@ -77,7 +77,9 @@ func (s *Server) list(ctx context.Context) ([]listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return q.parse(out)
+	all, err := q.parse(out)
+	s.note(all)
+	return all, err
 }
 
 // A listed pane is one whose window may have other places too.

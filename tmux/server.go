@@ -76,11 +76,16 @@ type Server struct {
 	Env []string
 	// Tags are the user options to read with each pane, such as "@owner".
 	Tags []string
+	// Known remembers this server's process, so that it is found again when its socket has
+	// been removed; nil: it is lost then, and a new one is started.
+	Known Known
 }
 
 // Version returns the tmux program's version, such as "3.3a".
 func (s *Server) Version(ctx context.Context) (string, error) {
-	out, err := s.run(ctx, nil, "-V")
+	ctx, cancel := withPatience(ctx)
+	defer cancel()
+	out, err := s.call(ctx, nil, "-V")
 	if err != nil {
 		return "", err
 	}
@@ -146,14 +151,36 @@ func (s *Server) program() (string, error) {
 	return file, nil
 }
 
-// run starts the tmux program, the only place that does except Control. tmux's standard
-// output is returned even with an error.
+// run executes commands. tmux's standard output is returned even with an error. A known
+// server whose socket has been removed makes it again first: it has not ended, and another
+// must not be started beside it.
 func (s *Server) run(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
+	verb := verbOf(args)
+	ctx, cancel := withPatience(ctx)
+	defer cancel()
+	if err := s.revive(ctx, args[0] == "start-server"); err != nil {
+		return "", fmt.Errorf("tmux %s: %w", verb, err)
+	}
+	out, err := s.call(ctx, stdin, args...)
+	if !errors.Is(err, ErrNoServer) || s.listens(true) || len(s.living()) == 0 {
+		return out, err
+	}
+	if err := s.revive(ctx, true); err != nil {
+		return "", fmt.Errorf("tmux %s: %w", verb, err)
+	}
+	if again, ok := stdin.(io.Seeker); ok {
+		_, _ = again.Seek(0, io.SeekStart)
+	}
+	return s.call(ctx, stdin, args...)
+}
+
+// call starts the tmux program, the only place that does except Control.
+func (s *Server) call(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
 	file, err := s.program()
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := withPatience(ctx)
+	ctx, cancel := context.WithCancel(ctx) // for an answer that is too large
 	defer cancel()
 	verb := verbOf(args)
 	begun := time.Now()

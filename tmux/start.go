@@ -123,6 +123,7 @@ func (s *Server) batch(ctx context.Context, lines []string) ([]listed, error) {
 		return nil, errors.Join(err, errors.New("tmux source-file: nothing was carried out"))
 	}
 	panes, bad := q.parse(answer)
+	s.note(panes)
 	return panes, errors.Join(err, bad)
 }
 

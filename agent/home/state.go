@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/agent/proc"
 )
 
 // Removed reports whether the program at an absolute path no longer exists.
@@ -30,6 +31,38 @@ const tickerFile = "state/ticker.json"
 func (h Dir) SaveTicker(t agent.Ticker) error { return h.Save(tickerFile, t, false) }
 
 func (h Dir) LoadTicker() (agent.Ticker, error) { return Load[agent.Ticker](h, tickerFile) }
+
+const tmuxFile = "state/tmux.json"
+
+type tmuxServer struct {
+	Socket string `json:"socket"`
+	proc.Process
+}
+
+// NoteTmuxServer remembers the process of the tmux server at that path; TmuxServers
+// returns those that are remembered, the last one first.
+func (h Dir) NoteTmuxServer(socket string, p proc.Process) error {
+	list, err := Load[[]tmuxServer](h, tmuxFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	now := tmuxServer{socket, p}
+	if slices.Contains(list, now) {
+		return nil
+	}
+	list = slices.DeleteFunc(list, func(s tmuxServer) bool { return s.Gone() })
+	return h.Save(tmuxFile, append([]tmuxServer{now}, list...), false)
+}
+
+func (h Dir) TmuxServers(socket string) (list []proc.Process) {
+	all, _ := Load[[]tmuxServer](h, tmuxFile)
+	for _, s := range all {
+		if s.Socket == socket {
+			list = append(list, s.Process)
+		}
+	}
+	return list
+}
 
 // Ticks reports whether a ticker runs that can start another daemon: its last tick has not
 // failed to, and its program is still there.

@@ -1,0 +1,182 @@
+package tmux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent/proc"
+)
+
+// Known remembers the processes of servers by the paths of their sockets. A server whose
+// socket was removed, as cleaners of /tmp do, runs on with all its sessions, and only its
+// process can tell.
+type Known interface {
+	TmuxServers(socket string) []proc.Process
+	NoteTmuxServer(socket string, p proc.Process) error
+}
+
+// noted are the servers, by their sockets, that Known has been told of.
+var noted sync.Map
+
+// note remembers the server that has just answered with these panes.
+func (s *Server) note(panes []listed) {
+	if s.Known == nil || len(panes) == 0 {
+		return
+	}
+	id := panes[0].Server
+	if was, ok := noted.Load(s.path()); ok && was == id {
+		return
+	}
+	number, _, _ := strings.Cut(id, "-")
+	pid, err := strconv.Atoi(number)
+	if err != nil {
+		return
+	}
+	p, err := proc.Find(pid)
+	if err != nil {
+		return
+	}
+	// Not remembered, it is only not found again once its socket is removed.
+	if s.Known.NoteTmuxServer(s.path(), p) == nil {
+		noted.Store(s.path(), id)
+	}
+}
+
+// living returns the known servers of this socket that run.
+func (s *Server) living() (list []proc.Process) {
+	if s.Known == nil {
+		return nil
+	}
+	for _, p := range s.Known.TmuxServers(s.path()) {
+		if p.Alive() {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// Unreachable returns the known servers of this socket that run, but are not what listens
+// there. One that is just exiting is waited for.
+func (s *Server) Unreachable(ctx context.Context) (list []proc.Process) {
+	ctx, cancel := context.WithTimeout(ctx, exiting)
+	defer cancel()
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		list = s.living()
+		if len(list) == 0 {
+			return nil
+		}
+		answers := 0
+		if conn, err := net.Dial("unix", s.path()); err == nil {
+			answers, _ = peer(conn.(*net.UnixConn))
+			conn.Close()
+		}
+		if list = without(list, answers); len(list) == 0 || wait(ctx, pause) != nil {
+			return list
+		}
+	}
+}
+
+func without(list []proc.Process, pid int) (rest []proc.Process) {
+	for _, p := range list {
+		if p.PID != pid {
+			rest = append(rest, p)
+		}
+	}
+	return rest
+}
+
+const (
+	// exiting is how long a server may take to make its socket again, or to exit.
+	exiting = 3 * time.Second
+	// ending is how long one that may be exiting is left alone: it would leave the socket
+	// that it makes.
+	ending = 128 * time.Millisecond
+)
+
+// revive has a known server make its socket again, if nobody listens there: if it is
+// missing, or, if stale is set, one that refuses connections. The error says that a known
+// server runs but can't be reached. It holds the lock that tmux takes to start a server,
+// so that none is started meanwhile.
+func (s *Server) revive(ctx context.Context, stale bool) error {
+	if s.Known == nil || s.listens(stale) {
+		return nil
+	}
+	list := s.living()
+	if len(list) == 0 {
+		return nil
+	}
+	if err := s.socketDir(); err != nil {
+		return s.unreachable(list[0], err)
+	}
+	lock, err := os.OpenFile(s.path()+".lock", os.O_WRONLY|os.O_CREATE|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return s.unreachable(list[0], err)
+	}
+	defer lock.Close()
+	ctx, cancel := context.WithTimeout(ctx, exiting)
+	defer cancel()
+	for pause := time.Millisecond; syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil; pause = min(2*pause, 100*time.Millisecond) {
+		if wait(ctx, pause) != nil {
+			return s.unreachable(list[0], errors.New("another process is starting a server"))
+		}
+	}
+	for _, p := range list {
+		for pause := time.Millisecond; pause < ending && p.Alive() && !s.listens(true); pause *= 2 {
+			if wait(ctx, pause) != nil {
+				break
+			}
+		}
+		if s.listens(true) {
+			return nil
+		}
+		if err := p.Signal(unix.SIGUSR1); err != nil {
+			continue // it has exited
+		}
+		for pause := time.Millisecond; p.Alive() && !s.listens(true); pause = min(2*pause, 100*time.Millisecond) {
+			if wait(ctx, pause) != nil {
+				return s.unreachable(p, context.DeadlineExceeded)
+			}
+		}
+	}
+	return nil
+}
+
+// listens reports whether somebody may listen at the socket: it is there or, if sure is
+// set, takes a connection.
+func (s *Server) listens(sure bool) bool {
+	if !sure {
+		_, err := os.Lstat(s.path())
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	conn, err := net.Dial("unix", s.path())
+	if err == nil {
+		conn.Close()
+	}
+	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// socketDir makes the directory of sockets as tmux does, if that was removed too.
+func (s *Server) socketDir() error {
+	err := os.Mkdir(filepath.Dir(s.path()), 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+func (s *Server) unreachable(p proc.Process, why error) error {
+	return fmt.Errorf("tmux: server %s runs as process %d, but its socket %s is gone and was not made again: %w",
+		s.label(), p.PID, s.path(), why)
+}
