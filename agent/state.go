@@ -124,7 +124,9 @@ type Ticker struct {
 	Binary string `json:"binary"`
 	Socket string `json:"socket,omitempty"` // of the tmux server of its session
 	TickMS int64  `json:"tick_ms,omitempty"`
-	Error  string `json:"error,omitempty"` // "" if the daemon runs or is not wanted
+	// EveryMS is how often it ticks.
+	EveryMS int64  `json:"every_ms,omitempty"`
+	Error   string `json:"error,omitempty"` // "" if the daemon runs or is not wanted
 }
 
 // How describes how the program ended: "exited 3", "killed by SIGKILL".

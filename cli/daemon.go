@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,19 +15,16 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/home"
-	"netsky/agent/program"
 	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/cli/plan"
 	"netsky/daemon"
-	"netsky/daemon/ticker"
 	"netsky/daemon/upkeep"
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/escalate"
 	"netsky/spawn/keeper"
-	"netsky/spawn/watchdog"
 	"netsky/store"
 )
 
@@ -297,100 +293,10 @@ func (a *app) runCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			if code := keeper.Run(h, id, Version); code != 0 {
+			if code := keeper.Run(h, id, Version, func() { a.startRevival(h) }); code != 0 {
 				return exitError{code, errTold}
 			}
 			return nil
 		},
 	}
-}
-
-func (a *app) watchdogCommand() *cli.Command {
-	return &cli.Command{
-		Name: "watchdog", Usage: "show what the watchdog saw and did",
-		Description: "The watchdog is the part of the daemon that starts agents again when they have died, and tells you of those that hang.",
-		Subcommands: []*cli.Command{
-			{
-				Name: "events", Args: true, Usage: "print deaths, restarts, crash loops, hangs and dialogs, oldest first",
-				Flags: []cli.Flag{
-					&cli.IntFlag{Name: "n", Value: 40, Usage: "print the last `N`, at most 1000"},
-					&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "keep printing new ones, until Ctrl-C"},
-					&cli.BoolFlag{Name: "json", Usage: "print one JSON object; with --follow one per line"},
-				},
-				Action: func(c *cli.Context) error { return a.logOf(c, "watchdog events", "events", watchdog.Part) },
-			},
-			// The session netsky-ticker runs these.
-			{Name: "tick", Usage: "start the daemon if it should be running and does not answer", Hidden: true, Action: a.tick},
-			{Name: "ticker", Usage: "tick every minute", Hidden: true, Action: a.ticker},
-		},
-		Action: a.needsSub,
-	}
-}
-
-// watchFor is how long a tick without a daemon looks after the agents; the ticker ends one
-// after half a minute.
-const watchFor = 12 * time.Second
-
-func (a *app) tick(c *cli.Context) error {
-	h, err := a.home()
-	if err != nil {
-		return err
-	}
-	bin, err := binary()
-	if err != nil {
-		return err
-	}
-	lock, err := h.Lock(home.TickLock)
-	if errors.Is(err, home.ErrLocked) {
-		a.print("another tick is in progress: %v", err)
-		return nil
-	} else if err != nil {
-		return err
-	}
-	defer lock.Unlock()
-	p, did, err := ticker.Tick(c.Context, h, bin, a.daemonEnv(h))
-	switch {
-	case errors.Is(err, daemon.ErrUnwanted):
-		a.print("the daemon is meant to be down")
-	case err != nil && !h.Ticks(): // the tick before this one has failed too, as far as is known
-		l, lerr := a.night()
-		if lerr != nil {
-			return errors.Join(err, lerr)
-		}
-		a.print("%v; looking after the agents without it", err)
-		o := a.daemonOptions(l, slog.New(slog.DiscardHandler))
-		o.Escalate = escalating(l.Home, a.allWays(l.Home)) // no bridge texts the owner now
-		return cmp.Or(daemon.Watch(c.Context, o, watchFor), error(exitError{exitFailed, errTold}))
-	case err != nil:
-		return err
-	case did != "":
-		a.print("%s", did)
-	default:
-		a.print("the daemon answers, pid %d", p.PID)
-	}
-	return nil
-}
-
-func (a *app) ticker(c *cli.Context) error {
-	bin, err := binary()
-	if err != nil {
-		return err
-	}
-	h, err := a.home()
-	if err != nil {
-		return err
-	}
-	every := time.Minute
-	a.bears = config.Parts
-	if cfg, err := a.cfg(); err == nil {
-		every = cfg.Watchdog.Tick.Duration
-	} else {
-		a.warn("%v; ticking every minute", err)
-	}
-	a.print("netsky's ticker: every %v, starts the daemon again if it is gone", every)
-	ticker.Run(c.Context, ticker.Options{
-		Home: h, Binary: bin, Socket: a.getenv(spawn.TickerSocket), Environ: program.Inherited(a.environ), Every: every, Out: a.out,
-		Warn: func(err error) { a.warn("%v", err) },
-	})
-	return nil
 }

@@ -31,7 +31,7 @@ func serveProcess(role string) int {
 		panic(err)
 	}
 	if role == "keeper" {
-		return keeper.Run(home, "agent1", "test")
+		return keeper.Run(home, "agent1", "test", func() {})
 	}
 	journal := store.NewJournal(home)
 	defer journal.Close()

@@ -65,7 +65,7 @@ type Options struct {
 // Run ticks until ctx ends.
 func Run(ctx context.Context, o Options) {
 	// With this file the ticker can be ended even without tmux.
-	me := agent.Ticker{Process: proc.Self(), Binary: o.Binary, Socket: o.Socket}
+	me := agent.Ticker{Process: proc.Self(), Binary: o.Binary, Socket: o.Socket, EveryMS: o.Every.Milliseconds()}
 	if err := o.Home.SaveTicker(me); err != nil {
 		o.Warn(err)
 	}

@@ -9,8 +9,9 @@
 // further event. The one exception is a terminal that accepts no output for a second: then
 // the record is written anyway, since a stuck screen must not hide a death.
 //
-// The package does not know tmux, runtimes, or how a death is handled: it states facts. It
-// costs nothing while it waits.
+// The package does not know tmux, runtimes, or how a death is handled: it states facts.
+// While it waits it reads two small files each minute, as keepers are what notices that both
+// the daemon and the ticker were killed.
 //
 // A keeper that is killed takes the program with it (Linux: by a parent-death signal;
 // elsewhere by the hangup of the terminal) and leaves a record without an end, whose
@@ -61,6 +62,9 @@ type keeper struct {
 
 	version string // of this netsky
 
+	unwatched func()
+	again     *time.Timer // the next look
+
 	stop  chan os.Signal // SIGTERM, SIGHUP: we are told to go
 	child chan os.Signal // SIGCHLD
 }
@@ -79,17 +83,20 @@ type keeper struct {
 // Run uses the whole process: it reaps every child, on Linux it becomes the reaper of all
 // orphans below it, and it changes signal handling. It returns the exit status for the
 // process: the program's, or 128 and the signal. version is recorded as that of the
-// keeper.
-func Run(home home.Dir, id agent.ID, version string) int {
+// keeper. unwatched is called, each minute, while neither the daemon, which is wanted, nor
+// the ticker runs; what it starts must not stay below the keeper.
+func Run(home home.Dir, id agent.ID, version string, unwatched func()) int {
 	// A parent-death signal is sent when the thread that started the child ends, so this
 	// one has to stay.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	k := &keeper{
 		home: home, id: id, version: version, tty: tty.Open(0), prog: new(tty.Child),
-		stop:  make(chan os.Signal, 2), // one of each; more say nothing new
-		child: make(chan os.Signal, 1), // one means: look
+		stop:      make(chan os.Signal, 2), // one of each; more say nothing new
+		child:     make(chan os.Signal, 1), // one means: look
+		unwatched: unwatched, again: time.NewTimer(lookFirst),
 	}
+	defer k.again.Stop()
 	signal.Notify(k.stop, unix.SIGTERM, unix.SIGHUP)
 	signal.Notify(k.child, unix.SIGCHLD)
 	tty.Catch() // for good
@@ -103,6 +110,8 @@ func Run(home home.Dir, id agent.ID, version string) int {
 			told = true
 		case <-k.child:
 			k.prog.Reap(true)
+		case <-k.again.C:
+			k.look()
 		}
 	}
 	if proc.Reaps && k.alone() {
@@ -165,6 +174,8 @@ func (k *keeper) program() (end ending, told bool) {
 			}
 		case <-late:
 			k.prog.Signal(unix.SIGKILL)
+		case <-k.again.C:
+			k.look()
 		}
 	}
 }

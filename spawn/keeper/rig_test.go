@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		os.Exit(keeper.Run(home, agent.ID(os.Args[1]), "test"))
+		os.Exit(keeper.Run(home, agent.ID(os.Args[1]), "test", func() {}))
 	case "screen":
 		fullScreen()
 		os.Exit(0)
