@@ -31,7 +31,7 @@ type need struct {
 
 // needsOf lists what needs the owner.
 func (s *Server) needsOf(ctx context.Context, list []live.Agent) ([]need, error) {
-	from := needs.Sources{Now: s.o.Now()}
+	from := needs.Sources{Now: s.o.Now(), Daemon: needs.DaemonRuns} // this process
 	if s.o.Mistake != nil {
 		from.Mistake, from.Prevents = s.o.Mistake()
 	}

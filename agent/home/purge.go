@@ -132,7 +132,7 @@ var shapes = map[string]shape{
 			"codex":    {files: agentJSON + `(\.bad-[0-9]+)?`},
 			"codex-ui": {boxes: &shape{tree: true}}, // Codex writes there what it likes
 			"watchdog": {
-				files: `(dialogs|quiet|limits|escalated|mistake|wakes)\.json`,
+				files: `(dialogs|quiet|limits|escalated|mistake|wakes|blind)\.json`,
 				dirs:  map[string]shape{"restarts": {files: agentJSON}, "hangs": {files: agentJSON}},
 			},
 			"recall":    {files: agentJSON},

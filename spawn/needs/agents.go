@@ -223,7 +223,11 @@ func (s Sources) agent(a Agent) (list []Need) {
 		n.id = []string{string(a.ID)} // a start that fails as the ones before is no other matter
 	case a.State == agent.Dead:
 		otherwise := "it stays dead, and its mail waits"
-		if s.Daemon == DaemonRuns && a.Wanted { // which has not looked at it yet
+		switch {
+		case s.Daemon != DaemonRuns || !a.Wanted:
+		case s.Blind.Why != "":
+			otherwise = "it is started again once netsky can look after the agents"
+		default: // the daemon has not looked at it yet
 			otherwise = "it is started again"
 		}
 		n := add(Dead, "is dead", cmp.Or(a.Restart, otherwise), again, show)
@@ -259,6 +263,15 @@ func (s Sources) daemon() (n Need, ok bool) {
 		n.Title, n.Commands = "does not answer", []Command{{"End it and start another", "netsky up"}}
 	case DaemonGone:
 		n.Title, n.Commands = "is not running, but should be", []Command{{"Start it again", "netsky up"}}
+	case DaemonRuns:
+		if s.Blind.Why == "" {
+			return n, false
+		}
+		return Need{
+			Kind: Daemon, About: "the daemon", Title: "can't look after the agents", Text: s.Blind.Why, Since: store.Time(s.Blind.SinceMS),
+			Otherwise: "none that dies is started again, and you are told of none that hangs",
+			Commands:  []Command{{"Look for the cause", "netsky doctor"}}, id: []string{"blind"},
+		}, true
 	default:
 		return n, false
 	}

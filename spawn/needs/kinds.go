@@ -190,6 +190,9 @@ func (n Need) Next() string {
 	if n.Commands[0] == correct {
 		return n.Command + " shows the mistake in netsky.toml, which keeps netsky from starting anything"
 	}
+	if n.Kind == Daemon && n.id[0] == "blind" {
+		return n.Command + " looks for what keeps netsky from looking after the agents"
+	}
 	return n.Command + " " + cmp.Or(map[Kind]string{
 		Dialog:     "lets you answer what it waits for; netsky needs shows what that is",
 		Login:      "opens its pane to log in; its mail waits, and it continues by itself then",

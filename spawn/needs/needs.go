@@ -84,6 +84,7 @@ type Sources struct {
 	Prevents  string
 	Daemon    string // DaemonRuns, DaemonHung, DaemonGone, or "": it is not wanted
 	Ticks     bool   // the ticker runs, which starts another daemon
+	Blind     home.Blind
 }
 
 // What may be wrong with the daemon.
@@ -130,6 +131,7 @@ func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, er
 	note("alerts", err)
 	s.Questions, err = mail.Questions(ctx)
 	note("questions to you", err)
+	s.Blind = h.Blind()
 	s.Conflicts, err = forecast.Load(h)
 	note("conflicts", err)
 	if len(failed) > 0 {

@@ -30,8 +30,8 @@ type deathWatch struct {
 
 // follow records how agents ended, with their last lines, and the states they report, and
 // ends what an interrupted down left of one. It reports whether another look is needed
-// soon.
-func (l *loop) follow(ctx context.Context) (soon bool) {
+// soon; the error says why one of them can't be followed.
+func (l *loop) follow(ctx context.Context) (soon bool, failed error) {
 	gone := l.gone(ctx)
 	soon = gone && !l.alone
 	for _, st := range l.last.list {
@@ -49,6 +49,7 @@ func (l *loop) follow(ctx context.Context) (soon bool) {
 		}
 		if err != nil {
 			l.o.Log.Warn("follow", "agent", st.Agent, "error", err)
+			failed = cmp.Or(failed, err)
 		}
 		if w.death.known && st.Finished() && !w.death.finished {
 			if w.death.finished, err = l.o.Launcher.Finish(ctx, st); err != nil {
@@ -58,7 +59,7 @@ func (l *loop) follow(ctx context.Context) (soon bool) {
 		}
 		soon = soon || unsettled
 	}
-	return soon
+	return soon, failed
 }
 
 // gone reports whether several agents are wanted up and none has a session any more: that

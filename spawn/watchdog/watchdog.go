@@ -194,6 +194,7 @@ type loop struct {
 	planned   plannedWatch
 	tick      tickerWatch
 	wrong     mistakeWatch
+	blind     blindWatch
 	seeking   bool // for orphans
 
 	dialogs    dialogs
@@ -261,6 +262,7 @@ func (l *loop) look(ctx context.Context, urgent bool) (soon bool) {
 	if next.err != nil {
 		l.last.seq = next.seq // what was known stays
 		l.o.Log.Warn("look", "error", next.err)
+		l.seen(ctx, next.err)
 		return false
 	}
 	l.last = next
@@ -284,7 +286,9 @@ func (l *loop) look(ctx context.Context, urgent bool) (soon bool) {
 			delete(l.wards, id)
 		}
 	}
-	return l.follow(ctx)
+	soon, err = l.follow(ctx)
+	l.seen(ctx, err)
+	return soon
 }
 
 // renewed returns the ward of an agent that is new or has been restarted.

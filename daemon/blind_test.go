@@ -1,0 +1,61 @@
+package daemon_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/internal/testworld"
+	"netsky/spawn/needs"
+)
+
+// A daemon that can't see the agents, since it can start no tmux, says so: to the owner, in
+// the log, and among what needs them, as long as it lasts.
+func TestBlind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	real, err := exec.LookPath("tmux")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	broken := filepath.Join(bin, "broken")
+	script := "#!/bin/sh\n[ -e " + broken + " ] && { echo 'fork failed: Resource temporarily unavailable' >&2; exit 1; }\nexec " + real + ` "$@"` + "\n"
+	if err := os.WriteFile(filepath.Join(bin, "tmux"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.env[0] = "PATH=" + bin + ":" + os.Getenv("PATH") // also that of w.l
+	w.start()
+	w.up(sh(ready+"read line"), agent.Clone(1))
+	program := w.statuses().Find("agent1").PID
+	if err := os.WriteFile(broken, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(program, syscall.SIGKILL)
+	blind := func() (list []needs.Need) {
+		list, err := needs.Collect(w.ctx, w.home, needs.NewMail(w.bus), needs.Sources{Now: time.Now(), Daemon: needs.DaemonRuns})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.DeleteFunc(list, func(n needs.Need) bool { return n.Kind != needs.Daemon })
+	}
+	testworld.WaitOr(t, func() bool { return len(blind()) == 1 }, w.log)
+	if n := blind()[0]; !strings.Contains(n.Text, "fork failed") || n.Command != "netsky doctor" {
+		t.Errorf("it is %+v", n)
+	}
+	w.event("can't look after the agents: tmux list-panes: fork failed")
+	told := func(s string) bool { return strings.HasPrefix(s, "netsky can't look after the agents: ") }
+	testworld.WaitOr(t, func() bool { return slices.ContainsFunc(w.owned(), told) }, w.log)
+	if err := os.Remove(broken); err != nil {
+		t.Fatal(err)
+	}
+	testworld.WaitOr(t, func() bool { return len(blind()) == 0 }, w.log)
+	w.event("sees the agents again")
+	w.event("agent1 died: killed by SIGKILL")
+}
