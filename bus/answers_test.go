@@ -146,3 +146,20 @@ func TestRefusedAnswerIsTold(t *testing.T) {
 	}
 	mustCount(t, b, a1, bus.Inbox, 0)
 }
+
+// TestOwnNoticeHasNoBrake: what netsky itself has to say about an agent passes, however much
+// that agent has sent.
+func TestOwnNoticeHasNoBrake(t *testing.T) {
+	t.Parallel()
+	b, _ := mustBus(t, bus.Options{}, a1, agent.Owner)
+	e := message(a1, agent.Owner, "crash loop")
+	e.Kind = envelope.KindNotice
+	for range 60 {
+		mustSend(t, b, e)
+	}
+	if _, err := b.Send(t.Context(), e); !errors.Is(err, bus.ErrBrake) {
+		t.Errorf("the agent's own notice = %v, want ErrBrake", err)
+	}
+	e.Via = "code"
+	mustSend(t, b, e)
+}

@@ -47,7 +47,7 @@ func (b *Bus) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt, e
 		return receipt, err
 	}
 	defer b.cache.Put(inbox)
-	if e.From.IsAgent() && !e.Kind.Control() {
+	if e.From.IsAgent() && !e.Kind.Control() && !own(e) {
 		if e.InReplyTo != "" && e.Hops == 0 {
 			e.Hops = b.hopsAfter(e.From, e.InReplyTo)
 		}
@@ -67,6 +67,12 @@ func (b *Bus) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt, e
 	}
 	receipt.File, err = b.put(inbox.FD, e)
 	return receipt, err
+}
+
+// own reports whether netsky itself wrote the message, in the name of the agent that it is
+// about: whoever wrote it sends it once, so no brake applies, which is for what agents write.
+func own(e envelope.Envelope) bool {
+	return e.Via == "code" && (e.Kind == envelope.KindNotice || e.Kind == envelope.KindApproval)
 }
 
 // put publishes an envelope into an open inbox without any checks of permission or rate.
