@@ -424,3 +424,34 @@ func (w *ward) planned(ctx context.Context, id agent.ID) error {
 	}
 	return nil
 }
+
+// An agent that something else kills again and again, each time after it had run for a
+// minute, is started again at once, and is in no crash loop.
+func TestKilledFromOutside(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.up(w.r, "agent1")
+	st := w.statuses().Find("agent1")
+	for range backoff.LoopDeaths + 1 {
+		la, err := w.home.LoadLaunch("agent1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		la.StartedMS -= time.Minute.Milliseconds()
+		if err := w.home.SaveLaunch(la); err != nil {
+			t.Fatal(err)
+		}
+		syscall.Kill(st.PID, syscall.SIGKILL)
+		was := st
+		if st = w.back(st); w.statuses().Find("agent1").State == agent.CrashLooping {
+			t.Fatal("a crash loop")
+		}
+		r, err := backoff.Load(w.home, "agent1")
+		if err != nil || r.Died == was.Start && (r.Tries > 1 || len(r.DeathsMS) > 0) {
+			t.Errorf("%+v %v", r, err)
+		}
+	}
+	if got := w.owned(); len(got) > 0 {
+		t.Errorf("told the owner %q", got)
+	}
+}

@@ -210,7 +210,7 @@ func TestRestartIsDue(t *testing.T) {
 	d, err := h.LoadDesired("agent1")
 	must(t, err)
 	r := backoff.Record{WordMS: d.AtMS}
-	r.Ended("s1", "exited 3", false, time.Now())
+	r.Ended("s1", "exited 3", backoff.Crash, time.Now())
 	must(t, backoff.Save(h, "agent1", r))
 	if got := says(); !strings.Contains(got, "; restart") || !strings.Contains(got, "(attempt 1); nothing needs to be done: the watchdog starts it") {
 		t.Errorf("with one: %q", got)
@@ -252,6 +252,19 @@ func TestOldMail(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in:\n%s", want, got)
 		}
+	}
+}
+
+// Mail for an agent that is dead, and not about to be started again, is stuck, however new.
+func TestMailOfTheDead(t *testing.T) {
+	t.Parallel()
+	h, o := patient(t)
+	must(t, h.SetDesired("agent1", true, "owner"))
+	must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "demo"}))
+	write(t, h, home.Mailbox("agent1")+"/"+string(bus.Inbox)+"/m.json", `{"from":"owner"}`, 0o600)
+	got := strings.Join(lines(doctor.Run(t.Context(), *o), "mail", doctor.Warn), "\n")
+	if !strings.Contains(got, "agent1: 1 message waiting for it, and it is dead") {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/cli/console"
+	"netsky/spawn/backoff"
 )
 
 // A survey is what one look at all files of the home has found. Lists are cut; counts are
@@ -302,12 +303,20 @@ func checkMail(ctx context.Context, e *exam) []Finding {
 		return []Finding{failed(Wrong, "", err, "")}
 	}
 	var list []Finding
+	states, _ := e.agents()
 	for _, id := range ids {
 		if ctx.Err() != nil {
 			return append(list, Finding{Level: Warn, Text: "too much mail to look at all of it in time", Do: "see growth"})
 		}
 		if id == agent.Owner {
 			continue // it waits for the owner to read it
+		}
+		if st := states.Find(id); st.Died() && st.Waiting() > 0 && !backoff.Soon(e.Home, id, st.Start) {
+			list = append(list, Finding{
+				Level: Warn, Text: fmt.Sprintf("%s: %s waiting for it, and it is %s", id, plural(st.Waiting(), "message"), st.State),
+				Do: fmt.Sprintf("`netsky up %s` starts it", id),
+			})
+			continue
 		}
 		if n, age := e.older(b, id, bus.Claimed, now.Add(-oldClaimed)); n > 0 {
 			list = append(list, Finding{

@@ -84,12 +84,23 @@ func Save(h home.Dir, id agent.ID, r Record) error {
 // Wait returns the time between a death and a restart, after so many restarts in a row.
 func Wait(tries int) time.Duration { return min(time.Second<<min(max(tries, 0), 10), Longest) }
 
-// Ended counts the death of a start, and schedules the restart. whole says that all agents
-// died at once, which is no sign of a crash loop. looped reports whether a crash loop has
-// just begun.
-func (r *Record) Ended(start, how string, whole bool, now time.Time) (looped bool) {
+// A Cause is what a death is a sign of.
+type Cause int
+
+const (
+	Crash   Cause = iota // of its program
+	Whole                // all agents died at once
+	Outside              // something killed it, and it had run well
+)
+
+// Ended counts the death of a start, and schedules the restart. Only crashes make a crash
+// loop; looped reports whether one has just begun.
+func (r *Record) Ended(start, how string, by Cause, now time.Time) (looped bool) {
 	r.Died, r.How, r.Failed, r.Held, r.Proved, r.ProvedMS = start, how, "", "", "", 0
-	if !whole {
+	if by == Outside && r.LoopMS == 0 {
+		r.Tries = 0
+	}
+	if by == Crash {
 		r.DeathsMS = slices.DeleteFunc(r.DeathsMS, func(ms int64) bool { return now.Sub(time.UnixMilli(ms)).Abs() > LoopWithin })
 		r.DeathsMS = append(r.DeathsMS, now.UnixMilli())
 		if len(r.DeathsMS) >= LoopDeaths && r.LoopMS == 0 {

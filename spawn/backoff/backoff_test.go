@@ -18,7 +18,7 @@ func TestWaits(t *testing.T) {
 	var r backoff.Record
 	at, want := now, []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300}
 	for i, w := range want {
-		if r.Ended("s", "exited 3", false, at) {
+		if r.Ended("s", "exited 3", backoff.Crash, at) {
 			t.Fatalf("crash loop after %d deaths, hours apart", i+1)
 		}
 		if got := time.UnixMilli(r.NextMS).Sub(at); got != w*time.Second {
@@ -35,7 +35,7 @@ func TestWaits(t *testing.T) {
 func TestLoop(t *testing.T) {
 	for name, tt := range map[string]struct {
 		at    []time.Duration // deaths
-		whole bool
+		by    backoff.Cause
 		loops int // the death that begins a crash loop; 0: none
 	}{
 		"four":           {at: []time.Duration{0, 1, 2, 3}},
@@ -43,13 +43,14 @@ func TestLoop(t *testing.T) {
 		"told once":      {at: []time.Duration{0, 1, 2, 3, 4, 5, 6}, loops: 5},
 		"five, slowly":   {at: []time.Duration{0, 3, 6, 9, 12, 15}},
 		"after a pause":  {at: []time.Duration{0, 1, 30, 31, 32, 33, 34}, loops: 7},
-		"of all of tmux": {at: []time.Duration{0, 1, 2, 3, 4, 5}, whole: true},
+		"from outside":   {at: []time.Duration{0, 1, 2, 3, 4, 5}, by: backoff.Outside},
+		"of all of tmux": {at: []time.Duration{0, 1, 2, 3, 4, 5}, by: backoff.Whole},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r backoff.Record
 			loops := 0
 			for i, d := range tt.at {
-				if r.Ended("s", "exited 3", tt.whole, now.Add(d*time.Minute)) {
+				if r.Ended("s", "exited 3", tt.by, now.Add(d*time.Minute)) {
 					loops = i + 1
 				}
 				if got := time.UnixMilli(r.NextMS).Sub(now.Add(d * time.Minute)); r.LoopMS != 0 && got != backoff.LoopEvery {
@@ -87,7 +88,7 @@ func TestWords(t *testing.T) {
 // A clock that was set back delays a restart by no more than a wait.
 func TestClockSetBack(t *testing.T) {
 	var r backoff.Record
-	r.Ended("s", "exited 3", false, now.Add(48*time.Hour))
+	r.Ended("s", "exited 3", backoff.Crash, now.Add(48*time.Hour))
 	if !r.Due(now) {
 		t.Error("not due, until two days from now")
 	}
@@ -124,7 +125,7 @@ func TestWord(t *testing.T) {
 	set(true)
 	r := load()
 	for range backoff.LoopDeaths {
-		r.Ended("s", "exited 3", false, now)
+		r.Ended("s", "exited 3", backoff.Crash, now)
 		r.Begin("s", now)
 	}
 	if err := backoff.Save(h, "agent1", r); err != nil {

@@ -60,13 +60,36 @@ func (l *loop) count(ctx context.Context, w *ward, whole bool) (again bool) {
 	if la, err := l.o.Launcher.Home.LoadLaunch(w.Agent); err == nil && la.Start != w.Start {
 		return true
 	}
-	l.ended(ctx, w, rec, cmp.Or(w.Detail, w.Evidence), whole)
+	by := backoff.Crash
+	if whole {
+		by = backoff.Whole
+	} else if l.outside(w) {
+		by = backoff.Outside
+	}
+	l.ended(ctx, w, rec, cmp.Or(w.Detail, w.Evidence), by)
 	return false
 }
 
+// wellAfter is how long a program must have run for a kill to be no crash of its own: one
+// that grows until the system kills it does so sooner.
+const wellAfter = time.Minute
+
+// outside reports whether something else than netsky or its own fault has ended the agent: a
+// signal that programs do not raise by mistake, after it had run for a while.
+func (l *loop) outside(w *ward) bool {
+	h := l.o.Launcher.Home
+	la, err := h.LoadLaunch(w.Agent)
+	k, kerr := h.LoadKeeper(w.Agent)
+	if err != nil || kerr != nil || la.Start != w.Start || k.Start != w.Start {
+		return false
+	}
+	killed := k.Lost != "" || slices.Contains([]string{"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"}, k.Signal)
+	return killed && k.EndedMS-la.StartedMS >= wellAfter.Milliseconds()
+}
+
 // ended counts a death.
-func (l *loop) ended(ctx context.Context, w *ward, rec backoff.Record, how string, whole bool) {
-	if rec.Ended(w.Start, how, whole, time.Now()) {
+func (l *loop) ended(ctx context.Context, w *ward, rec backoff.Record, how string, by backoff.Cause) {
+	if rec.Ended(w.Start, how, by, time.Now()) {
 		text := fmt.Sprintf("crash loop: %d deaths within %.0f minutes, last %s; started again every %.0f minutes",
 			backoff.LoopDeaths, backoff.LoopWithin.Minutes(), how, backoff.LoopEvery.Minutes())
 		l.event(ctx, "loop-"+w.Start, store.LevelError, w.Agent, w.Start, text)
@@ -174,7 +197,7 @@ func (l *loop) prove(ctx context.Context, w *ward, rec backoff.Record, now time.
 	case now.Sub(time.UnixMilli(rec.TriedMS)) >= lifeWithin:
 		how := fmt.Sprintf("not ready within %s", lifeWithin)
 		l.event(ctx, "unproved-"+w.Start, store.LevelWarn, w.Agent, w.Start, fmt.Sprintf("restarted, but %s (attempt %d)", how, rec.Tries))
-		l.ended(ctx, w, rec, how, false)
+		l.ended(ctx, w, rec, how, backoff.Crash)
 	}
 }
 
