@@ -87,6 +87,7 @@ type purge struct {
 // it is from.
 type shape struct {
 	files string           // a pattern for whole names of files
+	links string           // the same for symbolic links that a program makes in the place of a file
 	dirs  map[string]shape // the directories
 	boxes *shape           // for directories named by an address
 	tree  bool             // everything below is netsky's, or was checked before
@@ -95,6 +96,7 @@ type shape struct {
 const (
 	addressName = `(owner|agent(infinity|0|[1-9][0-9]{0,3}))`
 	agentJSON   = addressName + `\.json`
+	codexSocket = `cx-(infinity|[0-9]+)\.sock` // Codex makes a link to a socket elsewhere
 	requestJSON = `[0-9]{20}-[0-9]+\.json`
 	// A message, the reason beside it (a long name is cut short for it), or one half written.
 	mail = `([^.].*\.json(\.why)?|[^.].{60,}\.why|\..*\.json\.tmp)`
@@ -145,6 +147,7 @@ var shapes = map[string]shape{
 	},
 	RunDir: {
 		files: `(daemon\.(pid|sock)|url|token|cx-(infinity|[0-9]+)\.(sock|json|sock\.lock))`,
+		links: codexSocket,
 		dirs: map[string]shape{
 			"brakes":  {files: addressName + `-` + addressName},
 			"scratch": {tree: true}, // what git made and nobody keeps
@@ -226,6 +229,7 @@ func (p *purge) shaped(parent *os.File, name, rel string, s shape) {
 		return
 	}
 	files := regexp.MustCompile(`^(?s:` + s.files + `)$`) // of a constant
+	links := regexp.MustCompile(`^(?s:` + s.links + `)$`)
 	p.only(parent, name, rel, func(dir *os.File, name string) {
 		rel := rel + "/" + name
 		_, notAddress := agent.Parse(name)
@@ -237,6 +241,8 @@ func (p *purge) shaped(parent *os.File, name, rel string, s shape) {
 		case mode == unix.S_IFDIR && s.boxes != nil && notAddress == nil:
 			p.shaped(dir, name, rel, *s.boxes)
 		case (mode == unix.S_IFREG || mode == unix.S_IFSOCK) && (files.MatchString(name) || tempName().MatchString(name)):
+			p.unlink(dir, name, rel, 0)
+		case mode == unix.S_IFLNK && links.MatchString(name):
 			p.unlink(dir, name, rel, 0)
 		default:
 			p.left = append(p.left, rel)

@@ -54,7 +54,7 @@ func TestPurge(t *testing.T) {
 		}, []string{"channels/agent/agent1", "logs", "meta.db"}},
 		{"links within what goes", func(t *testing.T, home string) {
 			outside(t, home)
-			all(dirs("channels/agent/agent1/attach"), link("../../../../outside", "channels/agent/agent1/attach/l"), dirs("workspaces/agent2"), link("../../../outside", "workspaces/agent2/l"))(t, home)
+			all(dirs("channels/agent/agent1/attach"), link("../../../../outside", "channels/agent/agent1/attach/l"), dirs("workspaces/agent2"), link("../../../outside", "workspaces/agent2/l"), link("../outside/x", "run/cx-2.sock"))(t, home)
 		}, nil},
 		{"a thousand files and deep directories", func(t *testing.T, home string) {
 			dir := filepath.Join(home, "workspaces/agent1")

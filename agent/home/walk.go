@@ -25,12 +25,13 @@ type Item struct {
 	Changed time.Time // when it was last written, moved or given another mode; nobody can set it
 	Dir     bool      // netsky makes a directory of that name there
 	File    bool      // or a file
+	Link    bool      // or an agent's program makes a symbolic link of that name
 	Box     bool      // it is in a mailbox, where any program may write
 }
 
 // Own reports whether the entry is netsky's, by its place, name and type.
 func (i Item) Own() bool {
-	return i.Dir && i.Mode.IsDir() || i.File && (i.Mode.IsRegular() || i.Mode.Type() == fs.ModeSocket)
+	return i.Link && i.Mode.Type() == fs.ModeSymlink || i.Dir && i.Mode.IsDir() || i.File && (i.Mode.IsRegular() || i.Mode.Type() == fs.ModeSocket)
 }
 
 // Temporary reports whether it is a file that netsky was still writing; a process that is
@@ -72,11 +73,15 @@ type walk struct {
 var patterns sync.Map
 
 func (s shape) hasFile(name string) bool {
-	re, ok := patterns.Load(s.files)
+	return matches(s.files, name) || tempName().MatchString(name)
+}
+
+func matches(pattern, name string) bool {
+	re, ok := patterns.Load(pattern)
 	if !ok {
-		re, _ = patterns.LoadOrStore(s.files, regexp.MustCompile(`^(?s:`+s.files+`)$`))
+		re, _ = patterns.LoadOrStore(pattern, regexp.MustCompile(`^(?s:`+pattern+`)$`))
 	}
-	return re.(*regexp.Regexp).MatchString(name) || tempName().MatchString(name)
+	return re.(*regexp.Regexp).MatchString(name)
 }
 
 // entry reports one entry of an open directory, and what is below it.
@@ -121,7 +126,7 @@ func (w *walk) entry(parent *os.File, name string, item Item, s shape) {
 		case s.boxes != nil && notAddress == nil:
 			sub.Dir, below = true, *s.boxes
 		default:
-			sub.File = s.hasFile(name)
+			sub.File, sub.Link = s.hasFile(name), matches(s.links, name)
 		}
 		w.entry(dir, name, sub, below)
 	})

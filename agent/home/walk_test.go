@@ -35,6 +35,11 @@ func TestWalk(t *testing.T) {
 	if err := os.Symlink("/", h.Path("channels/agent/agent1/claimed")); err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"run/cx-1.sock", "run/daemon.sock"} { // Codex makes a link for its socket
+		if err := os.Symlink("/tmp/nowhere", h.Path(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	got := make(map[string]string)
 	err := h.Walk(t.Context(), func(i home.Item) {
 		words := ""
@@ -54,6 +59,7 @@ func TestWalk(t *testing.T) {
 		"state": "named own", "netsky.toml": "named own", "state/owner-read": "named own", "state/mine": "", "state/.tmp-1-2": "named own temporary",
 		".tmp-3-4": "named own temporary", "channels/agent/agent1": "box named own", "channels/agent/agent1/inbox/m.json": "box named own",
 		"channels/agent/agent1/inbox/note": "box", "channels/agent/agent1/claimed": "box named", "channels/agent/agent1/attach": "box named own",
+		"run/cx-1.sock": "named own", "run/daemon.sock": "named",
 		"channels/agent/other": "box", "workspaces/agent1": "named own",
 	} {
 		if have, ok := got[rel]; !ok || have != want {
