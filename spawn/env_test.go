@@ -42,7 +42,7 @@ func TestEnvironment(t *testing.T) {
 	w := newWorld(t, "TMUX=/tmp/x,1,0", "TMUX_PANE=%9", "TMUX_TMPDIR=/nowhere", "STY=1.x", "CLAUDECODE=1", "CLAUDECODE_X=1",
 		"CLAUDE_CODE_ENTRYPOINT=cli", "CLAUDE_CODE_SESSION_ID=s", "CLAUDE_CODE_MESSAGING_TOKEN=m", "CLAUDE_PID=1", "AI_AGENT=claude",
 		"CLAUDE_CODE_USE_BEDROCK=1", "CLAUDE_CONFIG_DIR=/mine", "CODEX_THREAD_ID=t", "AGENT_N=7", "NETSKY_START=other", "NETSKY_PROMPT_FILE=/other",
-		"NETSKY_HOME=/other", "MINE=yes")
+		"NETSKY_HOME=/other", "MINE=yes", "GIT_DIR=/other/.git", "GIT_WORK_TREE=/other", "GIT_INDEX_FILE=/other/.git/index", "GIT_AUTHOR_NAME=me")
 	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: w.plans(stays(), "agent3", "agentinfinity"), Ticker: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -51,12 +51,12 @@ func TestEnvironment(t *testing.T) {
 		env := environ(t, st.PID)
 		for v := range env {
 			configures := v == "CLAUDE_CODE_USE_BEDROCK" || v == "CLAUDE_CONFIG_DIR" // and so is the person's
-			if strings.HasPrefix(v, "TMUX") || strings.HasPrefix(v, "CLAUDE") && !configures || v == "STY" || v == "CODEX_THREAD_ID" || v == "AI_AGENT" {
+			if strings.HasPrefix(v, "TMUX") || strings.HasPrefix(v, "CLAUDE") && !configures || v == "STY" || v == "GIT_DIR" || v == "GIT_WORK_TREE" || v == "GIT_INDEX_FILE" || v == "CODEX_THREAD_ID" || v == "AI_AGENT" {
 				t.Errorf("%s: inherits %s", name, v)
 			}
 		}
 		for v, want := range map[string]string{
-			"MINE": "yes", "CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CONFIG_DIR": "/mine", "AGENT_N": n, "NETSKY_START": st.Start, "NETSKY_HOME": w.home.Root(),
+			"MINE": "yes", "GIT_AUTHOR_NAME": "me", "CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CONFIG_DIR": "/mine", "AGENT_N": n, "NETSKY_START": st.Start, "NETSKY_HOME": w.home.Root(),
 			"NETSKY_PROMPT_FILE": w.home.Path(home.PromptFile(agent.ID(name))), "PWD": w.work(),
 			"PATH": filepath.Dir(netsky) + ":" + os.Getenv("PATH"), "TERM": "tmux-256color",
 		} {

@@ -37,11 +37,16 @@ var sessions = []string{
 	"CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION", "CODEX_CI",
 }
 
-// places are the variables that name the terminal, tmux or netsky agent in which a
-// program runs.
+// places are the variables that name the terminal, tmux, netsky agent or git repository in
+// which a program runs.
 var places = []string{
 	"TMUX*", "STY", "WINDOW", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES", "OLDPWD", "SHLVL", "_",
 	"AGENT_N", "NETSKY_START", "NETSKY_PROMPT_FILE", "CODEX_CHANNEL_DIR",
+	// Those by which git names a repository and its files to what it runs, as hooks and
+	// aliases (git rev-parse --local-env-vars), but for its configuration.
+	"GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY",
+	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE",
+	"GIT_QUARANTINE_PATH", "GIT_INTERNAL_SUPER_PREFIX", "GIT_REFLOG_ACTION", "GIT_EXEC_PATH",
 }
 
 // Clean returns an environment without the variables that another Claude Code or Codex
@@ -52,5 +57,5 @@ var places = []string{
 func Clean(env []string) []string { return Without(env, sessions...) }
 
 // Inherited returns what may be passed on to a process that outlives its caller: Clean,
-// without the variables that name the caller's terminal, tmux or agent.
+// without the variables that name the caller's terminal, tmux, agent or git repository.
 func Inherited(env []string) []string { return Without(Clean(env), places...) }
