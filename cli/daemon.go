@@ -190,9 +190,9 @@ func (a *app) runtimesNow(l *spawn.Launcher) func() map[string]spawn.Runtime {
 	}
 }
 
-// planAgain plans a start of the agent as of now, with the environment of its last
-// start.
-func (a *app) planAgain(ctx context.Context, id agent.ID) (spawn.Plan, error) {
+// planAgain plans a start of the agent as of now, with that environment; nil is the one of
+// its last start.
+func (a *app) planAgain(ctx context.Context, id agent.ID, environ []string) (spawn.Plan, error) {
 	fresh := a.anew()
 	l, err := fresh.launcher()
 	if err != nil {
@@ -206,7 +206,9 @@ func (a *app) planAgain(ctx context.Context, id agent.ID) (spawn.Plan, error) {
 	if err != nil {
 		return spawn.Plan{}, err
 	}
-	plans[0].Environ = before.Env
+	if plans[0].Environ = environ; environ == nil {
+		plans[0].Environ = before.Env
+	}
 	return plans[0], fresh.planner(l).Again(ctx, &plans[0])
 }
 

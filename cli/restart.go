@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/agent/program"
 	"netsky/cli/console"
 	"netsky/cli/plan"
 	"netsky/daemon"
@@ -42,6 +43,9 @@ func (a *app) restartCommand() *cli.Command {
 				return err
 			}
 			r := restart.Request{By: self, Force: c.Bool("force")}
+			if !self.IsAgent() {
+				r.Environ = program.Inherited(a.environ)
+			}
 			if c.IsSet("handoff") {
 				if r.Handoff, err = a.textFile("--handoff", c.String("handoff")); err != nil {
 					return err

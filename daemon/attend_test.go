@@ -159,7 +159,7 @@ func (w *ward) begin() {
 		Home: w.home, Bus: w.bus, Launcher: w.l, Version: "test", Hang: w.hang, Repage: w.repage, Wakes: w.wakes,
 		Log:      slog.New(slog.NewJSONHandler(io.Writer(file), nil)),
 		Runtimes: func() map[string]spawn.Runtime { return map[string]spawn.Runtime{"served": w.r} },
-		Plan: func(ctx context.Context, id agent.ID) (spawn.Plan, error) {
+		Plan: func(ctx context.Context, id agent.ID, environ []string) (spawn.Plan, error) {
 			w.plans.Add(1)
 			if err := w.planned(ctx, id); err != nil {
 				return spawn.Plan{}, err

@@ -88,6 +88,7 @@ type Request struct {
 	Force   bool     `json:"force,omitempty"`   // running turns are cut off
 	Handoff string   `json:"handoff,omitempty"` // sent to each agent before its new start
 	Agents  []Agent  `json:"agents"`
+	Environ []string `json:"environ,omitempty"` // that the new starts inherit; nil: those of the old ones
 	Refused string   `json:"refused,omitempty"` // why nothing was ended
 	EndedMS int64    `json:"ended_ms,omitempty"`
 }

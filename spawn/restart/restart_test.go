@@ -97,7 +97,7 @@ func launcher(h home.Dir) *spawn.Launcher {
 func options(l *spawn.Launcher, prevent error) restart.Options {
 	return restart.Options{
 		Launcher: l,
-		Plan: func(_ context.Context, id agent.ID) (spawn.Plan, error) {
+		Plan: func(_ context.Context, id agent.ID, environ []string) (spawn.Plan, error) {
 			return spawn.Plan{Agent: id, Runtime: demo{prevent}, Dir: l.Home.Root(), Prompt: prompts.Input{Home: l.Home, Runtime: "demo"}}, nil
 		},
 		Barred: func(agent.ID) string { return "" },
@@ -134,7 +134,7 @@ func (w *world) up(ids ...agent.ID) {
 	w.Helper()
 	var plans []spawn.Plan
 	for _, id := range ids {
-		p, _ := options(w.l, nil).Plan(w.Context(), id)
+		p, _ := options(w.l, nil).Plan(w.Context(), id, nil)
 		plans = append(plans, p)
 	}
 	ends, err := w.l.Up(w.Context(), spawn.UpOptions{Plans: plans, By: "owner", ReadyWithin: time.Minute})

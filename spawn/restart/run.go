@@ -18,7 +18,7 @@ import (
 type Options struct {
 	Launcher *spawn.Launcher
 	// Plan returns how an agent would be started now, with its conversation.
-	Plan func(ctx context.Context, id agent.ID) (spawn.Plan, error)
+	Plan func(ctx context.Context, id agent.ID, environ []string) (spawn.Plan, error)
 	// Conversation returns the conversation that a start of the agent continues, "" if it
 	// has none yet; an error says why it can't be continued. nil: none has any.
 	Conversation func(id agent.ID) (string, error)
@@ -65,12 +65,12 @@ func Check(ctx context.Context, o Options, ids []agent.ID, r *Request) error {
 	if len(list) == 0 {
 		return advice.With(errors.New("no agent is up"), "`netsky up` starts what was up before")
 	}
-	r.Agents, err = o.check(ctx, list)
+	r.Agents, err = o.check(ctx, list, r.Environ)
 	return err
 }
 
 // check finds what prevents the restart of agents that are up under these starts.
-func (o Options) check(ctx context.Context, list []spawn.Status) (agents []Agent, err error) {
+func (o Options) check(ctx context.Context, list []spawn.Status, environ []string) (agents []Agent, err error) {
 	var errs []error
 	for _, st := range list {
 		errs = append(errs, mayRestart(st))
@@ -81,7 +81,7 @@ func (o Options) check(ctx context.Context, list []spawn.Status) (agents []Agent
 	var plans []spawn.Plan
 	var ids []agent.ID
 	for _, st := range list {
-		a, plan, err := o.look(ctx, st)
+		a, plan, err := o.look(ctx, st, environ)
 		errs = append(errs, err)
 		if err == nil {
 			plans, ids, agents = append(plans, plan), append(ids, st.Agent), append(agents, a)
@@ -105,7 +105,7 @@ func mayRestart(st spawn.Status) error {
 }
 
 // look checks one agent.
-func (o Options) look(ctx context.Context, st spawn.Status) (a Agent, plan spawn.Plan, err error) {
+func (o Options) look(ctx context.Context, st spawn.Status, environ []string) (a Agent, plan spawn.Plan, err error) {
 	a = Agent{Agent: st.Agent, From: st.Start}
 	if why := o.Barred(st.Agent); why != "" {
 		return a, plan, fmt.Errorf("%s: not restarted: %s", st.Agent, why)
@@ -113,7 +113,7 @@ func (o Options) look(ctx context.Context, st spawn.Status) (a Agent, plan spawn
 	if a.Conversation, err = o.conversation(st.Agent); err != nil {
 		return a, plan, advice.With(fmt.Errorf("%s: %w", st.Agent, err), "`netsky agent %s --fresh` starts it with a new one", st.Agent.N())
 	}
-	if plan, err = o.Plan(ctx, st.Agent); err != nil {
+	if plan, err = o.Plan(ctx, st.Agent, environ); err != nil {
 		return a, plan, fmt.Errorf("%s: %w", st.Agent, err)
 	}
 	plan.Agent, plan.Start = st.Agent, st.Start
@@ -127,7 +127,7 @@ func Run(ctx context.Context, o Options, r *Request) {
 	defer cancel()
 	j := job{Options: o, r: r}
 	j.run(ctx)
-	r.EndedMS = time.Now().UnixMilli()
+	r.EndedMS, r.Environ = time.Now().UnixMilli(), nil
 	j.save()
 }
 
@@ -242,7 +242,7 @@ func (j *job) sort(ctx context.Context) error {
 		}
 		within, cancel := context.WithTimeout(ctx, checkWithin)
 		defer cancel()
-		_, err := j.check(within, here)
+		_, err := j.check(within, here, j.r.Environ)
 		return err
 	}
 	for _, a := range j.of(open...) {

@@ -38,7 +38,7 @@ func (j *job) start(ctx context.Context) {
 	var plans []spawn.Plan
 	var going []*Agent
 	for _, a := range list {
-		plan, err := j.Plan(ctx, a.Agent)
+		plan, err := j.Plan(ctx, a.Agent, j.r.Environ)
 		plan.Agent, plan.Start = a.Agent, a.From
 		if err == nil {
 			_, err = j.Launcher.Prepare(ctx, []spawn.Plan{plan})

@@ -20,7 +20,7 @@ var errChanged = errors.New("its desired state has changed meanwhile")
 type Run struct {
 	Launcher *spawn.Launcher
 	// Plan returns how an agent would be started now, as it was started last.
-	Plan   func(ctx context.Context, id agent.ID) (spawn.Plan, error)
+	Plan   func(ctx context.Context, id agent.ID, environ []string) (spawn.Plan, error)
 	Daemon func(ctx context.Context) error // starts the daemon
 	Setup  []string                        // commands for the tmux server
 	Say    func(format string, args ...any)
@@ -68,7 +68,7 @@ func (r Run) Up(ctx context.Context) error {
 		if list.Find(id).Alive() {
 			continue
 		}
-		p, err := r.Plan(ctx, id)
+		p, err := r.Plan(ctx, id, nil)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", id, err))
 			continue

@@ -231,7 +231,7 @@ func (l *loop) restart(ctx context.Context, w *ward, why string) {
 	l.work(ctx, w, func(ctx context.Context) func() {
 		within, cancel := outlive(ctx, checkWithin+startWithin)
 		defer cancel()
-		plan, err := l.o.Plan(within, id)
+		plan, err := l.o.Plan(within, id, nil)
 		plan.Agent, plan.Start, plan.Why = id, start, why
 		var end spawn.Progress
 		if err == nil {

@@ -234,7 +234,7 @@ func (l *loop) begin(ctx context.Context, w *ward, rec backoff.Record, now time.
 		within, cancel := context.WithTimeout(ctx, checkWithin)
 		defer cancel()
 		var prep *spawn.Preparation
-		plan, err := l.o.Plan(within, id)
+		plan, err := l.o.Plan(within, id, nil)
 		plan.Agent = id
 		if err == nil {
 			prep, err = l.o.Launcher.Prepare(within, []spawn.Plan{plan})

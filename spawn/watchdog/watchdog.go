@@ -38,7 +38,7 @@ type Options struct {
 	Runtimes func() map[string]spawn.Runtime
 	// Plan returns how an agent would be started now, with its conversation. nil: nothing
 	// is restarted.
-	Plan func(ctx context.Context, id agent.ID) (spawn.Plan, error)
+	Plan func(ctx context.Context, id agent.ID, environ []string) (spawn.Plan, error)
 	// Conversation returns the conversation that a start of the agent continues; see
 	// [restart.Options]. nil: none is known.
 	Conversation func(id agent.ID) (string, error)
