@@ -289,6 +289,7 @@ func (h Dir) Make() (repaired []string, err error) {
 		}
 		d.Close()
 	}
+	h.keepRoot()
 	return repaired, nil
 }
 

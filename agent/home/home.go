@@ -27,8 +27,52 @@ type Dir struct {
 	user string // $HOME, "" if not set
 }
 
-// Find resolves the home directory from the environment. It creates nothing.
+// Find resolves the home directory from the environment. It creates nothing. A directory
+// that can be reached by several paths, through a link above it, is one home, by the path
+// under which it was made: the tmux server, its sessions and the lines in netsky.toml go by
+// that.
 func Find(getenv func(string) string) (Dir, error) {
+	h, err := named(getenv)
+	if err == nil {
+		h.dir = h.first()
+	}
+	return h, err
+}
+
+// rootFile holds the path under which the home was made.
+const rootFile = "state/root"
+
+// first returns the path under which the home was made, if it still leads there.
+func (h Dir) first() string {
+	data, err := h.ReadFile(rootFile, 1<<10)
+	path := strings.TrimSuffix(string(data), "\n")
+	if err != nil || path == h.dir {
+		return h.dir
+	}
+	was, err := named(func(string) string { return path }) // as NETSKY_HOME
+	if err != nil || was.dir != path || !same(h.dir, path) {
+		return h.dir // copied or moved
+	}
+	return path
+}
+
+// keepRoot records the path of a home that is new, or was copied or moved. Without it, a
+// home is as many as it has paths; no verb fails for that.
+func (h Dir) keepRoot() {
+	data, err := h.ReadFile(rootFile, 1<<10)
+	if err != nil || strings.TrimSuffix(string(data), "\n") != h.dir {
+		_ = h.WriteFile(rootFile, []byte(h.dir+"\n"), false)
+	}
+}
+
+// same reports whether both are the same directory, and neither is a link.
+func same(a, b string) bool {
+	at, err := os.Lstat(a)
+	bt, berr := os.Lstat(b)
+	return err == nil && berr == nil && at.IsDir() && os.SameFile(at, bt)
+}
+
+func named(getenv func(string) string) (Dir, error) {
 	home := getenv("HOME")
 	usual := ""
 	if filepath.IsAbs(home) {
