@@ -37,7 +37,7 @@ func (a agents) views(list spawn.Statuses) []live.Agent {
 			ID: st.Agent, State: st.State, Evidence: st.Evidence, Detail: st.Detail, Runtime: st.Runtime, Model: st.Model,
 			Dir: st.Dir, Start: st.Start, PID: st.PID, Wanted: st.Wanted,
 			Inbox: st.Inbox, Claimed: st.Claimed, Outbox: st.Outbox, Poison: st.Poison, Restart: st.Restart,
-			Decidable: st.Asks() && pane.Decidable(runtimes[st.Runtime], st.Dialog),
+			Deaf: st.Deaf(), Decidable: st.Asks() && pane.Decidable(runtimes[st.Runtime], st.Dialog),
 		}
 		if st.State == st.Report.State {
 			v.Fault = st.Report.Fault

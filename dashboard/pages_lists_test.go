@@ -355,6 +355,16 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
+// An agent whose receiver has exited is at no dialog.
+func TestLostReceiver(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	w.agents.set(nil, live.Agent{ID: "agent1", State: agent.Waiting, Deaf: true, Detail: "its receiver has exited", Wanted: true, Since: 1})
+	if body := w.mustPage(t, "/"); strings.Contains(body, "waits at a dialog") || !strings.Contains(body, "has lost its receiver") {
+		t.Errorf("the page says %s", body)
+	}
+}
+
 // Agents that wait at the same dialog are one item: one command answers it for all
 // of them, and each can be answered alone. Of dialogs that netsky can't answer,
 // there is the way to each pane.

@@ -39,7 +39,7 @@ func (s *Server) needsOf(ctx context.Context, list []live.Agent) ([]need, error)
 		from.Agents = append(from.Agents, needs.Agent{
 			ID: a.ID, State: a.State, Since: a.Since, Start: a.Start, Runtime: a.Runtime, Detail: a.Detail, Evidence: a.Evidence,
 			Restart: a.Restart, Fault: a.Fault, Wanted: a.Wanted, Poison: a.Poison,
-			Asks: a.State == agent.Waiting, Decidable: a.Decidable,
+			Asks: a.State == agent.Waiting && !a.Deaf, Decidable: a.Decidable, Deaf: a.Deaf,
 		})
 	}
 	found, err := needs.Collect(ctx, s.o.Home, s.questions, from)

@@ -75,7 +75,7 @@ func (s Status) Pane() string {
 
 // Asks reports whether the agent waits for a person: at a dialog of its program, or with a
 // question from its model.
-func (s Status) Asks() bool { return s.State == agent.Waiting && s.Report.By != agent.ByWatchdog }
+func (s Status) Asks() bool { return s.State == agent.Waiting && !s.Deaf() }
 
 // How returns the agent's state and its evidence.
 func (s Status) How() string { return fmt.Sprintf("%s (%s)", s.State, cmp.Or(s.Detail, s.Evidence)) }

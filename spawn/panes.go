@@ -64,6 +64,9 @@ func (s Status) Changed() time.Time {
 	return s.pane.Activity
 }
 
+// Deaf reports whether the receiver of a running agent has exited.
+func (s Status) Deaf() bool { return s.State == agent.Waiting && s.Report.By == agent.ByWatchdog }
+
 // judgeOverlay adds to an agent's report that its pane shows a dialog: a person is asked
 // something, even if a turn runs behind it.
 func (l *Launcher) judgeOverlay(st *Status) {

@@ -207,7 +207,7 @@ func Needs(ctx context.Context, o Options, list spawn.Statuses, d Daemon) ([]nee
 		a := needs.Agent{
 			ID: st.Agent, State: st.State, Start: st.Start, Runtime: st.Runtime, Detail: st.Detail, Evidence: st.Evidence,
 			Restart: st.Restart, Wanted: st.Wanted, Poison: st.Poison,
-			Asks: st.Asks(), Decidable: pane.Decidable(o.Runtimes[st.Runtime], st.Dialog),
+			Asks: st.Asks(), Deaf: st.Deaf(), Decidable: pane.Decidable(o.Runtimes[st.Runtime], st.Dialog),
 		}
 		if !st.Since.IsZero() {
 			a.Since = store.At(st.Since)

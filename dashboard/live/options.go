@@ -66,6 +66,7 @@ type Agent struct {
 	Fault    agent.Fault `json:"fault,omitzero"`    // what keeps its model from answering
 	// Decidable reports that `netsky approve` can answer the dialog at which it waits.
 	Decidable bool `json:"decidable,omitempty"`
+	Deaf      bool `json:"deaf,omitempty"` // it waits for a receiver, not at a dialog
 }
 
 // Waiting returns how many messages wait for the agent, beside those that are held.

@@ -214,6 +214,10 @@ func (s Sources) agent(a Agent) (list []Need) {
 	}
 	show := Command{"See why", "netsky show " + string(a.ID)}
 	switch {
+	case a.Deaf:
+		n := add(Blocked, "has lost its receiver", "its mail waits, and it is started again once its turn has ended",
+			Command{"Start it again on its conversation", "netsky restart " + a.ID.N()}, attach("Open its terminal", a.ID))
+		n.Text = cmp.Or(a.Detail, a.Evidence)
 	case a.State == agent.Hung:
 		add(Hung, "has work but shows no activity", "it keeps running, and you are told again",
 			Command{"Interrupt it", "netsky interrupt " + string(a.ID)}, attach("Open its terminal", a.ID),

@@ -108,6 +108,7 @@ type Agent struct {
 	Wanted    bool
 	Asks      bool // it waits for a person
 	Decidable bool // netsky can answer what it waits at
+	Deaf      bool // its receiver has exited
 	Poison    int
 }
 

@@ -49,6 +49,12 @@ func TestList(t *testing.T) {
 		want []string // kind, who, title, text, command, otherwise
 	}{
 		"nothing": {needs.Sources{Agents: []needs.Agent{one("agent0", agent.Idle, nil), one("agent1", agent.Busy, nil), {ID: "agent2", State: agent.Down}}}, nil},
+		"a lost receiver": {
+			needs.Sources{Agents: []needs.Agent{one("agent1", agent.Waiting, func(a *needs.Agent) {
+				a.Asks, a.Deaf, a.Detail = false, true, "its receiver has exited; restarting once idle"
+			})}},
+			[]string{"blocked|agent1|has lost its receiver|its receiver has exited; restarting once idle|netsky restart 1|its mail waits, and it is started again once its turn has ended"},
+		},
 		"approval": {
 			needs.Sources{
 				Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1", Tool: "Bash", Text: "rm -rf x"}},
