@@ -65,7 +65,7 @@ func TestUnits(t *testing.T) {
 	}
 	for i, args := range [][]string{{"service", "run"}, {"watchdog", "tick"}} {
 		unit := parseUnit(t, r.Files[i].Text)
-		if got := unwords(t, unit["Service.ExecStart"][0], true); !slices.Equal(got, append([]string{o.Binary}, args...)) {
+		if got := unwords(t, unit["Service.ExecStart"][0], true); !slices.Equal(got, append([]string{"/bin/sh", "-c", `exec "$0" "$@"`, o.Binary}, args...)) {
 			t.Errorf("ExecStart %q", got)
 		}
 		var env []string
@@ -100,8 +100,19 @@ func TestUnitsVerify(t *testing.T) {
 	if err != nil {
 		return // TestUnits reads them everywhere
 	}
-	o, _ := options(t, "linux", "with space", "exit 0")
-	o.Binary = "/bin/true"
+	for _, name := range []string{"with space", odd} {
+		verified(t, verify, name)
+	}
+}
+
+// verified has systemd check the units of a netsky in a directory of that name.
+func verified(t *testing.T, verify, name string) {
+	o, _ := options(t, "linux", name, "exit 0")
+	o.Binary = filepath.Join(o.UserHome, name, "netsky")
+	if err := os.MkdirAll(filepath.Dir(o.Binary), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	testworld.Program(t, o.Binary, "#!/bin/sh\n")
 	r, err := service.Install(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func (o Options) systemd() plan {
 		env.WriteString("Environment=" + unitWord(e, false) + "\n")
 	}
 	run := func(args string) string {
-		return "Type=oneshot\nKillMode=process\n" + env.String() + "ExecStart=" + unitWord(o.Binary, true) + " " + args + "\n"
+		return "Type=oneshot\nKillMode=process\n" + env.String() + "ExecStart=" + o.start() + " " + args + "\n"
 	}
 	top := "# " + o.mark() + "\n# `netsky service uninstall` removes it.\n\n[Unit]\n"
 	about := strings.ReplaceAll(o.Home.Root(), "%", "%%")
@@ -67,6 +67,15 @@ func (o Options) systemd() plan {
 		},
 		note: note,
 	}
+}
+
+// start begins a command line of a unit. systemd refuses some characters in the path of the
+// program that it runs itself, however they are quoted, and takes them in its arguments.
+func (o Options) start() string {
+	if strings.ContainsAny(o.Binary, `'"\$`) {
+		return "/bin/sh -c " + unitWord(`exec "$0" "$@"`, true) + " " + unitWord(o.Binary, true)
+	}
+	return unitWord(o.Binary, true)
 }
 
 // lingers reports whether the user's manager runs without a login.
