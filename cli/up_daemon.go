@@ -81,5 +81,6 @@ func (a *app) tmuxSetup() (lines []string, err error) {
 	if err != nil {
 		return lines, fmt.Errorf("conf under [tmux]: %w", err)
 	}
-	return append(lines, "source-file "+tmux.Quote(path)), nil
+	// Agents must outlive whoever looks at them.
+	return append(lines, "source-file "+tmux.Quote(path), "set-option -g destroy-unattached off", "set-option -s exit-unattached off"), nil
 }

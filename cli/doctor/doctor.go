@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"netsky/agent/home"
@@ -265,6 +266,11 @@ func failed(level Level, what string, err error, do string) Finding {
 	}
 	if next := advice.Of(err); next != "" {
 		do = next
+	}
+	for _, short := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM} {
+		if errors.Is(err, short) { // it says nothing of the program
+			do = "the system has no more open files, processes or memory for this: see `ulimit -n` and `ulimit -u`"
+		}
 	}
 	return Finding{Level: level, Text: text, Do: do}
 }

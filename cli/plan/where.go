@@ -12,6 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/cli/config"
+	"netsky/internal/advice"
 	"netsky/spawn"
 )
 
@@ -63,7 +64,7 @@ func (p *Planner) Cwd() (string, error) {
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return "", err
+		return "", advice.With(fmt.Errorf("the current directory: it can't be found, or has been removed: %w", err), "cd to another one, or name one with --dir")
 	}
 	home := p.UserHome
 	for d := dir; d != "/" && !Holds(d, home); d = filepath.Dir(d) {
