@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"strings"
 	"time"
 )
@@ -70,7 +69,11 @@ func (f Fault) String() string {
 		s += " of " + f.Scope
 	}
 	if until := f.Until(); !until.IsZero() {
-		s = fmt.Sprintf("%s until %s", s, Clock(until, time.Now()))
+		word := " until "
+		if f.Reason == Login { // whose end nobody states
+			word = ", tried again at "
+		}
+		s += word + Clock(until, time.Now())
 	}
 	return strings.TrimSuffix(s+": "+f.Text, ": ")
 }

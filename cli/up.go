@@ -132,6 +132,9 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 	if err := u.prepare(); err != nil {
 		return err
 	}
+	if u.self == agent.Owner {
+		a.tryLogins(c.Context, u.l.Home)
+	}
 	if len(u.plans) == 0 {
 		stayed := u.rep.Stayed(u.misplaced)
 		u.tellUnsent()

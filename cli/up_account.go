@@ -1,13 +1,32 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"netsky/agent"
+	"netsky/agent/breaker"
+	"netsky/agent/home"
 	"netsky/spawn"
 	"netsky/spawn/watchdog"
 )
+
+// tryLogins has the accounts that refuse their login tried at once: the owner may have seen
+// to it.
+func (a *app) tryLogins(ctx context.Context, h home.Dir) {
+	list, _ := breaker.List(h) // an unreadable one stops nobody
+	for _, s := range list {
+		if !s.Refuses(time.Now()) {
+			continue
+		}
+		if _, err := breaker.Of(h, s.Account).Retry(ctx); err != nil {
+			a.warn("%s: %s; it is not tried again now: %v", s.Account, s.Fault, err)
+			continue
+		}
+		a.warn("%s: %s; it is tried again now", s.Account, s.Fault)
+	}
+}
 
 // served refuses to let an agent start others on an account that serves nobody; the owner
 // is only told.

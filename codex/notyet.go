@@ -19,8 +19,8 @@ func (w *once) breaker() (b breaker.Breaker, name string, changed time.Time) {
 }
 
 // closed returns an error that matches ErrNotYet if a budget of the owner's is used up, or the
-// account can't be used yet. A login that was not accepted is tried again once its credentials
-// have changed.
+// account can't be used yet. A login that was not accepted is tried again at once if its
+// credentials have changed.
 func (w *once) closed(ctx context.Context) error {
 	for _, name := range []string{breaker.AllBudget, breaker.Budget(w.Agent)} {
 		if s, err := breaker.Of(w.Home, name).Load(); err == nil && s.Tripped() {
@@ -35,7 +35,7 @@ func (w *once) closed(ctx context.Context) error {
 	case s.Acted(time.Now(), changed):
 		_, err := b.Retry(ctx)
 		return err
-	case s.RetryMS == 0, time.Now().Before(s.Retry()):
+	case time.Now().Before(s.Retry()):
 		return w.notYet(s.Fault, s.Retry())
 	}
 	return nil
@@ -105,7 +105,11 @@ func (w *once) notYet(f agent.Fault, retry time.Time) error {
 	case f.Reason == agent.Budget:
 		return advice.With(err, "`netsky needs` has the code with which its owner allows more")
 	case f.Reason == agent.Login:
-		return advice.With(err, "log in with `codex login`, then try again")
+		next := "log in with `codex login`, then try again"
+		if !retry.IsZero() {
+			next += "; if you are logged in, try again at " + agent.Clock(retry.Add(time.Second), time.Now())
+		}
+		return advice.With(err, "%s", next)
 	case f.UntilMS == 0 && !retry.IsZero():
 		return advice.With(err, "try again at %s", agent.Clock(retry.Add(time.Second), time.Now()))
 	}

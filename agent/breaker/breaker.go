@@ -4,7 +4,8 @@
 // login or an outage is tripped, and then nothing is offered to an agent that uses it and
 // no agent is started on it. At the time when the vendor said that it serves again, or
 // after a back-off, one agent tries; when the model has answered it, the others follow one
-// after the other. A limit of one model has a breaker of its own, which bars only the
+// after the other. So it is with a login that was not accepted, too, since a vendor's trouble
+// looks the same; that one is also tried as soon as the owner has acted. A limit of one model has a breaker of its own, which bars only the
 // agents that have run into it.
 //
 // The owner's budgets bar agents in the same way, each under a name of its own ([Budget]); there
@@ -91,7 +92,7 @@ type State struct {
 	By      agent.ID    `json:"by"`              // the agent that ran into it
 	SinceMS int64       `json:"since_ms"`        // when the account stopped serving
 	TripMS  int64       `json:"trip_ms"`         // the latest trip
-	RetryMS int64       `json:"retry_ms"`        // when one agent may try; 0: when the owner has acted
+	RetryMS int64       `json:"retry_ms"`        // when one agent may try; 0, of a budget: when it is lifted
 	Trips   int         `json:"trips"`           // in a row
 	About   string      `json:"about,omitempty"` // of a budget: which
 	// Refused, of a budget, reports that the owner was asked and has left it so.
@@ -110,7 +111,7 @@ type Trial struct {
 	AtMS  int64    `json:"at_ms"`
 }
 
-// Retry returns when the account is tried again; zero if that is for the owner to say.
+// Retry returns when the account is tried again; zero of a budget that only its owner lifts.
 func (s State) Retry() time.Time {
 	if s.RetryMS == 0 {
 		return time.Time{}
@@ -131,10 +132,16 @@ func (s State) Unneeded(now time.Time) bool {
 	return s.RetryMS != 0 && now.Sub(s.Retry()) > unneeded
 }
 
-// Acted reports whether the owner has acted since the account was tripped, if it waits for
-// that: one of the times, of a login or a start, is later, and not in the future.
+// Refuses reports whether the account does not accept its login, and is left alone because of
+// that: an act of the owner's, such as a login, may end it.
+func (s State) Refuses(now time.Time) bool {
+	return s.Tripped() && s.Fault.Reason == agent.Login && !s.Due(now)
+}
+
+// Acted reports whether the owner has acted since the account refused its login: one of the
+// times, of a login or a start, is later, and not in the future.
 func (s State) Acted(now time.Time, times ...time.Time) bool {
-	return s.Tripped() && s.RetryMS == 0 && s.Fault.Reason != agent.Budget && slices.ContainsFunc(times, func(t time.Time) bool {
+	return s.Refuses(now) && slices.ContainsFunc(times, func(t time.Time) bool {
 		return t.UnixMilli() > s.TripMS && !t.After(now)
 	})
 }
@@ -152,7 +159,7 @@ func (s State) sane(now time.Time) State {
 	if s.Fault.Reason == agent.Budget && s.Due(now) {
 		return State{} // its day is over
 	}
-	if s.RetryMS > now.Add(longest+jitter).UnixMilli() {
+	if s.RetryMS > now.Add(longest+jitter).UnixMilli() || s.RetryMS == 0 && s.Fault.Reason == agent.Login { // of a netsky that waited for the owner
 		s.RetryMS = now.UnixMilli()
 	}
 	return s
@@ -225,7 +232,7 @@ func (b Breaker) Trip(ctx context.Context, id agent.ID, f agent.Fault) (s State,
 
 func (s *State) trip(account string, id agent.ID, f agent.Fault, now time.Time) (first bool) {
 	first = s.SinceMS == 0 || s.ClosedMS != 0
-	tried := first || s.RetryMS != 0 && !now.Before(s.Retry())
+	tried := first || s.Due(now)
 	if first {
 		trips := s.Trips
 		if now.Sub(time.UnixMilli(s.ClosedMS)) > following {
@@ -236,19 +243,18 @@ func (s *State) trip(account string, id agent.ID, f agent.Fault, now time.Time) 
 	if tried {
 		s.Trips++
 	}
+	if !first && f.Reason == s.Fault.Reason && f.Scope == s.Fault.Scope {
+		f.Text = s.Fault.Text // one with a number of its own in it is no other matter
+	}
 	retry := retryAt(f, s.Trips, now)
-	if !tried && !later(retry, s.RetryMS) {
+	if !tried && retry <= s.RetryMS {
 		return first // of a turn that ran when the account was tripped already
 	}
 	s.Fault, s.By, s.TripMS, s.RetryMS, s.Trial = f, id, now.UnixMilli(), retry, nil
 	return first
 }
 
-// later reports whether the first retry is the later one; 0 is later than all.
-func later(a, b int64) bool { return b != 0 && (a == 0 || a > b) }
-
-// retryAt returns when an account is tried after so many trips in a row, in milliseconds;
-// 0 if only the owner can mend it.
+// retryAt returns when an account is tried after so many trips in a row, in milliseconds.
 func retryAt(f agent.Fault, trips int, now time.Time) int64 {
 	if until := f.Until(); until.After(now) {
 		if most := now.Add(longest); until.After(most) {
@@ -256,12 +262,9 @@ func retryAt(f agent.Fault, trips int, now time.Time) int64 {
 		}
 		return max(until.UnixMilli(), now.Add(soonest).UnixMilli()) + rand.Int64N(jitter.Milliseconds())
 	}
-	if f.Reason == agent.Login {
-		return 0
-	}
 	wait, most := 5*time.Second, 5*time.Minute
 	switch f.Reason {
-	case agent.RateLimit:
+	case agent.RateLimit, agent.Login:
 		wait, most = 30*time.Second, 10*time.Minute
 	case agent.UsageLimit, agent.Billing:
 		wait, most = 5*time.Minute, time.Hour

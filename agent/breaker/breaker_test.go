@@ -135,6 +135,7 @@ func TestBackOff(t *testing.T) {
 		{agent.Overloaded, 5 * time.Second, 5 * time.Minute},
 		{agent.Network, 5 * time.Second, 5 * time.Minute},
 		{agent.RateLimit, 30 * time.Second, 10 * time.Minute},
+		{agent.Login, 30 * time.Second, 10 * time.Minute},
 		{agent.UsageLimit, 5 * time.Minute, time.Hour},
 		{agent.Billing, 5 * time.Minute, time.Hour},
 	} {
@@ -163,23 +164,47 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// TestLogin: a login is for the owner to mend.
+// TestLogin: a login that was refused is tried again by one agent as soon as the owner has
+// acted, and one that a netsky of before left for the owner is tried at once.
 func TestLogin(t *testing.T) {
-	b, _ := newBreaker(t)
+	b, h := newBreaker(t)
 	synctest.Test(t, func(t *testing.T) {
-		trip(t, b, agent.Clone(1), agent.Fault{Reason: agent.Login, Account: account})
-		time.Sleep(1000 * time.Hour)
-		if p := allow(t, b, agent.Clone(1)); p.OK || !p.Again.IsZero() {
-			t.Fatalf("Allow = %+v", p)
+		refused := agent.Fault{Reason: agent.Login, Account: account, Text: "401, request 1"}
+		acts := func(s breaker.State, after time.Duration) bool {
+			return s.Acted(time.Now(), time.UnixMilli(s.TripMS).Add(after))
+		}
+		s, _ := trip(t, b, agent.Clone(1), refused)
+		time.Sleep(10 * time.Second)
+		if p := allow(t, b, agent.Clone(1)); p.OK || acts(s, -time.Second) || acts(s, time.Hour) || !acts(s, time.Second) {
+			t.Fatalf("Allow = %+v; acted: %v %v %v", p, acts(s, -time.Second), acts(s, time.Hour), acts(s, time.Second))
 		}
 		if tripped, err := b.Retry(t.Context()); !tripped || err != nil {
 			t.Fatalf("Retry = %v, %v", tripped, err)
+		}
+		if s, _ := b.Load(); acts(s, time.Second) {
+			t.Error("what is to be tried is called untried, so that the trial would be taken away")
 		}
 		if !allow(t, b, agent.Clone(1)).OK {
 			t.Error("no trial after the owner has acted")
 		}
 		if allow(t, b, agent.Clone(2)).OK {
 			t.Error("a second trial")
+		}
+		refused.Text = "401, request 2"
+		s, _ = trip(t, b, agent.Clone(1), refused)
+		if s.Trips != 2 || s.Fault.Text != "401, request 1" {
+			t.Errorf("after the trial: %d trips, %q; want it to be the same matter", s.Trips, s.Fault.Text)
+		}
+		s.RetryMS = 0
+		files, err := os.ReadDir(h.Path(home.BreakersDir))
+		if err != nil || len(files) != 1 {
+			t.Fatal(files, err)
+		}
+		if err := h.Save(home.BreakersDir+"/"+files[0].Name(), s, false); err != nil {
+			t.Fatal(err)
+		}
+		if !allow(t, b, agent.Clone(3)).OK {
+			t.Error("it waits for ever")
 		}
 	})
 }

@@ -118,7 +118,7 @@ func (m *Courier) readBreaker(ctx context.Context, name string, now, changed tim
 	b := breaker.Of(m.o.Home, name)
 	s, err := b.Load()
 	m.trouble("read the breaker of "+name, err)
-	if s.Tripped() && s.RetryMS == 0 && s.Acted(now, changed, m.started()) { // else the launch need not be read
+	if s.Refuses(now) && s.Acted(now, changed, m.started()) { // else the launch need not be read
 		within, cancel := context.WithTimeout(ctx, gateWithin)
 		_, err := b.Retry(within)
 		cancel()

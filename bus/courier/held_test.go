@@ -139,24 +139,35 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestHeldForLogin: it is tried again after a login, not before.
+// TestHeldForLogin: it is tried again by itself, and at once after a login or when the owner
+// has it tried.
 func TestHeldForLogin(t *testing.T) {
 	t.Parallel()
-	p := mustPost(t)
-	turns := p.program.fails(1, func() error { return faultError{agent.Fault{Reason: agent.Login, Text: "Please run /login"}} })
-	p.program.mustStart(t)
-	p.run()
-	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "?"})
-	p.mustHold("owner-0")
-	testworld.Wait(p, "reported as blocked", func() bool {
-		r, err := p.home.LoadReport(me)
-		return err == nil && r.State == agent.Blocked && r.Fault.Reason == agent.Login
-	})
-	if s, err := breaker.Of(p.home, account).Load(); err != nil || !s.Retry().IsZero() || turns.Load() != 1 {
-		t.Errorf("breaker %+v, %v after %d turns: want it to wait for the owner", s, err, turns.Load())
+	for name, act := range map[string]func(*post) error{
+		"a login": func(p *post) error {
+			p.program.set(func() { p.program.login = time.Now().Add(time.Second) })
+			return nil
+		},
+		"the owner": func(p *post) error { _, err := breaker.Of(p.home, account).Retry(t.Context()); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := mustPost(t)
+			p.program.fails(1, func() error { return faultError{agent.Fault{Reason: agent.Login, Text: "Please run /login"}} })
+			p.program.mustStart(t)
+			p.run()
+			p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "?"})
+			p.mustHold("owner-0")
+			testworld.Wait(p, "reported as blocked", func() bool {
+				r, err := p.home.LoadReport(me)
+				return err == nil && r.State == agent.Blocked && r.Fault.Reason == agent.Login && strings.Contains(r.Detail, "tried again at")
+			})
+			if err := act(p); err != nil {
+				t.Fatal(err)
+			}
+			testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "owner-0")) == 1 })
+		})
 	}
-	p.program.set(func() { p.program.login = time.Now().Add(time.Second) })
-	testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "owner-0")) == 1 })
 }
 
 // TestClosedEarly: an account that serves before its stated time serves everybody at once,

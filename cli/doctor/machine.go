@@ -116,10 +116,9 @@ func checkAccounts(_ context.Context, e *exam) []Finding {
 		if s.Fault.Scope != "" {
 			f.Text = fmt.Sprintf("%s: %s; nothing is offered to the agents that have run into it, and their mail waits; other models serve", s.Account, s.Fault)
 		}
-		if retry := s.Retry(); retry.IsZero() {
-			f.Do = "it is for you to settle: log in, or see to the vendor's account, and agents continue"
-		} else {
-			f.Do = "it is tried again at " + retry.Format(time.DateTime)
+		f.Do = "it is tried again at " + s.Retry().Format(time.DateTime)
+		if s.Fault.Reason == agent.Login {
+			f.Do += ", and at once after a login or `netsky up`"
 		}
 		list = append(list, f)
 	}

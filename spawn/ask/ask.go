@@ -196,6 +196,9 @@ func (p *Question) heldUp(ctx context.Context) error {
 		when = "when that has been mended"
 	case retry.After(time.Now()):
 		when, h.Fault.UntilMS = "at "+agent.Clock(retry, time.Now()), retry.UnixMilli()
+		if h.Fault.Reason == agent.Login {
+			when, h.Fault.UntilMS = when+", or after a login", 0
+		}
 	}
 	text := fmt.Sprintf("%s can't answer now: %s; the message %s %s %s", p.To, h.Fault, p.id, where, when)
 	deadline, _ := ctx.Deadline()

@@ -188,7 +188,10 @@ func (s Sources) blocked(kind Kind, a Agent, f agent.Fault, retry time.Time) Nee
 			{"Begin a new conversation", "netsky agent " + a.ID.N() + " --fresh"},
 		}
 	case kind == Login:
-		n.Commands, n.Otherwise = []Command{{"Open its terminal to log in", open.Line}}, "its mail waits, and it continues by itself after a login"
+		n.Commands, n.Otherwise = []Command{{"Open its terminal to log in", open.Line}, {"Try again now", "netsky up"}}, "its mail waits, and it continues by itself after a login"
+		if retry.After(s.Now) {
+			n.Otherwise += "; else it is tried again at " + agent.Clock(retry, s.Now)
+		}
 	case !retry.IsZero():
 		n.Commands, n.Otherwise = []Command{open}, "its mail waits, and it continues by itself at "+agent.Clock(retry, s.Now)
 	case kind == Limit:

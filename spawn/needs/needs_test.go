@@ -144,13 +144,13 @@ func TestList(t *testing.T) {
 			needs.Sources{
 				Agents: []needs.Agent{one("agent0", agent.Dead, detail("killed", false)), one("agent1", agent.Idle, nil)},
 				Breakers: []breaker.State{
-					{Account: "a", By: "agent0", SinceMS: 5, Fault: agent.Fault{Reason: agent.Login}},
-					{Account: "b", By: "agent1", SinceMS: 5, RetryMS: 9, Fault: agent.Fault{Reason: agent.Overloaded}}, // passes in seconds
-					{Account: "c", By: "agent7", SinceMS: 5, Fault: agent.Fault{Reason: agent.Login}},                  // nobody needs it
+					{Account: "a", By: "agent0", SinceMS: 5, RetryMS: reset.UnixMilli(), Fault: agent.Fault{Reason: agent.Login}},
+					{Account: "b", By: "agent1", SinceMS: 5, RetryMS: 9, Fault: agent.Fault{Reason: agent.Overloaded}},            // passes in seconds
+					{Account: "c", By: "agent7", SinceMS: 5, RetryMS: reset.UnixMilli(), Fault: agent.Fault{Reason: agent.Login}}, // nobody needs it
 				},
 			},
 			[]string{
-				"login|agent0|is not logged in|not logged in|netsky attach agent0|its mail waits, and it continues by itself after a login",
+				"login|agent0|is not logged in|not logged in|netsky attach agent0|its mail waits, and it continues by itself after a login; else it is tried again at " + agent.Clock(reset, now),
 				"dead|agent0|is dead|killed|netsky agent 0|it stays dead, and its mail waits",
 			},
 		},

@@ -24,32 +24,35 @@ const askAgain = 30 * time.Second
 // mayStart reports why an agent may not be started now as it was last, and when to ask
 // again; "" if it may.
 func (l *loop) mayStart(st spawn.Status, now time.Time) (why string, again time.Time) {
-	return mayStartAgain(l.o.Launcher.Home, l.o.Runtimes(), st.Agent, now)
+	return mayStartAgain(l.o.Launcher.Home, l.o.Runtimes(), st.Agent, false, now)
 }
 
-// Barred reports why an agent should not be started as it was last, "" if it may be.
+// Barred reports why a restart that was asked for should not start an agent as it was last, ""
+// if it may. A login that is refused bars nothing then: the program may have to be started again
+// to be accepted.
 func Barred(h home.Dir, runtimes map[string]spawn.Runtime, id agent.ID) string {
-	why, _ := mayStartAgain(h, runtimes, id, time.Now())
+	why, _ := mayStartAgain(h, runtimes, id, true, time.Now())
 	return why
 }
 
-func mayStartAgain(h home.Dir, runtimes map[string]spawn.Runtime, id agent.ID, now time.Time) (why string, again time.Time) {
+func mayStartAgain(h home.Dir, runtimes map[string]spawn.Runtime, id agent.ID, asked bool, now time.Time) (why string, again time.Time) {
 	la, err := h.LoadLaunch(id)
 	if err != nil {
 		return "", now
 	}
-	return mayStart(h, runtimes[la.Runtime], la, courier.Limited(h, id, la.Start), now)
+	return mayStart(h, runtimes[la.Runtime], la, courier.Limited(h, id, la.Start), asked, now)
 }
 
 // MayStart reports why nothing should be started on the account that a launch uses, as it
 // serves nobody, and when to ask again; "" if it may be. A limit of one model bars nothing:
 // the launch may use another.
 func MayStart(h home.Dir, runtime spawn.Runtime, la agent.Launch, now time.Time) (why string, again time.Time) {
-	return mayStart(h, runtime, la, "", now)
+	return mayStart(h, runtime, la, "", false, now)
 }
 
-// mayStart does the same for an agent that uses the model of a scope, if that is not "".
-func mayStart(h home.Dir, runtime spawn.Runtime, la agent.Launch, scope string, now time.Time) (why string, again time.Time) {
+// mayStart does the same for an agent that uses the model of a scope, if that is not "". asked
+// reports that somebody wants it now, whatever the account says of its login.
+func mayStart(h home.Dir, runtime spawn.Runtime, la agent.Launch, scope string, asked bool, now time.Time) (why string, again time.Time) {
 	accounted, ok := runtime.(Accounted)
 	if !ok {
 		return "", now
@@ -60,7 +63,7 @@ func mayStart(h home.Dir, runtime spawn.Runtime, la agent.Launch, scope string, 
 		retry := s.Retry() // from then on one agent tries
 		switch {
 		case name == "" || s.Account != name && s.Account != breaker.Name(name, scope):
-		case s.Acted(now, changed), s.Due(now):
+		case s.Acted(now, changed), s.Due(now), asked && s.Refuses(now):
 		default:
 			again = now.Add(askAgain)
 			if !retry.IsZero() && retry.Before(again) {

@@ -1,6 +1,7 @@
 package watchdog_test
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ func TestBarred(t *testing.T) {
 	for _, tt := range []struct {
 		tripped, held, start string // held is the model that the mail of that start waits for
 		until                time.Duration
+		reason               agent.Reason
 		barred, mayNot       bool
 	}{
 		{tripped: "", until: time.Hour, barred: true, mayNot: true},
@@ -33,6 +35,7 @@ func TestBarred(t *testing.T) {
 		{tripped: "opus", held: "opus", start: "last", until: time.Hour},
 		{tripped: "opus", held: "sonnet", start: "this", until: time.Hour},
 		{held: "opus", start: "this"},
+		{reason: agent.Login, until: time.Hour, mayNot: true}, // a restart may be what it needs
 	} {
 		t.Run(fmt.Sprintf("%+v", tt), func(t *testing.T) {
 			t.Parallel()
@@ -42,7 +45,7 @@ func TestBarred(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tt.until > 0 {
-				f := agent.Fault{Reason: agent.UsageLimit, Scope: tt.tripped, UntilMS: time.Now().Add(tt.until).UnixMilli()}
+				f := agent.Fault{Reason: cmp.Or(tt.reason, agent.UsageLimit), Scope: tt.tripped, UntilMS: time.Now().Add(tt.until).UnixMilli()}
 				if _, _, err := breaker.Of(h, breaker.Name("claude me", tt.tripped)).Trip(t.Context(), "agent2", f); err != nil {
 					t.Fatal(err)
 				}

@@ -113,8 +113,9 @@ func (l *loop) limitText(s breaker.State) string {
 	}
 	then := "They continue by themselves as soon as the model answers again."
 	switch {
-	case s.RetryMS == 0:
-		then = fmt.Sprintf("They continue by themselves once you have logged in: netsky attach %s, or the program's own login in a terminal.", s.By)
+	case s.Fault.Reason == agent.Login:
+		then = fmt.Sprintf("One of them tries now and then, and they continue by themselves as soon as the login is accepted. "+
+			"If you have to log in (netsky attach %s, or the program's own login in a terminal), it is tried at once; so it is after `netsky up`.", s.By)
 	case s.Fault.UntilMS != 0:
 		then = fmt.Sprintf("They continue by themselves at %s.", agent.Clock(s.Retry(), time.Now()))
 	case s.Fault.Reason == agent.Billing:
