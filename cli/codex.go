@@ -76,7 +76,7 @@ func (a *app) codexOnce(c *cli.Context) error {
 	}
 	o := codex.OnceOptions{
 		Agent: id, Drain: c.Bool("drain"), Fresh: c.Bool("fresh"), Limit: c.Duration("limit"),
-		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval,
+		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval, Goals: cfg.Codex.Goals,
 		Home: h, Bus: l.Bus, Records: l.Journal, Env: program.Inherited(a.environ), Out: a.out, Err: a.err,
 	}
 	if c.IsSet("prompt") {
@@ -125,7 +125,7 @@ func (a *app) codexServe(c *cli.Context, l *spawn.Launcher, cfg config.Config, i
 	owner.Config = cfg
 	o := codex.ServeOptions{
 		Agent: id, Start: a.getenv("NETSKY_START"), Fresh: c.Bool("fresh"), Headless: c.Bool("headless"), Limit: c.Duration("limit"),
-		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval,
+		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval, Goals: cfg.Codex.Goals,
 		Home: l.Home, Bus: l.Bus, Records: l.Journal, Env: a.environ, Out: a.out,
 		Memory: recall.Of(l, id), Approve: a.approver(l, id, a.getenv("NETSKY_START")), Config: codex.ToolServer(l.Binary, l.Home, id, a.environ, owner.On()),
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,6 +47,7 @@ type OnceOptions struct {
 	ConfigModel string // from the configuration
 	Sandbox     string // "" is Codex's own setting
 	Approval    string // likewise; every request is declined
+	Goals       bool   // the model may set itself a goal, on which Codex works in turns of its own
 
 	Instructions string         // the agent's rendered prompt
 	Startup      string         // put in front of a new thread's first message
@@ -208,7 +210,7 @@ func (w *once) session(program string, env []string) SessionOptions {
 		},
 		Connect: func(ctx context.Context) (*appserver.Server, error) {
 			// Otherwise a turn without a network would never end.
-			config := append(appserver.Trust(w.Dir, w.Sandbox), "features.unbounded_connection_retries=false")
+			config := append(slices.Concat(appserver.Trust(w.Dir, w.Sandbox), goals(w.Goals)), "features.unbounded_connection_retries=false")
 			return appserver.StartServer(ctx, appserver.ServerOptions{Program: program, Config: config, Env: env, Dir: w.Dir})
 		},
 	}

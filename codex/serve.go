@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,6 +30,7 @@ type ServeOptions struct {
 	ConfigModel string // from the configuration
 	Sandbox     string // "" is Codex's own setting
 	Approval    string // likewise
+	Goals       bool   // the model may set itself a goal, on which Codex works in turns of its own
 
 	Instructions string // the agent's rendered prompt
 	Startup      string // put in front of a new thread's first message
@@ -255,7 +257,7 @@ func (r *resident) connect(ctx context.Context) (*appserver.Server, error) {
 		r.read, r.refused = r.login.state(), false
 		r.mu.Unlock()
 		l, err := appserver.Listen(ctx, r.Home, r.Agent, appserver.ServerOptions{
-			Program: r.program, Config: append(appserver.Trust(r.Dir, r.Sandbox), appserver.Overrides(r.Config)...), Env: r.env, Dir: r.Dir,
+			Program: r.program, Config: slices.Concat(appserver.Trust(r.Dir, r.Sandbox), goals(r.Goals), appserver.Overrides(r.Config)), Env: r.env, Dir: r.Dir,
 		})
 		if err != nil {
 			return nil, err

@@ -44,6 +44,15 @@ type Session struct {
 	mute atomic.Bool // a failed record has been reported
 }
 
+// goals is the configuration of a server whose threads may have a goal, or may not. Codex begins
+// turns of its own, one after the other without a pause, while a thread has one.
+func goals(may bool) []string {
+	if may {
+		return nil
+	}
+	return []string{"features.goals=false"}
+}
+
 // An Input is a message for a thread.
 type Input struct {
 	ID   string // the envelope's

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ type tui struct {
 	remote  string // of the server
 	dir     string
 	env     []string
+	goals   []string // as the server has it
 	tty     *tty.Terminal
 	free    func()   // no longer catches what the terminal sends
 	poke    *os.File // the write end of a pipe: something has changed
@@ -66,7 +68,7 @@ func newTUI(s *resident) (*tui, error) {
 		return nil, err
 	}
 	t := &tui{
-		id: s.Agent, program: s.program, remote: "unix://" + appserver.SocketPath(s.Home, s.Agent), dir: s.Dir,
+		id: s.Agent, program: s.program, goals: goals(s.Goals), remote: "unix://" + appserver.SocketPath(s.Home, s.Agent), dir: s.Dir,
 		env: append(append([]string(nil), s.env...), "CODEX_HOME="+s.Home.Path(home)),
 		tty: term, free: tty.Catch(), done: make(chan struct{}),
 	}
@@ -164,7 +166,7 @@ func (t *tui) start() (*tty.Child, error) {
 	}
 	t.tty.Lend()
 	argv := []string{"codex", "resume", t.thread, "--remote", t.remote}
-	for _, o := range append([]string{noNudge}, t.seen...) {
+	for _, o := range slices.Concat([]string{noNudge}, t.goals, t.seen) {
 		argv = append(argv, "-c", o)
 	}
 	child, err := tty.Start(t.tty, t.program, argv, t.env, t.dir)

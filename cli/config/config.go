@@ -86,6 +86,7 @@ type codexConfig struct {
 	Sandbox  string `toml:"sandbox"`
 	Approval string `toml:"approval"`
 	Model    string `toml:"model"`
+	Goals    bool   `toml:"goals"`
 }
 
 type runtimeConfig struct {
