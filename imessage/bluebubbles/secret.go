@@ -2,10 +2,10 @@ package bluebubbles
 
 import (
 	"fmt"
-	"net/url"
-	"strings"
 	"sync"
 	"time"
+
+	"netsky/imessage/chat"
 )
 
 // A secret is the server's password: what its file has now, and whether the server refused that.
@@ -51,18 +51,13 @@ func (s *secret) answered(password string, refused bool) {
 	}
 }
 
-// redact removes the password from a text, in the forms in which an address has it.
+// redact removes the password from a text.
 func (s *secret) redact(text string) string {
 	s.mu.Lock()
 	used := s.used
 	s.mu.Unlock()
 	for _, password := range used {
-		if password == "" {
-			continue
-		}
-		for _, form := range []string{password, url.QueryEscape(password), url.PathEscape(password)} {
-			text = strings.ReplaceAll(text, form, "(password)")
-		}
+		text = chat.Redact(text, password, "(password)")
 	}
 	return text
 }

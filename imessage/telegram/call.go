@@ -122,7 +122,7 @@ func (t *Transport) post(ctx context.Context, tok token, method, kind string, bo
 		return nil
 	}
 	if err := json.Unmarshal(a.Result, result); err != nil {
-		return &failure{method: method, text: "the answer is none of the Bot API's: " + tok.plain(err.Error()), cause: err, came: true}
+		return &failure{method: method, text: "the answer is none of the Bot API's: " + tok.plain(err.Error()), cause: tok.cause(err), came: true}
 	}
 	return nil
 }
@@ -142,28 +142,29 @@ func (t *Transport) lost(method string, tok token, err error) *failure {
 	if errors.As(err, &full) {
 		err = full.Err // what it adds is the address, and that is a secret
 	}
-	f := &failure{method: method, text: tok.plain(err.Error()), cause: err}
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	f := &failure{method: method, text: tok.plain(err.Error()), cause: tok.cause(err)}
+	if errors.Is(err, context.DeadlineExceeded) {
 		f.text = t.host + " did not answer in time"
-	case strings.Contains(err.Error(), tok.secret):
-		f.cause = nil
 	}
 	return f
 }
 
-// plain makes a line of somebody else's text, without the token; also without the part of one that
-// the cut would leave.
-func (t token) plain(s string) string { return plain(strings.ReplaceAll(s, t.secret, "<token>")) }
+// cause returns an error, or nil if it says anything of the token.
+func (t token) cause(err error) error {
+	if s := err.Error(); chat.Redact(s, t.secret, "<token>") != s {
+		return nil
+	}
+	return err
+}
 
-// plain makes a line of somebody else's text, of a length that fits a log.
-func plain(s string) string {
+// plain makes a line of somebody else's text, without the token, of a length that fits a log.
+func (t token) plain(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || 0x80 <= r && r < 0xa0 || r == 0x2028 || r == 0x2029 || 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069 {
 			return ' '
 		}
 		return r
-	}, s)
+	}, chat.Redact(s, t.secret, "<token>"))
 	if runes := []rune(s); len(runes) > 300 {
 		s = string(runes[:300]) + "…"
 	}

@@ -25,7 +25,7 @@ func (t *Transport) Check(ctx context.Context) []chat.Fact {
 		d := t.degraded(err)
 		return append(facts, chat.Fact{Name: "bot", State: chat.Bad, Detail: d.Reason, Next: d.Next})
 	}
-	facts = append(facts, chat.Fact{Name: "bot", State: chat.OK, Detail: fmt.Sprintf("%s: @%s, id %d", t.host, plain(me.Username), me.ID)})
+	facts = append(facts, chat.Fact{Name: "bot", State: chat.OK, Detail: fmt.Sprintf("%s: @%s, id %d", t.host, tok.plain(me.Username), me.ID)})
 	facts = append(facts, t.checkWebhook(ctx, tok))
 	groups := chat.Fact{Name: "groups", State: chat.OK, Detail: "the bot cannot be added to groups"}
 	switch {

@@ -10,8 +10,8 @@
 //   - An update that is malformed is left out with a note; it does not keep back the others.
 //   - Send says "sent" only of a message that Telegram has given an id, and offers another try
 //     only where Telegram cannot have got the first one.
-//   - The bot's token is in no error and no note, although it is part of every address that
-//     is asked.
+//   - The bot's token is in no error and no note, in whatever form a server repeats it, although
+//     it is part of every address that is asked.
 //   - No answer takes more than a bounded time, or more than 8 MiB of memory.
 //
 // Handles are users' numeric ids: a user can change their name, and another can take it. The
