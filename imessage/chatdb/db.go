@@ -36,6 +36,7 @@ const (
 	grace      = 2500 * time.Millisecond
 	emptyAfter = 10 * time.Second
 	asideFor   = 10 * time.Minute
+	planFor    = 31 * 24 * time.Hour // Messages lets people plan for fewer days
 	maxAside   = 100
 )
 

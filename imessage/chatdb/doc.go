@@ -11,6 +11,8 @@
 //   - A row without any content is treated in the same way, for 10 s; it is then returned as
 //     unreadable. One from our own account is set aside at once: in a chat with oneself such rows
 //     stay empty.
+//   - A message that its writer has planned with Send Later is set aside in the same way, and returned
+//     when it is sent; not if it is deleted before.
 //   - A row in several chats is returned once, with a group if there is one, as less is allowed
 //     there; among equals with the chat that was made first.
 //   - A link that Messages stores a second time, as a preview of the same text by the same

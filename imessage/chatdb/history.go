@@ -73,7 +73,7 @@ func (v *view) history(key string, limit int) ([]chat.Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m.Kind == chat.Text {
+		if m.Kind == chat.Text && !r.planned {
 			list = append(list, m)
 		}
 	}

@@ -94,6 +94,33 @@ func TestJoinLag(t *testing.T) {
 	})
 }
 
+// What is planned with Send Later is no message yet: it comes once it is sent, however long that
+// takes and whatever restarts meanwhile, and never if it is taken back.
+func TestSendLater(t *testing.T) {
+	t.Parallel()
+	for _, p := range []messagesim.Profile{15, 26} {
+		r := mustReader(t, p, nil)
+		plan := func(text string) string {
+			return r.sim.Insert(message{Text: text, At: time.Now().Add(24 * time.Hour), Columns: columns("schedule_type", 2, "schedule_state", 1)})
+		}
+		kept, dropped := plan("delete it tomorrow"), plan("never mind")
+		r.sim.Insert(message{From: friend, Text: "now"})
+		r.want(r.after(late), "now")
+		if list, err := r.db.History(t.Context(), chat.Chat{Key: "-;" + friend}, 10); err != nil || len(list) != 1 {
+			t.Errorf("history: %q, %v", textsOf(list), err)
+		}
+		r.open(nil)
+		r.want(r.after(24 * time.Hour))
+		r.sim.Exec("DELETE FROM message WHERE guid = ?", dropped)
+		r.sim.Set(0, kept, columns("schedule_state", 3))
+		r.want(r.after(soon), "delete it tomorrow")
+		r.want(r.after(late))
+		if len(r.notes) > 0 {
+			t.Errorf("notes %q", r.notes)
+		}
+	}
+}
+
 // step is by how much the clock is advanced between two looks.
 const step = 20 * time.Millisecond
 

@@ -42,6 +42,7 @@ type row struct {
 	balloon   string
 	summary   []byte
 	retracted bool
+	planned   bool // it is to be sent later
 	thread    string
 
 	chats []chatRow
@@ -68,7 +69,7 @@ func (s schema) columns() string {
 		short(body, maxBody), "coalesce(octet_length(" + body + "), 0)",
 		number("message.date"), "coalesce(message.is_from_me, 0) <> 0", number("message.handle_id"), named("message.service"),
 	}
-	for _, name := range []string{"error", "cache_has_attachments", "item_type", "associated_message_type", "date_retracted"} {
+	for _, name := range []string{"error", "cache_has_attachments", "item_type", "associated_message_type", "date_retracted", "schedule_type", "schedule_state"} {
 		list = append(list, number(col(name, "0")))
 	}
 	for _, column := range []string{"associated_message_guid", "associated_message_emoji", "balloon_bundle_id", "thread_originator_guid"} {
@@ -85,14 +86,15 @@ func number(column string) string { return "CAST(coalesce(" + column + ", 0) AS 
 func (v *view) row(id int64) (*row, bool, error) {
 	r := &row{}
 	var text, body []byte
-	var textLen, bodyLen, hasFiles, retracted int64
+	var textLen, bodyLen, hasFiles, retracted, schedule, stage int64
 	ok, err := v.one("SELECT "+v.schema.columns()+" FROM message WHERE ROWID = ?", []any{id},
 		&r.id, &r.guid, &text, &textLen, &body, &bodyLen, &r.date, &r.fromMe, &r.handle, &r.service,
-		&r.failed, &hasFiles, &r.item, &r.aboutType, &retracted, &r.about, &r.emoji, &r.balloon, &r.thread, &r.summary)
+		&r.failed, &hasFiles, &r.item, &r.aboutType, &retracted, &schedule, &stage, &r.about, &r.emoji, &r.balloon, &r.thread, &r.summary)
 	if err != nil || !ok {
 		return nil, false, err
 	}
 	r.retracted = retracted != 0 || bytes.Contains(r.summary, retractedKey)
+	r.planned = schedule == sendLater && stage == stagePlanned
 	r.text = strings.TrimSpace(strings.ReplaceAll(string(text), placeholder, ""))
 	r.marked = hasFiles != 0 || bytes.Contains(text, []byte(placeholder))
 	switch {
@@ -109,6 +111,12 @@ func (v *view) row(id int64) (*row, bool, error) {
 	}
 	return r, true, nil
 }
+
+// What schedule_type and schedule_state are of a message that its writer has planned with Send Later.
+const (
+	sendLater    = 2
+	stagePlanned = 1
+)
 
 // placeholder stands in a text where an attachment is shown.
 const placeholder = "\ufffc"

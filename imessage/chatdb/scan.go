@@ -78,6 +78,10 @@ func (s *scan) waiting(v *view) error {
 		age := s.now.Sub(time.UnixMilli(a.Since))
 		switch {
 		case !ok: // deleted
+		case r.planned && age < planFor && age > -planFor:
+			left = append(left, a) // a commit will say so when it is sent
+			continue
+		case r.planned:
 		case len(r.chats) == 0 && age < asideFor && age > -asideFor:
 			left = append(left, a)
 			s.later(s.now.Add(asideFor - age))
@@ -145,6 +149,10 @@ func (s *scan) following(v *view) error {
 // pass returns a row or sets it aside; errStop says that it, and all behind it, have to wait.
 func (s *scan) pass(v *view, r *row, first time.Time) error {
 	alone := len(r.chats) == 0
+	if r.planned {
+		s.aside(r, first)
+		return nil
+	}
 	if !alone && (!r.empty() || s.now.Sub(first) >= emptyAfter) {
 		return s.add(v, r)
 	}
@@ -152,18 +160,23 @@ func (s *scan) pass(v *view, r *row, first time.Time) error {
 		s.later(at)
 		return errStop
 	}
-	if len(s.cur.Aside) == maxAside {
-		s.notes = append(s.notes, fmt.Sprintf("chat.db: more than %d rows are incomplete; row %d is not delivered", maxAside, s.cur.Aside[0].Row))
-		s.cur.Aside = s.cur.Aside[1:]
-	}
 	if alone {
 		s.notes = append(s.notes, fmt.Sprintf("chat.db: row %d has no chat yet; those behind it no longer wait for it", r.id))
 		s.later(s.now.Add(asideFor))
 	} else {
 		s.later(first.Add(emptyAfter))
 	}
-	s.cur.Aside = append(s.cur.Aside, aside{Row: r.id, Since: first.UnixMilli()})
+	s.aside(r, first)
 	return nil
+}
+
+// aside keeps a row in the cursor.
+func (s *scan) aside(r *row, first time.Time) {
+	if len(s.cur.Aside) == maxAside {
+		s.notes = append(s.notes, fmt.Sprintf("chat.db: more than %d rows are incomplete; row %d is not delivered", maxAside, s.cur.Aside[0].Row))
+		s.cur.Aside = s.cur.Aside[1:]
+	}
+	s.cur.Aside = append(s.cur.Aside, aside{Row: r.id, Since: first.UnixMilli()})
 }
 
 func (s *scan) full() bool { return len(s.out) >= chat.MaxBatch || s.bytes >= maxBodies }
