@@ -73,7 +73,13 @@ func (s *scene) judge(m chat.Message) (verdict string, said int64) {
 		return VerdictEvent, 0
 	}
 	if m.Kind == chat.Text {
+		if m.Unreadable != "" && !m.FromMe && s.partner(m) != "" {
+			return VerdictPair, 0
+		}
 		if i := s.echo(m); i >= 0 {
+			if s.doubtful(m, s.said[i]) {
+				return s.brake(m, VerdictUnreadable), s.said[i].Seq
+			}
 			return VerdictEcho, s.said[i].Seq
 		}
 		if m.FromMe && s.sent(m.GUID) {
@@ -127,7 +133,10 @@ func (s *scene) echo(m chat.Message) int {
 		switch {
 		case !near || p.Began == 0 || !m.FromMe && !s.self: // the other side is then never ours
 			continue
-		case m.Unreadable != "": // nobody can compare it; to answer it could go on for ever
+		case m.Unreadable != "": // nobody can compare it
+			if p.File != "" || !m.FromMe && s.silent() {
+				continue
+			}
 		case text == "" && p.File == "":
 			continue
 		case p.File != "": // it comes back with a name that Messages.app gave it
@@ -147,6 +156,36 @@ func (s *scene) echo(m chat.Message) int {
 		}
 	}
 	return -1
+}
+
+// doubtful reports whether what may be the echo of p, and can't be compared with it, may as well be
+// the owner's, and is to be told of. That is done once in a while: if it was an echo, the echo of
+// what is said about it would be the next.
+func (s *scene) doubtful(m chat.Message, p phone.Said) bool {
+	if m.Unreadable == "" || m.FromMe || p.GUID == m.GUID {
+		return false
+	}
+	for _, h := range s.heard {
+		if h.Verdict == VerdictUnreadable && s.now.Sub(h.Time.Time()).Abs() < brakeRest {
+			return false
+		}
+	}
+	return true
+}
+
+// silent reports whether nothing of what was said lately has come back from the other side.
+func (s *scene) silent() bool {
+	for _, h := range s.heard {
+		if h.Verdict == VerdictEcho && !h.FromMe {
+			return false
+		}
+	}
+	for _, p := range s.said {
+		if age := s.now.Sub(p.Ended.Time()); p.State == phone.Sent && echoFor < age && age < brakeRest {
+			return true
+		}
+	}
+	return false
 }
 
 // partner returns the guid of the first row of a message to oneself, of which m is the second;
