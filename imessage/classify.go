@@ -46,8 +46,8 @@ type scene struct {
 	now   time.Time
 	fence time.Time     // what was written before is old
 	self  bool          // our account is the owner's own: what it writes in the owner's chats counts
-	said  []phone.Said  // begun lately in the chat; their counts of echoes are kept up to date
-	heard []phone.Heard // heard lately in the chat
+	said  []phone.Said  // begun lately in the chat, or in any; their counts of echoes are kept up to date
+	heard []phone.Heard // heard lately, likewise
 	sent  func(guid string) bool
 }
 
@@ -125,7 +125,8 @@ func (s *scene) echo(m chat.Message) int {
 			p.EchoMe++
 			return i
 		}
-		if m.FromMe && p.GUID != "" {
+		elsewhere := p.Chat.Key != m.Chat.Key
+		if m.FromMe && (p.GUID != "" || elsewhere) {
 			continue // its row is another one
 		}
 		last := max(p.Began, p.Ended).Time()
@@ -134,7 +135,7 @@ func (s *scene) echo(m chat.Message) int {
 		case !near || p.Began == 0 || !m.FromMe && !s.self: // the other side is then never ours
 			continue
 		case m.Unreadable != "": // nobody can compare it
-			if p.File != "" || !m.FromMe && s.silent() {
+			if elsewhere || p.File != "" || !m.FromMe && s.silent(m.Chat.Key) {
 				continue
 			}
 		case text == "" && p.File == "":
@@ -173,23 +174,23 @@ func (s *scene) doubtful(m chat.Message, p phone.Said) bool {
 	return true
 }
 
-// silent reports whether nothing of what was said lately has come back from the other side.
-func (s *scene) silent() bool {
+// silent reports whether nothing of what was said lately in a chat has come back from the other side.
+func (s *scene) silent(key string) bool {
 	for _, h := range s.heard {
-		if h.Verdict == VerdictEcho && !h.FromMe {
+		if h.Verdict == VerdictEcho && !h.FromMe && h.Chat.Key == key {
 			return false
 		}
 	}
 	for _, p := range s.said {
-		if age := s.now.Sub(p.Ended.Time()); p.State == phone.Sent && echoFor < age && age < brakeRest {
+		if age := s.now.Sub(p.Ended.Time()); p.State == phone.Sent && p.Chat.Key == key && echoFor < age && age < brakeRest {
 			return true
 		}
 	}
 	return false
 }
 
-// partner returns the guid of the first row of a message to oneself, of which m is the second;
-// "" if it is none.
+// partner returns the guid of the first row of a message to oneself, of which m is the second; "" if
+// it is none. With two addresses each row may lie in the chat with the other one.
 func (s *scene) partner(m chat.Message) string {
 	text, at := essence(m.Text), s.when(m)
 	for _, h := range s.heard {
@@ -219,6 +220,9 @@ func (s *scene) brake(m chat.Message, verdict string) string {
 	at, text := s.when(m), essence(m.Text)
 	all, same := 0, 0
 	for _, h := range s.heard {
+		if h.Chat.Key != m.Chat.Key {
+			continue
+		}
 		if h.Verdict == VerdictBrake && s.now.Sub(h.Time.Time()).Abs() < brakeRest {
 			if urgent(m) {
 				return VerdictOrder

@@ -163,7 +163,7 @@ type taking struct {
 	who    Speakers
 	fence  time.Time
 	now    time.Time
-	scenes map[string]*scene // by chat
+	scenes map[string]*scene // by chat, or one for all
 
 	guids     map[string]bool
 	heard     []phone.Heard
@@ -254,14 +254,18 @@ func bounded(m chat.Message) chat.Message {
 
 // scene returns what the verdicts in a chat depend on.
 func (t *taking) scene(ctx context.Context, m chat.Message) (*scene, error) {
-	if s, ok := t.scenes[m.Chat.Key]; ok {
+	key := m.Chat.Key
+	if t.b.o.SelfChat {
+		key = "" // what is sent to an address of one's own may arrive in the chat with another one
+	}
+	if s, ok := t.scenes[key]; ok {
 		return s, nil
 	}
-	said, err := t.rec.SaidSince(ctx, t.line, m.Chat.Key, t.now.Add(-mostAway-liveFence))
+	said, err := t.rec.SaidSince(ctx, t.line, key, t.now.Add(-mostAway-liveFence))
 	if err != nil {
 		return nil, err
 	}
-	heard, err := t.rec.HeardSince(ctx, t.line, m.Chat.Key, t.now.Add(-brakeRest))
+	heard, err := t.rec.HeardSince(ctx, t.line, key, t.now.Add(-brakeRest))
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +273,7 @@ func (t *taking) scene(ctx context.Context, m chat.Message) (*scene, error) {
 		_, ok, err := t.rec.SaidAs(ctx, t.line, guid)
 		return ok && err == nil
 	}}
-	t.scenes[m.Chat.Key] = s
+	t.scenes[key] = s
 	return s, nil
 }
 

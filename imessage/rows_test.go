@@ -164,3 +164,42 @@ func TestOldPair(t *testing.T) {
 		t.Errorf("said %q", got)
 	}
 }
+
+// A message to another address of one's own lies in two chats: sent in the one with that address,
+// received in the one with the address that it came from. It is one order, and what netsky sends is
+// none there, either.
+func TestPairAcrossChats(t *testing.T) {
+	const other = "owner@example.org"
+	there, _ := chat.KeyOf("iMessage;-;" + other)
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprint("sent first ", first), func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.gate.Also = other
+			now := time.Now()
+			rows := []chat.Message{{Text: "do it", FromMe: true, Chat: there, At: now}, {Text: "do it", At: now.Add(time.Second)}}
+			if !first {
+				slices.Reverse(rows)
+			}
+			w.wire.Put(rows[0])
+			w.arrives(agent.Root, "do it")
+			w.wire.Put(rows[1], chat.Message{Text: "last"})
+			w.arrives(agent.Root, "last")
+			if n := len(w.inbox(agent.Root)); n != 2 {
+				t.Errorf("%d were taken", n)
+			}
+		})
+	}
+	w := newWorld(t, nil)
+	w.gate.Also = other
+	w.mail(store.Message{ID: "a", From: agent.Root, Text: "see", Attachments: []string{"attach/plan.pdf"}, Metadata: forPhone})
+	testworld.Wait(t, "the file is sent", func() bool {
+		w.wire.Mu.Lock()
+		defer w.wire.Mu.Unlock()
+		return slices.ContainsFunc(w.wire.Out, func(o chat.Outgoing) bool { return o.File != "" })
+	})
+	w.wire.Put(chat.Message{Chat: there, Handle: other, Attachments: []chat.Attachment{{GUID: "p", Name: "plan-1.pdf", Bytes: 10}}}, chat.Message{Text: "last"})
+	w.arrives(agent.Root, "last")
+	if list := w.inbox(agent.Root); len(list) != 1 {
+		t.Errorf("taken: %+v", list)
+	}
+}

@@ -181,6 +181,7 @@ func (w *Wire) Close() error                      { return nil }
 
 // A Gate admits the owner.
 type Gate struct {
+	Also    string     // a second handle of theirs
 	Mu      sync.Mutex // guards the fields below
 	Err     error
 	Offered []string // who else wrote, and what
@@ -192,8 +193,8 @@ func (g *Gate) Speakers() (imessage.Speakers, error) {
 	return g, g.Err
 }
 
-func (g *Gate) OwnerChat(c chat.Chat) bool { return c.Direct && c.Identifier == Me }
-func (g *Gate) May(handle string) bool     { return handle == Me }
+func (g *Gate) OwnerChat(c chat.Chat) bool { return c.Direct && g.May(c.Identifier) }
+func (g *Gate) May(handle string) bool     { return handle == Me || g.Also != "" && handle == g.Also }
 
 func (g *Gate) Offer(_ context.Context, m chat.Message) error {
 	g.Mu.Lock()

@@ -27,9 +27,18 @@ func (r Records) NewHeard(ctx context.Context, line string) ([]Heard, error) {
 	return r.heard(ctx, "WHERE line = ? AND state = 'new' ORDER BY seq LIMIT 1000", line)
 }
 
-// HeardSince returns what arrived in a chat since then, the last first.
+// HeardSince returns what arrived in a chat since then, the last first; without a key, in any.
 func (r Records) HeardSince(ctx context.Context, line, key string, since time.Time) ([]Heard, error) {
-	return r.heard(ctx, "WHERE line = ? AND chat = ? AND heard >= ? ORDER BY seq DESC LIMIT 1000", line, key, store.At(since))
+	return r.heard(ctx, "WHERE line = ?1 AND "+inChat(key)+" AND heard >= ?3 ORDER BY seq DESC LIMIT 1000", line, key, store.At(since))
+}
+
+// inChat is the condition for the chat with a key, the second argument; in two forms, as a query that
+// covers both would use no index.
+func inChat(key string) string {
+	if key == "" {
+		return "?2 = ''"
+	}
+	return "chat = ?2"
 }
 
 // LastHeard returns the last message of the owner's that had one of the verdicts, in any chat.
@@ -82,9 +91,9 @@ func (r Records) Doubtful(ctx context.Context, line string, since time.Time) ([]
 	return r.said(ctx, "WHERE line = ? AND state = 'unconfirmed' AND began >= ? ORDER BY seq LIMIT ?", line, store.At(since), maxOpen)
 }
 
-// SaidSince returns what was begun in a chat since then, the oldest first.
+// SaidSince returns what was begun in a chat since then, the oldest first; without a key, in any.
 func (r Records) SaidSince(ctx context.Context, line, key string, since time.Time) ([]Said, error) {
-	return r.said(ctx, "WHERE line = ? AND chat = ? AND began >= ? ORDER BY began, seq LIMIT 1000", line, key, store.At(since))
+	return r.said(ctx, "WHERE line = ?1 AND "+inChat(key)+" AND began >= ?3 ORDER BY began, seq LIMIT 1000", line, key, store.At(since))
 }
 
 // SaidAs returns the part with this guid.
