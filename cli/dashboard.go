@@ -1,15 +1,18 @@
 package cli
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/daemon"
 	"netsky/dashboard/access"
@@ -23,6 +26,7 @@ func (a *app) dashboardCommand() *cli.Command {
 			"read everything and write to agents in your name. The daemon, which serves the dashboard, is started if it is not\n" +
 			"running.",
 		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "free-port", Usage: "from now on, take a free port and keep it: for a second home, or if another program has the port"},
 			&cli.BoolFlag{Name: "browsers", Usage: "list the browsers that are signed in"},
 			&cli.StringFlag{Name: "sign-out", Usage: "sign out the browser with `ID`, as --browsers lists it; all signs out every browser"},
 			&cli.BoolFlag{Name: "rotate", Usage: "replace the token that scripts use, and sign out all browsers"},
@@ -44,6 +48,12 @@ func (a *app) dashboard(c *cli.Context) error {
 	}
 	if cfg.Dashboard.Listen == "" {
 		return fmt.Errorf("%w: `listen` under [dashboard] in netsky.toml is empty", errNoDashboard)
+	}
+	if c.Bool("free-port") {
+		if err := a.takeFreePort(c.Context); err != nil {
+			return err
+		}
+		cfg = a.config
 	}
 	encrypt, err := a.dashboardTLS()
 	if err != nil {
@@ -68,6 +78,32 @@ func (a *app) dashboard(c *cli.Context) error {
 		return errors.Join(ended, err)
 	}
 	return err
+}
+
+// takeFreePort has the home's dashboard listen on a free port that it keeps, on the address that
+// it has. The daemon ends, as it reads the address when it starts.
+func (a *app) takeFreePort(ctx context.Context) error {
+	if v := a.getenv("NETSKY_LISTEN"); v != "" {
+		return usagef("dashboard --free-port: NETSKY_LISTEN=%s overrides netsky.toml; unset it first", v)
+	}
+	h, err := a.madeHome()
+	if err != nil {
+		return err
+	}
+	host, _, err := net.SplitHostPort(a.config.Dashboard.Listen)
+	if err != nil {
+		host = "127.0.0.1"
+	}
+	addr := net.JoinHostPort(host, "0")
+	if err := config.SetListen(h, addr); err != nil {
+		return err
+	}
+	a.config.Dashboard.Listen = addr
+	if _, err := daemon.Stop(ctx, h); err != nil {
+		return err
+	}
+	a.warn("netsky.toml has listen = %q under [dashboard] now: a free port, which stays the same", addr)
+	return nil
 }
 
 // dashboardOf does what the options ask for. The daemon is running.

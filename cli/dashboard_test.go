@@ -18,7 +18,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -162,47 +161,6 @@ func TestDashboardRefuses(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(w.home, "run", "daemon.pid")); err == nil {
 			t.Errorf("%s: a daemon was started", listen)
 		}
-	}
-}
-
-// Another program on the dashboard's port gets no visitor: the dashboard is
-// served nowhere else, status and dashboard name the program, and once it is gone
-// the dashboard is there. A second home learns that the first has the port.
-func TestDashboardPortTaken(t *testing.T) {
-	t.Parallel()
-	first := mustWorld(t)
-	base, _, _ := strings.Cut(first.link(t), "/login")
-	second := mustWorld(t)
-	second.env = append(second.env, "NETSKY_LISTEN="+strings.TrimPrefix(base, "http://"))
-	who, err := first.holder()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := fmt.Sprintf("is taken by the netsky of %s (pid %d)", first.home, who.PID)
-	if runtime.GOOS != "linux" {
-		want = "is taken by another program"
-	}
-	for range 2 { // the first starts the daemon
-		out, err := second.command(t.Context(), "netsky", "dashboard").CombinedOutput()
-		if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 1 {
-			t.Fatalf("%v: %s", err, out)
-		}
-		mustContain(t, "dashboard", string(out), want, `listen = "127.0.0.1:0"`)
-		if strings.Contains(string(out), "http") {
-			t.Errorf("a link was printed: %s", out)
-		}
-	}
-	mustContain(t, "status", second.must(t, "netsky", "status"), "! the dashboard is not served: ", want)
-	first.must(t, "netsky", "daemon", "stop")
-	var out []byte
-	testworld.WaitOr(t, func() bool {
-		var err error
-		out, err = second.command(t.Context(), "netsky", "dashboard").CombinedOutput()
-		return err == nil
-	}, func() string { return fmt.Sprintf("the port is free, and: %s", out) })
-	mustContain(t, "dashboard", string(out), base+"/login")
-	if out := second.must(t, "netsky", "status"); strings.Contains(out, "dashboard") {
-		t.Errorf("status: %s", out)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/cli/overview"
@@ -83,7 +84,11 @@ func (a *app) summary(c *cli.Context) error {
 		}
 		waiting += s.Inbox + s.Claimed + s.Held
 	}
-	fmt.Fprintf(a.stdout(), "agents up: %d   daemon: %s\n", len(up), v.Daemon.Word())
+	where := ""
+	if v.Places() != "" {
+		where = " in " + envelope.Line(v.Places(), 200)
+	}
+	fmt.Fprintf(a.stdout(), "agents up: %d%s   daemon: %s\n", len(up), where, v.Daemon.Word())
 	fmt.Fprintf(a.stdout(), "mail for you: %d\n", v.Unread)
 	fmt.Fprintf(a.stdout(), "not yet handled by agents: %d\n", waiting)
 	for _, line := range v.NeedLines(3) {

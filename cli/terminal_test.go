@@ -41,9 +41,13 @@ func TestTerminal(t *testing.T) {
 	// not read by then, so what stood there before is not looked at.)
 	s.types("clear; netsky up 1 --type demo", "Enter")
 	s.shows(`agent0, a demo agent of netsky`)
-	s.shows(`(?m)^ agent0 .* 0:idle 1:idle ∞:idle \| C-b d leaves *$`)
+	s.shows(`(?m)^ agent0 +` + filepath.Base(w.dir) + ` .* 0:idle 1:idle ∞:idle \| C-b d leaves *$`)
 	s.keys("C-b", "d")
 	s.shows(`\[detached \(from session agent0\)\]`)
+
+	// In another directory it doesn't, as agent0 works elsewhere.
+	s.types("clear; cd / && netsky up 1 --type demo; cd - && echo then", "Enter")
+	s.shows(`(?s)not attached, as agent0 works in another directory: .netsky attach. opens its pane.*then`)
 
 	// attach goes to an agent's pane; what is typed there is for the agent.
 	s.types("clear; netsky attach agent1", "Enter")

@@ -30,9 +30,10 @@ func (a *app) upCommand() *cli.Command {
 			"started. Running agents stay as they are, dead ones are replaced, and nothing is stopped. OBJECTIVE is the first\n" +
 			"message to agent0, or to the one agent you name: a quoted text with a space in it, or the text of --objective.\n\n" +
 			"For each agent a line reports that it is ready, or that it failed, with the last lines of its pane. On a terminal\n" +
-			"outside of tmux, up then attaches to agent0's pane, unless you named agents or netsky fell back on demo; C-b d leaves\n" +
-			"it. More than 50 clones are started only if you confirm it or use --yes. up also starts the daemon, which watches the\n" +
-			"agents and keeps the records, and the ticker, which restarts the daemon if it dies.",
+			"outside of tmux, up then attaches to agent0's pane, unless you named agents, agent0 works in another directory than\n" +
+			"yours, or netsky fell back on demo; C-b d leaves it. More than 50 clones are started only if you confirm it or use\n" +
+			"--yes. up also starts the daemon, which watches the agents and keeps the records, and the ticker, which restarts the\n" +
+			"daemon if it dies.",
 		Flags: startFlags(
 			&cli.BoolFlag{Name: "no-attach", Usage: "do not open agent0's pane on this terminal; netsky attach does that later"},
 			&cli.StringFlag{Name: "objective", Usage: "send `TEXT` as the first message"},
@@ -103,7 +104,9 @@ type upRun struct {
 	self  agent.ID
 	ids   []agent.ID
 	whole bool // it also attaches and explains
-	wish  plan.Wish
+
+	elsewhere bool // agent0 works in another directory than the caller's
+	wish      plan.Wish
 
 	plans     []spawn.Plan
 	prep      *spawn.Preparation
@@ -180,7 +183,7 @@ func (u *upRun) plan() error {
 			return exitError{exitUsage, fmt.Errorf("--dir: %w; nothing was started or ended", err)}
 		}
 	}
-	a.tellWhere(p, u.plans, u.wish.Dir)
+	u.elsewhere = a.tellWhere(p, u.plans, u.wish.Dir)
 	u.plans[0].Objective = u.objective
 	return nil
 }
@@ -339,6 +342,10 @@ func (u *upRun) tell(ends []spawn.Progress) error {
 	}
 	_, tty := console.Width(a.out)
 	if u.whole && tty && !u.c.Bool("no-attach") && a.getenv("TMUX") == "" && u.self == agent.Owner {
+		if u.elsewhere {
+			a.warn("not attached, as agent0 works in another directory: `netsky attach` opens its pane")
+			return nil
+		}
 		return a.attach(u.c.Context, u.l.Tmux, agent.Root, false)
 	}
 	return nil

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"netsky/agent"
@@ -45,19 +46,20 @@ func (a *app) chooseDir(p *plan.Planner, ids []agent.ID, flag string) error {
 }
 
 // tellWhere warns if agents work in another directory than the caller's only because an
-// earlier up has set it.
-func (a *app) tellWhere(p *plan.Planner, plans []spawn.Plan, flag string) {
+// earlier up has set it. It reports whether agent0 does.
+func (a *app) tellWhere(p *plan.Planner, plans []spawn.Plan, flag string) (root bool) {
 	here, err := p.Cwd()
 	if err != nil {
-		return
+		return false
 	}
 	agents, dir := p.Elsewhere(plans, flag, here)
 	if len(agents) == 0 {
-		return
+		return false
 	}
 	a.warn("%s works in %s, as before; you are in %s", agents[0], tilde(a, dir), tilde(a, here))
 	which := strings.Join(agents, " ")
 	fmt.Fprintln(a.err, a.called("to have "+which+" work here: netsky down "+which+", then netsky up "+which+" --dir "+advice.Word(here)+"; `dir` under [agents] in netsky.toml sets it for good"))
+	return slices.Contains(agents, string(agent.Root))
 }
 
 // maxUnasked is how many clones an up starts without asking.

@@ -193,8 +193,8 @@ func (e *NotServed) Advice() string {
 	if !e.Web.Taken {
 		return ""
 	}
-	return "end that program, and the dashboard is back within a second; or set `listen = \"127.0.0.1:0\"` under [dashboard] in\n" +
-		"netsky.toml, which takes a free port and keeps it, then `netsky daemon stop` and `netsky dashboard`"
+	return "`netsky dashboard --free-port` has this home take a free port, and keep it (`listen = \"127.0.0.1:0\"` under [dashboard] in\n" +
+		"netsky.toml); or once the port is free, the dashboard is back within a second"
 }
 
 func askWeb(ctx context.Context, home home.Dir, method, path string, answer any) error {

@@ -261,6 +261,7 @@ var tmuxConf []byte
 var earlierConfs = []string{
 	"52dff7ee88cb34e30f71fc0ce93509f485d56f161541889007848c2dbc685a45",
 	"a963d5f1b89aa21d45ff9e9decdda8e3265a65511b79ec4791acca5d4d53e41f",
+	"80bd46216f8f318c9c77dec2df0a3cf9c9fe910ca8281c46b14d56169c577099",
 }
 
 // writeConf writes our server's tmux.conf if there is none, or one of an earlier version

@@ -95,13 +95,28 @@ func (c Config) May(runtime string) string {
 
 // Write sets the mode in the home's netsky.toml and leaves the rest of it as it is.
 func (w Warrant) Write(h home.Dir, m Mode) error {
+	return set(h, w.Runtime, w.Keys, m.values, func(line string) bool { return emptyValue(line, w.Keys) }, // an empty value is replaced
+		func(c Config) bool { return slices.Equal(w.of(c), m.values) })
+}
+
+// SetListen sets the dashboard's address in the home's netsky.toml and leaves the rest of it as it is.
+func SetListen(h home.Dir, addr string) error {
+	return set(h, "dashboard", []string{"listen"}, []string{addr}, func(line string) bool {
+		key, _, ok := strings.Cut(line, "=")
+		return ok && strings.TrimSpace(key) == "listen"
+	}, func(c Config) bool { return c.Dashboard.Listen == addr })
+}
+
+// set writes the values into a table of the home's netsky.toml, in place of the lines of that table that are
+// replaced. It writes nothing if the file would not mean that.
+func set(h home.Dir, table string, names, values []string, replaced func(line string) bool, means func(Config) bool) error {
 	data, err := h.ReadFile(home.ConfigFile, maxFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	var keys string
-	for i, key := range w.Keys {
-		keys += fmt.Sprintf("%s = %q\n", key, m.values[i])
+	for i, key := range names {
+		keys += fmt.Sprintf("%s = %q\n", key, values[i])
 	}
 	var out bytes.Buffer
 	placed, within := false, false
@@ -109,10 +124,10 @@ func (w Warrant) Write(h home.Dir, m Mode) error {
 		word := strings.TrimSpace(string(l))
 		if strings.HasPrefix(word, "[") {
 			head, _, _ := strings.Cut(word, "#")
-			within = strings.TrimSpace(head) == "["+w.Runtime+"]"
+			within = strings.TrimSpace(head) == "["+table+"]"
 		}
-		if within && emptyValue(word, w.Keys) {
-			continue // an empty value is replaced
+		if within && replaced(word) {
+			continue
 		}
 		out.Write(l)
 		if within && !placed {
@@ -127,15 +142,15 @@ func (w Warrant) Write(h home.Dir, m Mode) error {
 		if n := out.Len(); n > 0 && !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
 			out.WriteByte('\n')
 		}
-		out.WriteString("\n[" + w.Runtime + "]\n" + keys)
+		out.WriteString("\n[" + table + "]\n" + keys)
 	}
 	c, err := Parse(out.Bytes())
-	if err == nil && !slices.Equal(w.of(c), m.values) {
+	if err == nil && !means(c) {
 		err = errors.New("the file would not mean that")
 	}
 	if err != nil {
 		return fmt.Errorf("%s: could not save the answer (%w); set it by hand under [%s]: %s",
-			h.Path(home.ConfigFile), err, w.Runtime, strings.ReplaceAll(strings.TrimSpace(keys), "\n", ", "))
+			h.Path(home.ConfigFile), err, table, strings.ReplaceAll(strings.TrimSpace(keys), "\n", ", "))
 	}
 	return h.WriteFile(home.ConfigFile, out.Bytes(), true)
 }

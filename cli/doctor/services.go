@@ -123,7 +123,11 @@ func checkDaemon(ctx context.Context, e *exam) []Finding {
 		}
 		list := []Finding{f}
 		if why := v.Web.Error; why != "" {
-			list = append(list, Finding{Level: Warn, Text: "the dashboard is not served: " + why, Do: "`listen` under [dashboard] in netsky.toml sets another address"})
+			do := "`listen` under [dashboard] in netsky.toml sets another address"
+			if v.Web.Taken {
+				do = "`netsky dashboard --free-port` has this home take another port; " + do
+			}
+			list = append(list, Finding{Level: Warn, Text: "the dashboard is not served: " + why, Do: do})
 		}
 		return list
 	case !v.Wanted && v.State == "stopped":

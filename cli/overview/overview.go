@@ -22,18 +22,21 @@ import (
 	"netsky/spawn"
 	"netsky/spawn/needs"
 	"netsky/spawn/pane"
+	"netsky/spawn/worktree"
 	"netsky/store"
 )
 
 // A View is everything that status shows, and its JSON.
 type View struct {
-	Home    string  `json:"home"`
-	Daemon  Daemon  `json:"daemon"`
-	Ticker  bool    `json:"ticker"`
-	Agents  []Agent `json:"agents"`
-	Unread  int     `json:"unread"` // envelopes for the owner not shown yet
-	Spooled int     `json:"spooled"`
-	Asked   int     `json:"asked"` // questions that wait for an approval
+	Home string `json:"home"`
+	// Dirs are the directories of the owner's in which agents work that are not down, agent0's first.
+	Dirs    []string `json:"dirs"`
+	Daemon  Daemon   `json:"daemon"`
+	Ticker  bool     `json:"ticker"`
+	Agents  []Agent  `json:"agents"`
+	Unread  int      `json:"unread"` // envelopes for the owner not shown yet
+	Spooled int      `json:"spooled"`
+	Asked   int      `json:"asked"` // questions that wait for an approval
 	// Needs is what needs the owner, the first things first.
 	Needs []needs.Need `json:"needs"`
 	Notes []string     `json:"notes"` // what is wrong, or could not be determined
@@ -41,6 +44,7 @@ type View struct {
 	now     time.Time
 	version string // of this netsky
 	home    string // with ~
+	dirs    string // the first of Dirs, with ~, and how many more
 	unsure  error  // why Needs may be incomplete
 }
 
@@ -111,7 +115,7 @@ type Options struct {
 func Collect(ctx context.Context, o Options) View {
 	l := o.Launcher
 	v := View{
-		Home: l.Home.Root(), Agents: []Agent{}, Notes: []string{}, Needs: []needs.Need{},
+		Home: l.Home.Root(), Dirs: []string{}, Agents: []Agent{}, Notes: []string{}, Needs: []needs.Need{},
 		now: time.Now(), version: o.Version, home: console.Tilde(o.UserHome, l.Home.Root()),
 	}
 	list, tmuxErr := l.Inspect(ctx)
@@ -127,6 +131,7 @@ func Collect(ctx context.Context, o Options) View {
 		row.Strays, row.stray, _ = l.Bus.Strays(s.Agent) // an unreadable mailbox shows in its counts
 		v.Agents = append(v.Agents, row)
 	}
+	v.place(l.Home, o.UserHome)
 	if on, err := l.TickerUp(ctx); err == nil {
 		v.Ticker = on
 	}
@@ -150,6 +155,9 @@ func Collect(ctx context.Context, o Options) View {
 		}
 	}
 	if why := v.Daemon.Web.Error; why != "" {
+		if v.Daemon.Web.Taken {
+			why += " (`netsky dashboard --free-port` has this home take another port)"
+		}
 		v.Notes = append(v.Notes, "the dashboard is not served: "+why)
 	}
 	if o.Phone != nil {
@@ -193,6 +201,25 @@ func Collect(ctx context.Context, o Options) View {
 	}
 	return v
 }
+
+// place collects where the agents work.
+func (v *View) place(h home.Dir, userHome string) {
+	for _, s := range v.Agents {
+		if dir := worktree.OwnersDir(h, s.Agent, s.Dir); s.State != agent.Down && dir != "" && !slices.Contains(v.Dirs, dir) {
+			v.Dirs = append(v.Dirs, dir)
+		}
+	}
+	if len(v.Dirs) > 0 {
+		v.dirs = console.Tilde(userHome, v.Dirs[0])
+	}
+	if more := len(v.Dirs) - 1; more > 0 {
+		v.dirs += fmt.Sprintf(" and %d more", more)
+	}
+}
+
+// Places returns where the agents work that are not down: the first directory, agent0's if it is
+// one of them, and how many more; "" if none is up.
+func (v View) Places() string { return v.dirs }
 
 // Needs lists what needs the owner, by the agents' states and the daemon's.
 func Needs(ctx context.Context, o Options, list spawn.Statuses, d Daemon) ([]needs.Need, error) {

@@ -67,7 +67,11 @@ type row struct {
 
 // Screen formats the view; verbose adds evidence, directories and ids.
 func (v View) Screen(verbose bool) (s Screen) {
-	s.head = fmt.Sprintf("netsky %s   %s   daemon %s", v.version, v.home, daemonWords(v))
+	s.head = fmt.Sprintf("netsky %s   %s   ", v.version, v.home)
+	if v.dirs != "" {
+		s.head += "agents in " + envelope.Plain(v.dirs) + "   "
+	}
+	s.head += "daemon " + daemonWords(v)
 	if len(v.Agents) == 0 {
 		s.needs = append(s.needs, "no agents yet: `netsky up` starts some")
 	}

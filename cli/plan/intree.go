@@ -62,7 +62,7 @@ func missed(runtime string, w worktree.Worktree, dir string) (files []string) {
 	for at := filepath.Join(w.Main, sub); ; at = filepath.Dir(at) {
 		rel, err := filepath.Rel(w.Main, at)
 		inside := err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
-		if !inside && (runtime != "claude" || within(at, w.Dir)) {
+		if !inside && (runtime != "claude" || worktree.Within(at, w.Dir)) {
 			break // what is above both is found from either
 		}
 		for _, name := range slices.Backward(names) {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 
 	"netsky/agent"
@@ -204,13 +203,7 @@ func (p *Planner) Again(ctx context.Context, one *spawn.Plan) error {
 
 // treeOf returns the agent's worktree, if the directory is in it.
 func (p *Planner) treeOf(id agent.ID, dir string) (w worktree.Worktree, ok bool) {
-	w, err := worktree.Load(p.Launcher.Home, id)
-	return w, err == nil && dir != "" && within(w.Dir, dir)
-}
-
-func within(root, dir string) bool {
-	rel, err := filepath.Rel(root, dir)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+	return worktree.Around(p.Launcher.Home, id, dir)
 }
 
 // Leave has the agent's next start begin in the owner's directory that its worktree stands for, also once
@@ -230,13 +223,5 @@ func (p *Planner) Leave(id agent.ID) error {
 
 // Base returns the owner's directory for one in the agent's worktree, else the directory itself.
 func (p *Planner) Base(id agent.ID, dir string) string {
-	w, ok := p.treeOf(id, dir)
-	if !ok {
-		return dir
-	}
-	sub, err := filepath.Rel(w.Dir, dir)
-	if err != nil {
-		return dir
-	}
-	return filepath.Join(w.Main, sub)
+	return worktree.OwnersDir(p.Launcher.Home, id, dir)
 }

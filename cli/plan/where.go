@@ -14,6 +14,7 @@ import (
 	"netsky/cli/config"
 	"netsky/internal/advice"
 	"netsky/spawn"
+	"netsky/spawn/worktree"
 )
 
 // dir returns where an agent works, by the first of: the flag, its own table, [agents],
@@ -48,7 +49,7 @@ func (p *Planner) configured(id agent.ID, flag string) string {
 // worktree, the directory of the owner's that this stands for. A worktree that is not on record any more
 // stands for nothing.
 func (p *Planner) recorded(id agent.ID, before string) string {
-	if _, ok := p.treeOf(id, before); before != "" && (ok || !within(p.Launcher.Home.Path(home.Workspace(id)), before)) {
+	if _, ok := p.treeOf(id, before); before != "" && (ok || !worktree.Within(p.Launcher.Home.Path(home.Workspace(id)), before)) {
 		return p.Base(id, before)
 	}
 	root, _ := p.Launcher.Home.LoadLaunch(agent.Root)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -44,6 +45,31 @@ func Load(h home.Dir, id agent.ID) (Worktree, error) {
 		err = fmt.Errorf("%s: is about %q", h.Path(file(id)), w.Agent)
 	}
 	return w, err
+}
+
+// Around returns the agent's worktree if the directory is in it.
+func Around(h home.Dir, id agent.ID, dir string) (w Worktree, ok bool) {
+	w, err := Load(h, id)
+	return w, err == nil && dir != "" && Within(w.Dir, dir)
+}
+
+// Within reports whether a directory is the root or below it.
+func Within(root, dir string) bool {
+	rel, err := filepath.Rel(root, dir)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// OwnersDir returns the owner's directory for one in the agent's worktree, else the directory itself.
+func OwnersDir(h home.Dir, id agent.ID, dir string) string {
+	w, ok := Around(h, id, dir)
+	if !ok {
+		return dir
+	}
+	sub, err := filepath.Rel(w.Dir, dir)
+	if err != nil {
+		return dir
+	}
+	return filepath.Join(w.Main, sub)
 }
 
 // List returns the worktrees of all agents, in the agents' order. A record that can't be read is
