@@ -74,6 +74,7 @@ func (a *app) down(c *cli.Context) error {
 		}
 	}
 	ctx := c.Context
+	a.tellNumber(ctx, l, c.Args().Slice(), ids)
 	rep := &report.Down{Printer: a.printer(c.Bool("json"))}
 	o := spawn.DownOptions{
 		Agents: ids, Force: force, All: all, By: string(self), Keep: a.keepRunning(l.Home), Report: rep.Progress,
@@ -180,6 +181,26 @@ func agentArgs(c *cli.Context) ([]agent.ID, error) {
 		ids = append(ids, id)
 	}
 	return ids, nil
+}
+
+// tellNumber says which agent a number names, where it could be read as how many: as in `netsky up 2`.
+func (a *app) tellNumber(ctx context.Context, l *spawn.Launcher, words []string, ids []agent.ID) {
+	if len(ids) != 1 || !ids[0].IsClone() || words[0] != ids[0].N() {
+		return
+	}
+	list, err := l.Inspect(ctx)
+	if err != nil {
+		return // what follows reports it
+	}
+	up := 0
+	for _, st := range list {
+		if st.Agent.IsClone() && st.Alive() {
+			up++
+		}
+	}
+	if up > 1 {
+		a.warn("%s is %s, one of %d clones that are up: a number counts only in `netsky up N`", words[0], ids[0], up)
+	}
 }
 
 // launcherWithout returns the launcher of a home whose configuration can't be read.

@@ -58,6 +58,7 @@ func (a *app) restartCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			a.tellNumber(c.Context, l, c.Args().Slice(), ids)
 			return a.restart(c.Context, l, ids, r, c.Bool("json"))
 		},
 	}

@@ -50,7 +50,7 @@ func (a *app) upArgs(c *cli.Context) (u upWish, err error) {
 			return u, usagef("up: %q: give one number of clones, or agents by name: netsky up agent1 agent2", word)
 		case notNumber == nil:
 			if n < 0 || n > agent.MaxClones {
-				return u, usagef("up: %d clones: must be 0 to %d", n, agent.MaxClones)
+				return u, usagef("up: %d: the number of clones must be 0 to %d", n, agent.MaxClones)
 			}
 			u.clones, counted = n, true
 		case notAgent == nil && counted:
