@@ -88,21 +88,22 @@ func (a *app) approveCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "approve",
 		Usage:     "allow what an agent asks for, once",
-		ArgsUsage: "CODE|AGENT",
+		ArgsUsage: "CODE…|AGENT",
 		Description: "CODE is the five-letter code of a question, of a dialog or of a budget, from `netsky needs` or from the message to you;\n" +
 			"that of a question is valid once, that of a dialog answers all agents that wait at it, and that of a budget that is\n" +
 			"used up allows as much again.\n" +
-			"AGENT stands for the dialog that the agent's pane shows; it is answered only if netsky knows every word of it.\n" +
+			"AGENT stands for its request, if it has exactly one, which is shown, and you are asked; else for the dialog that the\n" +
+			"agent's pane shows, which is answered only if netsky knows every word of it.\n" +
 			"Only you can answer; for agents, this verb refuses to run.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "deny", Usage: "refuse it instead"},
 			&cli.BoolFlag{Name: "all-same", Usage: "with AGENT: also answer all other agents that wait at the same dialog"},
 		},
-		Action: func(c *cli.Context) error {
+		Action: a.eachArg("a code or an agent; `netsky approvals` lists them", func(c *cli.Context, code string) error {
 			if id, err := a.self(); err != nil || id != agent.Owner {
 				return usagef("approve: only the owner can answer, from a terminal of their own")
 			}
-			code, err := one(c, "one code or agent; `netsky approvals` lists them")
+			code, err := a.requestOf(c.Context, code, !c.Bool("deny"))
 			if err != nil {
 				return err
 			}
@@ -132,7 +133,7 @@ func (a *app) approveCommand() *cli.Command {
 			}
 			a.print("%s: %s: %s", approve.Verdict(answer.Allow), p.Agent, requestLines(p))
 			return nil
-		},
+		}),
 	}
 }
 

@@ -27,7 +27,7 @@ func (a *app) cli() *cli.App {
 		Commands: []*cli.Command{
 			a.upCommand(), a.downCommand(), a.restartCommand(), a.agentCommand(), a.forgetCommand(), a.attachCommand(),
 			a.statusCommand(), a.needsCommand(), a.peekCommand(), a.showCommand(),
-			a.askCommand(), a.inboxCommand(), a.replyCommand(),
+			a.askCommand(), a.sendCommand(), a.inboxCommand(), a.replyCommand(),
 			a.taskCommand(), a.noteCommand(), a.workCommand(), a.diffCommand(), a.checkCommand(), a.landCommand(), a.undoCommand(), a.costCommand(),
 			a.interruptCommand(), a.cancelCommand(), a.approvalsCommand(), a.approveCommand(), a.quietCommand(), a.escalateCommand(),
 			a.imessageCommand(), a.channelCommand(), a.cronCommand(), a.loopCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(), a.findCommand(),
@@ -47,7 +47,7 @@ func (a *app) cli() *cli.App {
 // ask, inbox and drain print is their result, so they are not among them.
 func isDeed(verb string) bool {
 	switch verb {
-	case "up", "down", "restart", "agent", "reply", "interrupt", "cancel", "approve", "init", "uninstall", "imessage send", "imessage access allow", "imessage access deny",
+	case "up", "down", "restart", "agent", "send", "reply", "interrupt", "cancel", "approve", "init", "uninstall", "imessage send", "imessage access allow", "imessage access deny",
 		"work retire", "channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "escalate", "watchdog tick", "cron add", "cron rm",
 		"loop", "task add", "task start", "task done", "task block", "task cancel", "note add", "check", "land", "undo", "service install", "service uninstall",
 		"service run":
@@ -63,7 +63,7 @@ func startsNothing(verb string) bool {
 	case "status", "needs", "work", "diff", "work gone", "work retire", "cost", "quiet", "escalate", "forget", "cron add", "loop", "peek", "show", "log", "find",
 		"attach", "approvals", "inbox", "ask", "reply",
 		"interrupt", "cancel", "approve", "down", "uninstall",
-		"channel send", "channel drain", "channel ls", "channel route", "channel poison ls", "channel poison show",
+		"send", "channel send", "channel drain", "channel ls", "channel route", "channel poison ls", "channel poison show",
 		"channel poison retry", "channel poison drop", "cron ls", "cron rm",
 		"task add", "task ls", "task show", "task done", "task block", "task cancel", "note add", "note ls",
 		"imessage access allow", "imessage access deny", "imessage history":

@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"netsky/agent"
+	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/bus/lookup"
 )
@@ -14,15 +18,15 @@ func (a *app) replyCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "reply",
 		Usage:       "answer a message",
-		ArgsUsage:   "ID TEXT",
-		Description: "Sends TEXT to the sender of the message ID. The first six or more characters of an id are enough.",
+		ArgsUsage:   "ID|AGENT TEXT",
+		Description: "Sends TEXT to the sender of the message ID. The first six or more characters of an id are enough; AGENT stands for the\nlast message from it.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "file", Usage: "read the text from `FILE`; - is stdin"},
 			&cli.BoolFlag{Name: "error", Usage: "answer with an error"},
 		},
 		Action: func(c *cli.Context) error {
 			id := c.Args().First()
-			text, err := a.textArg(c, 1, "reply: needs an id and one text, in quotes")
+			text, err := a.textArg(c, 1, "reply: needs an id, or an agent, and one text, in quotes")
 			if err != nil {
 				return err
 			}
@@ -34,7 +38,7 @@ func (a *app) replyCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			e, err := lookup.One(c.Context, b, self, id, "")
+			e, err := a.replied(c.Context, b, self, id)
 			if err != nil {
 				return err
 			}
@@ -53,4 +57,17 @@ func (a *app) replyCommand() *cli.Command {
 			return nil
 		},
 	}
+}
+
+// replied returns the message that a reply answers: by its id, or the last one of an agent.
+func (a *app) replied(ctx context.Context, b *bus.Bus, self agent.ID, word string) (envelope.Envelope, error) {
+	e, err := lookup.One(ctx, b, self, word, "")
+	from, unnamed := agent.ParseAgent(word)
+	if err == nil || unnamed != nil || !errors.Is(err, lookup.ErrNoMessage) {
+		return e, err
+	}
+	if e, err = lookup.Last(ctx, b, self, from); err == nil {
+		a.warn("answering %s: %s", e.ID, envelope.Line(e.Text, 80))
+	}
+	return e, err
 }

@@ -51,8 +51,8 @@ func (a *app) taskCommand() *cli.Command {
 				Action:      a.taskBlock,
 			},
 			{
-				Name: "cancel", Usage: "end a task that is not wanted any more", ArgsUsage: "ID [REASON]", Action: a.taskCancel,
-				Description: "It is taken back from its agent: a brief that was not read is withdrawn, a turn that works on it is ended.",
+				Name: "cancel", Usage: "end a task that is not wanted any more", ArgsUsage: "ID… [REASON]", Action: a.taskCancel,
+				Description: "Several may be named; the reason is for all of them. It is taken back from its agent: a brief that was not read is withdrawn, a turn that works on it is ended.",
 			},
 		},
 	}
@@ -230,11 +230,21 @@ func (a *app) taskBlock(c *cli.Context) error {
 }
 
 func (a *app) taskCancel(c *cli.Context) error {
-	id, text, err := idAndText(c, "an id, and perhaps a reason, in quotes")
-	if err != nil {
-		return err
+	ids, text := c.Args().Slice(), ""
+	if last := len(ids) - 1; last > 0 && !strings.HasPrefix(ids[last], task.Prefix) {
+		ids, text = ids[:last], ids[last]
 	}
-	return a.endTask(c, id, task.Change{State: store.TaskCancelled, Note: text})
+	for _, id := range ids[min(len(ids), 1):] {
+		if !strings.HasPrefix(id, task.Prefix) {
+			return usagef("task cancel: %q: is no id of a task; put the reason in quotes, behind the ids", console.Brief(id, 40))
+		}
+	}
+	if len(ids) == 0 {
+		return usagef("task cancel: needs an id, or several, and perhaps a reason, in quotes")
+	}
+	return a.each(ids, func(id string) error {
+		return a.endTask(c, id, task.Change{State: store.TaskCancelled, Note: text})
+	})
 }
 
 // idAndText returns the arguments of a verb that takes an id and, if it is given, a text.

@@ -71,3 +71,25 @@ func One(ctx context.Context, b *bus.Bus, box agent.ID, id string, from agent.ID
 	}
 	return envelope.Envelope{}, e
 }
+
+// maxLast is how many messages Last reads.
+const maxLast = 1000
+
+// Last returns the newest message from that sender among the last that an address has received; control
+// messages, which nobody could answer, do not count. The error matches ErrNoMessage if there is none.
+func Last(ctx context.Context, b *bus.Bus, box, from agent.ID) (envelope.Envelope, error) {
+	names, err := b.Mail(box, false)
+	if err != nil && !errors.Is(err, bus.ErrNoMailbox) {
+		return envelope.Envelope{}, err
+	}
+	for _, name := range slices.Backward(names[max(0, len(names)-maxLast):]) {
+		if ctx.Err() != nil {
+			return envelope.Envelope{}, ctx.Err()
+		}
+		e, err := b.Find(box, name)
+		if err == nil && e.Err == nil && e.Envelope.From == from && !e.Envelope.Kind.Control() {
+			return e.Envelope, nil
+		}
+	}
+	return envelope.Envelope{}, advice.With(fmt.Errorf("%s: is no id and has sent nothing: %w %s", from, ErrNoMessage, box), "`netsky inbox --all` shows your mail with its ids")
+}

@@ -180,7 +180,9 @@ func (c Completer) wordsOf(table *cli.App, l line.Line) (list []candidate) {
 		if n == 0 {
 			return append(list, agents()...)
 		}
-	case "task show", "task start", "task edit", "task done", "task block", "task cancel":
+	case "task cancel":
+		return c.taskCandidates(false)
+	case "task show", "task start", "task edit", "task done", "task block":
 		if n == 0 {
 			return c.taskCandidates(verb == "task show")
 		}
@@ -194,13 +196,11 @@ func (c Completer) wordsOf(table *cli.App, l line.Line) (list []candidate) {
 		}
 	case "reply":
 		if n == 0 {
-			return c.idCandidates()
+			return append(c.idCandidates(), agents()...)
 		}
 	case "approve":
-		if n == 0 {
-			return c.codeCandidates()
-		}
-	case "channel send", "channel drain", "channel ls", "channel poison ls":
+		return c.codeCandidates()
+	case "send", "channel send", "channel drain", "channel ls", "channel poison ls":
 		if n == 0 {
 			return agents(agent.Owner)
 		}

@@ -43,12 +43,12 @@ var habits = []habit{
 		}
 		return cmd("netsky up", agents)
 	}},
-	{[]string{"send", "msg", "message", "tell", "say", "write", "chat"}, func(agents, _ []string) string {
+	{[]string{"msg", "message", "tell", "say", "write", "chat"}, func(agents, _ []string) string {
 		who := "AGENT"
 		if len(agents) > 0 {
 			who = agents[0]
 		}
-		return "`netsky ask " + who + " \"…\"` sends a message and waits for the answer; `netsky channel send " + who + " \"…\"` does not wait"
+		return "`netsky ask " + who + " \"…\"` sends a message and waits for the answer; `netsky send " + who + " \"…\"` does not wait"
 	}},
 	{[]string{"rm", "remove", "delete", "del"}, func(agents, _ []string) string {
 		if len(agents) == 0 {

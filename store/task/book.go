@@ -84,6 +84,9 @@ func (e *MissingError) Is(target error) bool { return target == store.ErrNotFoun
 // ErrNotYours is returned to a clone for a task of another's.
 var ErrNotYours = errors.New("not this agent's")
 
+// Prefix begins the id of every task.
+const Prefix = "t-"
+
 // A Wish is a task to be added.
 type Wish struct {
 	Title, Body     string
@@ -97,7 +100,7 @@ type Wish struct {
 // Add records a task. If the error matches store.ErrSpooled, it will be one.
 func (b Book) Add(ctx context.Context, w Wish) (k store.Task, err error) {
 	k = store.Task{
-		ID: "t-" + agent.NewStart(), Body: w.Body, Priority: 5, State: store.TaskOpen,
+		ID: Prefix + agent.NewStart(), Body: w.Body, Priority: 5, State: store.TaskOpen,
 		AskedBy: b.By, Assignee: w.Assignee, Message: strings.TrimSpace(w.Message), EstimateMinutes: w.EstimateMinutes,
 	}
 	if w.Priority != nil {

@@ -1,0 +1,92 @@
+package cli_test
+
+import (
+	"errors"
+	"io/fs"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/agent/home"
+)
+
+// ask puts a request for permission, as an agent's hook does.
+func (w *world) ask(t *testing.T, id agent.ID, text string) agent.Approval {
+	t.Helper()
+	h, err := home.At(w.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := h.Ask(agent.Approval{Agent: id, Start: "s1", Tool: "Bash", Text: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// given returns how a request was answered: "", allowed or denied.
+func (w *world) given(t *testing.T, p agent.Approval) string {
+	t.Helper()
+	h, err := home.At(w.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, ok, err := h.Answered(p.Code)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ""
+	case err != nil || !ok:
+		t.Fatal(ok, err)
+	case a.Allow:
+		return "allowed"
+	}
+	return "denied"
+}
+
+// An agent stands for its only request, which is shown before it is answered; several codes are answered one
+// by one.
+func TestApproveWords(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t)
+	w.must(t, "netsky", "init")
+	one, other, third := w.ask(t, "agent1", "ls"), w.ask(t, "agent2", "touch a"), w.ask(t, "agent2", "touch b")
+
+	// Who is not asked answers nothing.
+	out, err := w.command(t.Context(), "netsky", "approve", "agent1").CombinedOutput()
+	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 2 || w.given(t, one) != "" {
+		t.Errorf("%v, answered %q: %s", err, w.given(t, one), out)
+	}
+	mustContain(t, "approve", string(out), "agent1", "ls", "`netsky approve "+one.Code+"` answers it")
+	out, err = w.command(t.Context(), "netsky", "approve", "agent2").CombinedOutput()
+	if err == nil || w.given(t, other)+w.given(t, third) != "" {
+		t.Errorf("%v: %s", err, out)
+	}
+	mustContain(t, "approve", string(out), "agent2 asks for 2 things: ", other.Code, third.Code)
+
+	s := w.mustScreen(t, "alone", "sh")
+	s.types("clear; netsky approve agent1", "Enter")
+	s.shows(`(?s)agent1 .*ls.*Allow it\? \[y/N\]`)
+	s.types("n", "Enter")
+	s.shows(`nothing was done`)
+	if got := w.given(t, one); got != "" {
+		t.Errorf("not agreed to, and it is %s", got)
+	}
+	s.types("clear; netsky approve agent1", "Enter")
+	s.shows(`Allow it\? \[y/N\]`)
+	s.types("y", "Enter")
+	s.shows(`allowed: agent1: Bash: ls`)
+	if got := w.given(t, one); got != "allowed" {
+		t.Errorf("agreed to, and it is %q", got)
+	}
+
+	// One code that is none leaves the others alone.
+	out, err = w.command(t.Context(), "netsky", "approve", "--deny", other.Code, "zzzzz", third.Code, other.Code).CombinedOutput()
+	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 3 {
+		t.Errorf("%v: %s", err, out)
+	}
+	if w.given(t, other) != "denied" || w.given(t, third) != "denied" || strings.Count(string(out), "denied: ") != 2 {
+		t.Errorf("%q, %q: %s", w.given(t, other), w.given(t, third), out)
+	}
+	mustContain(t, "approve", string(out), "zzzzz: no such approval is pending")
+}
