@@ -29,7 +29,7 @@ func (a *app) initCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "init",
 		Usage:       "write netsky.toml, with its keys commented out",
-		Description: "Creates netsky's home, and in it a netsky.toml that lists the keys with their defaults, commented out. An existing\nnetsky.toml is left as it is.",
+		Description: "Creates netsky's home, and in it a netsky.toml that lists the keys with their defaults, commented out. To a\nnetsky.toml that is there, it adds the keys that are not in it, commented out, and changes nothing else.",
 		Action: func(c *cli.Context) error {
 			if err := a.notForClones("init"); err != nil {
 				return err
@@ -44,15 +44,17 @@ func (a *app) initCommand() *cli.Command {
 			if _, err := h.Make(); err != nil {
 				return err
 			}
-			written, err := config.Init(h)
-			if err != nil {
+			there, written, err := config.Init(h)
+			words := "written"
+			switch {
+			case err != nil:
 				return err
+			case there && !written:
+				words = "has every key already, left as it is"
+			case there:
+				words = "the keys that were not in it are added, commented out"
 			}
-			if !written {
-				a.print("%s: exists already, left as it is", h.Path(home.ConfigFile))
-				return nil
-			}
-			a.print("%s: written", h.Path(home.ConfigFile))
+			a.print("%s: %s", h.Path(home.ConfigFile), words)
 			return nil
 		},
 	}

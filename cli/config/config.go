@@ -332,15 +332,6 @@ func Load(h home.Dir) (c Config, harm Harm, err error) {
 	return c, harm, err
 }
 
-// Init writes [Sample], unless there is a netsky.toml.
-func Init(h home.Dir) (written bool, err error) {
-	_, err = h.ReadFile(home.ConfigFile, maxFile)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	return true, h.WriteFile(home.ConfigFile, Sample, true)
-}
-
 // Path makes a path in netsky.toml absolute. A relative one is relative to the file.
 func Path(h home.Dir, userHome, path string) (string, error) {
 	if path == "" || path[0] != '/' && path[0] != '~' {
