@@ -120,6 +120,37 @@ func TestBrowserDraft(t *testing.T) {
 	l.clean()
 }
 
+// A message whose recipient was changed is one message: once it is sent, neither recipient has it in their
+// box again, and the next one has another id.
+func TestBrowserDraftMoves(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	l := mustBrowser(t).look(t, w)
+	l.open("/")
+	l.live()
+	l.typeIn("#text", "to whom?")
+	id := eval[string](l, `document.querySelector(".say").elements.id.value`)
+	// As a screen reader or a keyboard extension changes it: no focus, only the change.
+	eval[any](l, `(s => { s.value = "agent1"; s.dispatchEvent(new Event("change", { bubbles: true })); return null })(document.querySelector(".say select"))`)
+	eval[any](l, `document.querySelector(".say").requestSubmit(), null`)
+	l.waits(`document.querySelector("#answer").textContent.includes("Your message to agent1")`)
+	for _, path := range []string{"/", "/agents/agent0", "/agents/agent1"} {
+		l.open(path)
+		l.live()
+		if got := eval[string](l, `document.querySelector("#text").value`); got != "" {
+			t.Errorf("%s: after it was sent the box holds %q", path, got)
+		}
+		if eval[string](l, `document.querySelector(".say").elements.id.value`) == id {
+			t.Errorf("%s: the next message would have the id of the sent one", path)
+		}
+	}
+	if n := len(w.inbox(t, "agent1")); n != 1 {
+		t.Errorf("agent1 has %d messages", n)
+	}
+	l.clean()
+}
+
 // Back leads from what is above the screen to the screen, on the same page.
 func TestBrowserHistoryBack(t *testing.T) {
 	t.Parallel()

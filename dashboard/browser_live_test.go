@@ -147,10 +147,37 @@ func TestBrowserComment(t *testing.T) {
 	if got := eval[string](l, `document.querySelector("#remark").value`); got != "what is h?" {
 		t.Errorf("the text is %q", got)
 	}
+	key := eval[string](l, `document.querySelector(".ask-form").elements.key.value`)
+	l.open("/work/agent1?at=tides/south.go:43") // a reload loses nothing
+	l.live()
+	l.waits(`document.querySelector("#remark").value === "what is h?"`)
+	if got := eval[string](l, `document.querySelector(".ask-form").elements.key.value`); got != key {
+		t.Errorf("after a reload its key is %s, was %s", got, key)
+	}
+	l.open("/work/agent1?at=tides/south.go:41")
+	l.live()
+	if got := eval[string](l, `document.querySelector("#remark").value`); got != "" {
+		t.Errorf("another line's box holds %q", got)
+	}
+	l.open("/work/agent1?at=tides/south.go:43")
+	l.live()
 	l.click(".ask-form button")
 	l.waits(`location.search === "" && [...document.querySelectorAll("tr.said .words")].some((e) => e.textContent === "what is h?")`)
 	l.click(".waits button")
 	l.waits(`!document.querySelector(".waits") && document.querySelector(".remarks").innerText.includes("3 comments sent")`)
+	l.open("/work/agent1?at=tides/south.go:43")
+	l.live()
+	if got := eval[string](l, `document.querySelector("#remark").value`); got != "" {
+		t.Errorf("once kept, the comment is in its box again: %q", got)
+	}
+	l.typeIn("#remark", "no")
+	l.click(".ask-form a")
+	l.waits(`location.search === ""`)
+	l.open("/work/agent1?at=tides/south.go:43")
+	l.live()
+	if got := eval[string](l, `document.querySelector("#remark").value`); got != "" {
+		t.Errorf("once cancelled, the comment is in its box again: %q", got)
+	}
 	l.clean()
 }
 

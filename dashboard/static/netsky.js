@@ -381,7 +381,7 @@
       }
       said = { id: a.id, to, state: "queued" };
       text.value = "";
-      keepDraft(form);
+      dropDraft(said.id);
       text.removeAttribute("aria-invalid");
       form.elements.id.value = newId();
       tellSaid();
@@ -463,6 +463,7 @@
       await netsky.prove();
       const r = await netsky.ask(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
       if (!r.ok) throw new Error(r.json().detail);
+      if (form.matches(".ask-form")) dropDraft(form.elements.key.value);
       say(form.dataset.done);
       if (!next) return refresh();
       history.replaceState(null, "", next);
@@ -494,16 +495,24 @@
 
   // ---- drafts ----
 
-  // An unsent message is kept in the tab, one for each agent. It keeps its id, so
-  // that a message sent again after a reload is delivered once.
-  const draftOf = (form) => "netsky-draft " + form.elements.to.value + " " + (form.elements.in_reply_to?.value || "");
+  // What is written and not sent is kept in the tab: one message for each agent, one
+  // comment for each line. It keeps its id, so that what is sent again after a reload
+  // is delivered once.
+  const idOf = (form) => form.elements.id || form.elements.key;
+  const draftOf = (form) => "netsky-draft " + (form.elements.at ? location.pathname + " " + form.elements.at.value : form.elements.to.value + " " + (form.elements.in_reply_to?.value || ""));
 
   function keepDraft(form) {
-    const text = form.elements.text.value;
+    const text = form.elements.text.value, id = idOf(form).value;
+    dropDraft(id);
+    try { if (text.trim()) sessionStorage.setItem(draftOf(form), JSON.stringify({ text, id })); } catch {} // the browser keeps nothing: then a reload forgets
+  }
+
+  // dropDraft forgets what has that id, to whomever it was to go.
+  function dropDraft(id) {
     try {
-      if (text.trim()) sessionStorage.setItem(draftOf(form), JSON.stringify({ text, id: form.elements.id.value }));
-      else sessionStorage.removeItem(draftOf(form));
-    } catch {} // the browser keeps nothing: then a reload forgets
+      for (const k of Object.keys(sessionStorage))
+        if (k.startsWith("netsky-draft ") && JSON.parse(sessionStorage.getItem(k)).id === id) sessionStorage.removeItem(k);
+    } catch {}
   }
 
   // A collapsed box shows only its placeholder, so that names the recipient.
@@ -513,27 +522,23 @@
   }
 
   function restoreDraft(form) {
-    nameReader(form);
+    if (form.elements.to) nameReader(form);
     if (form.elements.text.value) return;
     try {
       const { text, id } = JSON.parse(sessionStorage.getItem(draftOf(form))) || {};
       if (!text) return;
       form.elements.text.value = text;
-      form.elements.id.value = id;
+      idOf(form).value = id;
     } catch {}
   }
 
-  document.addEventListener("input", (e) => { if (e.target.matches(".say textarea")) keepDraft(e.target.form); });
-  document.addEventListener("focusin", (e) => { if (e.target.matches(".say select")) e.target.dataset.was = draftOf(e.target.form); });
+  document.addEventListener("input", (e) => { if (e.target.matches(".say textarea, .ask-form textarea")) keepDraft(e.target.form); });
   document.addEventListener("change", (e) => {
     if (!e.target.matches(".say select")) return;
     const form = e.target.form;
     nameReader(form);
-    if (form.elements.text.value.trim()) { // the text moves along
-      try { sessionStorage.removeItem(e.target.dataset.was); } catch {}
-      keepDraft(form);
-    } else restoreDraft(form);
-    e.target.dataset.was = draftOf(form);
+    if (form.elements.text.value.trim()) keepDraft(form); // the text moves along
+    else restoreDraft(form);
   });
 
   // ---- scrolling ----
@@ -632,7 +637,8 @@
   document.addEventListener("change", (e) => { if (e.target.matches(".filters select")) e.target.form.requestSubmit(); });
 
   document.addEventListener("click", async (e) => {
-    const button = e.target.closest("[data-copy]"), above = e.target.closest("[data-above]");
+    const button = e.target.closest("[data-copy]"), above = e.target.closest("[data-above]"), given = e.target.closest(".ask-form a");
+    if (given) dropDraft(given.closest("form").elements.key.value); // cancelled
     if (button) {
       try { await navigator.clipboard.writeText(button.dataset.copy); button.textContent = "Copied"; } catch {
         getSelection().selectAllChildren(button.previousElementSibling);
@@ -718,7 +724,7 @@
   }
 
   adopt();
-  $$("form.say").forEach(restoreDraft);
+  $$("form.say, form.ask-form").forEach(restoreDraft);
   setInterval(() => { ages(); stale(); beat(); }, 1000);
   connect();
 })();
