@@ -21,7 +21,7 @@ import (
 var allPages = []struct{ name, path string }{
 	{"overview", "/"}, {"agent", "/agents/agent0"}, {"panes", "/panes"}, {"tasks", "/tasks"}, {"task", "/tasks/task-offline"},
 	{"messages", "/messages"}, {"message", "/messages/web-5d1f0c77a2b94e6180c3d2aa"}, {"sessions", "/sessions"},
-	{"session", "/sessions/" + start(3)}, {"logs", "/logs"}, {"find", "/find?q=tables"}, {"note", "/notes/note-1"},
+	{"session", "/sessions/" + start(3)}, {"logs", "/logs"}, {"find", "/find?q=south"}, {"note", "/notes/note-1"},
 	{"work", "/work"}, {"changes", "/work/agent1"}, {"comment", "/work/agent1?at=tides/south.go:41"}, {"cost", "/cost?by=model"},
 }
 

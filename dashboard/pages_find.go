@@ -10,12 +10,13 @@ import (
 
 // A findBody is a query and its results.
 type findBody struct {
-	Query string
-	List  listBody
+	Query  string
+	Places []foundPlace
+	List   listBody
 }
 
-// find redirects from an id, its first six characters or a file name to its page; any
-// other text is searched for.
+// find redirects from a whole id or a file name to its page; any other text is searched
+// for: a word may be the beginning of an id by accident.
 func (p *pages) find(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageLimit)
 	defer cancel()
@@ -35,7 +36,7 @@ func (p *pages) find(w http.ResponseWriter, r *http.Request) {
 	sh.Update = r.Header.Get(updateHeader) != ""
 	sh.Title, sh.Section = "Find", "find"
 	var found store.List[store.Found]
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrAmbiguous) {
 		page.Limit = onPageOr(page.Limit)
 		found, err = p.search(ctx, text, page)
 	}
@@ -43,7 +44,11 @@ func (p *pages) find(w http.ResponseWriter, r *http.Request) {
 		p.wrong(w, r, sh, err)
 		return
 	}
-	sh.Body = findBody{text, q.list("/find", found.Items, len(found.Items), found.Cursor, field{Name: "q"})}
+	var places []foundPlace
+	if page.Cursor == "" {
+		places = p.places(ctx, sh, text)
+	}
+	sh.Body = findBody{text, places, q.list("/find", found.Items, len(found.Items), found.Cursor, field{Name: "q"})}
 	p.render(w, r, http.StatusOK, "find", sh)
 }
 

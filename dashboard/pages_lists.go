@@ -251,6 +251,9 @@ func (p *pages) pageOf(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if id := t.Subject.ID; id != text && strings.HasPrefix(id, text) {
+		return "", store.ErrNotFound // it only begins so
+	}
 	switch id := t.Subject.ID; t.Subject.Kind {
 	case store.SubjectMessage:
 		return href("messages", id), nil

@@ -175,7 +175,7 @@ func TestFind(t *testing.T) {
 	w.showcase(t)
 	for q, want := range map[string]string{
 		"agent1": "/agents/agent1", "1": "/agents/agent1", "infinity": "/agents/agentinfinity", "owner": "/messages?with=owner",
-		"task-offline": "/tasks/task-offline", "web-5d1f": "/messages/web-5d1f0c77a2b94e6180c3d2aa", start(2): "/sessions/" + start(2),
+		"task-offline": "/tasks/task-offline", "web-5d1f0c77a2b94e6180c3d2aa": "/messages/web-5d1f0c77a2b94e6180c3d2aa", start(2): "/sessions/" + start(2),
 		"release-1.4": "/messages?thread=release-1.4", "msg-plan-02": "/messages/msg-plan-02",
 		"note-1": "/notes/note-1",
 	} {
@@ -183,8 +183,57 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", q, a.status, a.header.Get("Location"), want)
 		}
 	}
-	if a := w.page(t, "/find?q=msg-pl"); a.status != 409 || !strings.Contains(a.body, "ambiguous id") {
-		t.Errorf("an ambiguous id: %d", a.status)
+}
+
+// A word that only begins an id, or several, is searched for; so are the names of what git has.
+func TestFindWords(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	w.showcase(t)
+	w.apply(t,
+		store.UpsertMessage{ID: "dialog-5f", From: "agent1", To: "owner", Text: "agent1 waits at a dialog", Time: 1},
+		store.UpsertMessage{ID: "conflict-1", From: "agent1", To: "owner", Text: "one", Time: 1}, store.UpsertMessage{ID: "conflict-2", From: "agent1", To: "owner", Text: "two", Time: 2})
+	w.work.mu.Lock()
+	w.work.states[0].Head, w.work.states[0].Branch = "c0ffee00112233", "netsky/tides-1"
+	landed := w.work.landings[0]
+	landed.After = "beef001122334455"
+	w.work.landings[0] = landed
+	w.work.mu.Unlock()
+	for q, want := range map[string][]string{
+		"dialog":           {`href="/messages/dialog-5f"`},
+		"conflict":         {`href="/messages/conflict-1"`, `href="/messages/conflict-2"`},
+		"msg-pl":           {`href="/messages/msg-plan-01"`, `href="/messages/msg-plan-02"`},
+		"web-5d1f":         {`href="/messages/web-5d1f0c77a2b94e6180c3d2aa"`},
+		"tides-1":          {`href="/work/agent1"`, "branch"},
+		"c0ffee0":          {`href="/work/agent1"`},
+		"beef001":          {`href="/work"`, "landing"},
+		landed.ID:          {`href="/work"`, "landing"},
+		"SOUTH.go":         {`href="/work/agent1?file=tides%2Fsouth.go"`, "changed file"},
+		"nothing-is-named": {"no branch or changed file is called so"},
+	} {
+		a := w.page(t, "/find?q="+q)
+		for _, s := range want {
+			if a.status != 200 || !strings.Contains(a.body, s) {
+				t.Errorf("%s: %d, no %q", q, a.status, s)
+			}
+		}
+		checkPage(t, q, a.body)
+	}
+}
+
+// The code of what needs the owner leads there.
+func TestFindCode(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	w.showcase(t)
+	asked, err := w.home.Approvals()
+	if err != nil || len(asked) == 0 {
+		t.Fatal(asked, err)
+	}
+	found := asked[0].Code
+	body := w.mustPage(t, "/find?q="+strings.ToUpper(found))
+	if !strings.Contains(body, `href="/#waiting"`) || !strings.Contains(body, "needs you") {
+		t.Errorf("%s is not found:\n%s", found, body)
 	}
 }
 
