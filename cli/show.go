@@ -16,6 +16,7 @@ import (
 	"netsky/cli/story"
 	"netsky/spawn"
 	"netsky/store"
+	"netsky/store/task"
 )
 
 func (a *app) showCommand() *cli.Command {
@@ -49,12 +50,28 @@ func (a *app) showCommand() *cli.Command {
 			if c.Bool("json") {
 				return a.writeJSON(t)
 			}
-			for _, line := range story.Lines(t) {
+			for _, line := range append(story.Lines(t), taskOf(t)...) {
 				a.print("%s", line)
 			}
 			return nil
 		},
 	}
+}
+
+// taskOf leads from a brief, or its answer, to the task, and from a task to its briefs and answers.
+func taskOf(t store.Timeline) (lines []string) {
+	if t.Task != nil && t.Task.Starts > 0 {
+		return []string{fmt.Sprintf("its briefs and their answers: `netsky task show %s`", t.Task.ID)}
+	}
+	if t.Message == nil {
+		return nil
+	}
+	for what, id := range map[string]string{"the brief of": t.Message.ID, "an answer to the brief of": t.Message.InReplyTo} {
+		if k, ok := task.OfBrief(id); ok {
+			lines = append(lines, fmt.Sprintf("it is %s a task: `netsky task show %s`", what, k))
+		}
+	}
+	return lines
 }
 
 // showAddress prints an agent's state, then its history.

@@ -54,12 +54,14 @@ func (s *Server) api(r *web.Routes) {
 		list, err := db.Tasks(ctx, f)
 		return store.List[worded.Task]{Items: s.called(ctx, list.Items), Cursor: list.Cursor}, err
 	}))
-	r.Get("/api/tasks/{id}", one(s, func(db Reader, ctx context.Context, id string) (k worded.Task, err error) {
+	r.Get("/api/tasks/{id}", one(s, func(db Reader, ctx context.Context, id string) (k givenTask, err error) {
 		task, err := db.Task(ctx, id)
 		if err != nil {
 			return k, err
 		}
-		return s.called(ctx, []store.Task{task})[0], nil
+		k.Task = s.called(ctx, []store.Task{task})[0]
+		k.Given, err = worded.GivenOf(ctx, db, task)
+		return k, err
 	}))
 	r.Get("/api/messages", listed(s, (*query).messages, Reader.Messages))
 	r.Get("/api/messages/{id}", one(s, Reader.Message))
@@ -70,6 +72,12 @@ func (s *Server) api(r *web.Routes) {
 	r.Get("/api/logs", listed(s, (*query).logs, Reader.Logs))
 	r.Get("/api/logs/{id}", one(s, oneLog))
 	r.Get("/api/timeline/{id}", one(s, Reader.Timeline))
+}
+
+// A givenTask is a task with its briefs and their answers.
+type givenTask struct {
+	worded.Task
+	Given []worded.Given `json:"given"`
 }
 
 func records(s *Server, read func(context.Context, Reader, *query) (any, error)) http.HandlerFunc {

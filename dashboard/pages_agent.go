@@ -12,6 +12,7 @@ import (
 	"netsky/dashboard/live"
 	"netsky/dashboard/term"
 	"netsky/dashboard/web"
+	"netsky/dashboard/worded"
 	"netsky/spawn/meter"
 	"netsky/spawn/needs"
 	"netsky/spawn/worktree"
@@ -77,7 +78,7 @@ type agentBody struct {
 	Pane     paneBody
 	Session  *store.Session
 	Sessions []store.Session // the ones before
-	Tasks    []store.Task
+	Tasks    []worded.Task
 	Queue    []letter // waiting in its inbox, or claimed
 	Mail     []letter
 	Logs     []store.Log
@@ -151,7 +152,7 @@ func (p *pages) agentRecords(ctx context.Context, sh *shell, db Reader, id agent
 		if err != nil {
 			return err
 		}
-		b.Tasks = append(b.Tasks, l.Items...)
+		b.Tasks = append(b.Tasks, p.told(ctx, l.Items)...)
 	}
 	for _, state := range []store.DeliveryState{store.Claimed, store.Queued} {
 		l, err := p.inState(ctx, db, store.DeliveryFilter{Target: id, State: state, Page: store.Page{Limit: 5}})

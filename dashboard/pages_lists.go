@@ -37,6 +37,7 @@ type listGroup struct {
 	All   string // how many there are, on all pages: "12", "100+"
 	Only  string // the list of these alone; "" if it is this one
 	More  string // what Only has, if it has more
+	Parts []chip // of a group of several states: how many are in each, and its list
 	group string // its first state
 }
 
@@ -80,11 +81,31 @@ func (b *listBody) group(q *query, param string, groups []grouper, items []any, 
 				if out.All, err = counted(g.count, g.states...); err != nil {
 					return err
 				}
+				if out.Parts, err = b.parts(q, param, g); err != nil {
+					return err
+				}
 			}
 		}
 		b.Groups = append(b.Groups, out)
 	}
 	return nil
+}
+
+// parts leads to the lists of the states of a group that has several.
+func (b *listBody) parts(q *query, param string, g grouper) (list []chip, err error) {
+	if len(g.states) < 2 || q.values.Get(param) != "" {
+		return nil, nil
+	}
+	for _, s := range g.states {
+		n, err := counted(g.count, s)
+		if err != nil {
+			return nil, err
+		}
+		if n != "0" {
+			list = append(list, chip{s, n, q.with(b.Path, param, s)})
+		}
+	}
+	return list, nil
 }
 
 // counted says how many records are in these states.

@@ -9,6 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/dashboard/live"
+	"netsky/dashboard/worded"
 	"netsky/spawn/needs"
 	"netsky/store"
 )
@@ -19,7 +20,7 @@ type overviewBody struct {
 	Cards  []card       // with many agents, only those that need attention
 	Roster []roster     // with many agents, the others
 	Down   []live.Agent // as intended
-	Tasks  []store.Task
+	Tasks  []worded.Task
 	Mail   []letter
 	Unread int
 	UpTo   string // the newest unread file
@@ -72,7 +73,7 @@ func (p *pages) overviewPage(ctx context.Context, sh *shell, _ *query) (string, 
 		b.UpTo = newest[0].File
 	}
 	sh.failed(err)
-	b.Tasks, b.Logs = snap.Tasks[:min(len(snap.Tasks), 8)], snap.Logs[:min(len(snap.Logs), 12)]
+	b.Tasks, b.Logs = p.told(ctx, snap.Tasks[:min(len(snap.Tasks), 8)]), snap.Logs[:min(len(snap.Logs), 12)]
 	sh.failed(p.crew(ctx, db, sh.Agents, snap, &b))
 	p.steps(ctx, sh.Health.Waits) // its groups are parts of them
 	sh.Body = b

@@ -23,9 +23,10 @@ type messageBody struct {
 	Deliveries []store.Delivery
 	Steps      []stage // of the first delivery
 	Question   *store.Message
-	Led        []letter // replies that are not in the story
-	Tasks      []store.Task
-	Others     []store.Message // from other senders with the same id
+	Led        []letter            // replies that are not in the story
+	Tasks      []worded.Task       // that it asks for, gives, or answers
+	Sessions   map[agent.ID]string // in which each recipient took it
+	Others     []store.Message     // from other senders with the same id
 	Story      story
 }
 
@@ -103,7 +104,15 @@ func (p *pages) messageRecords(ctx context.Context, db Reader, b *messageBody) e
 	if err != nil {
 		return err
 	}
-	b.Tasks = tasks.Items
+	if b.Tasks, err = p.tasksOf(ctx, db, m, tasks.Items); err != nil {
+		return err
+	}
+	b.Sessions = make(map[agent.ID]string)
+	for _, d := range b.Deliveries {
+		if b.Sessions[d.Target], err = sessionAt(ctx, db, d); err != nil {
+			return err
+		}
+	}
 	same, err := db.Messages(ctx, store.MessageFilter{ID: m.ID})
 	if err != nil {
 		return err
@@ -116,6 +125,23 @@ func (p *pages) messageRecords(ctx context.Context, db Reader, b *messageBody) e
 		b.Question = nil
 	}
 	return err
+}
+
+// tasksOf adds to the tasks that a message asks for the one that it gives, or whose brief it answers.
+func (p *pages) tasksOf(ctx context.Context, db Reader, m store.Message, list []store.Task) ([]worded.Task, error) {
+	for _, brief := range []string{m.ID, m.InReplyTo} {
+		id, ok := worded.BriefOf(brief)
+		if !ok || slices.ContainsFunc(list, func(k store.Task) bool { return k.ID == id }) {
+			continue
+		}
+		switch k, err := db.Task(ctx, id); {
+		case err == nil:
+			list = append(list, k)
+		case !errors.Is(err, store.ErrNotFound):
+			return nil, err
+		}
+	}
+	return p.told(ctx, list), nil
 }
 
 // stagesOf returns queued, delivered and answered, or the state in which the delivery
@@ -151,6 +177,7 @@ type taskBody struct {
 	NeededBy []worded.Task
 	Used     *meter.Sum
 	Sessions []store.Session // that may have worked on it
+	Given    []worded.Given  // its briefs and their answers
 	Story    story
 }
 
@@ -178,6 +205,9 @@ func (p *pages) taskPage(ctx context.Context, sh *shell, q *query) (string, erro
 		return "", err
 	}
 	if b.Sessions, err = worked(ctx, db, k); err != nil {
+		return "", err
+	}
+	if b.Given, err = worded.GivenOf(ctx, db, k); err != nil {
 		return "", err
 	}
 	t, err := db.Timeline(ctx, k.ID)
@@ -224,6 +254,7 @@ type sessionBody struct {
 	Live    bool // the agent's last session, not ended according to the records
 	Running bool // and running now
 	Agent   live.Agent
+	Tasks   []worded.Task // that it may have worked on
 	Story   story
 }
 
@@ -258,6 +289,11 @@ func (p *pages) sessionPage(ctx context.Context, sh *shell, q *query) (string, e
 	if a, ok := sh.agent(b.Session.Actor); ok && a.Start == b.Session.Start && b.Session.Ended == 0 {
 		b.Agent, b.Live, b.Running = a, true, a.State != agent.Dead && a.State != agent.CrashLooping && a.State != agent.Down
 	}
+	tasks, err := ofAgent(ctx, db, b.Session)
+	if err != nil {
+		return "", err
+	}
+	b.Tasks = p.told(ctx, tasks)
 	t, err := db.Timeline(ctx, b.Session.Start)
 	b.Story = storyOf(t, "")
 	sh.Title, sh.Body = "Session of "+who(b.Session.Actor), b

@@ -146,7 +146,7 @@ func TestPages(t *testing.T) {
 		{"/messages", []string{"Not delivered", "half a report", "failed", "Waiting", "Which commit", "queued", "Delivered and answered", "Ship tideline", "answered"}},
 		{"/messages/web-5d1f0c77a2b94e6180c3d2aa", []string{"you", "agent0", "queued", "delivered", "answered", "Timeline", "Ship tideline 1.4", "claimed", "after 1.2 s", "Make the tide tables", "Tide tables work offline now"}},
 		{"/messages/msg-owner-01", []string{"Ship tideline", "Tide tables work", "Reply to agent0", `name="in_reply_to" value="msg-owner-01"`}},
-		{"/messages/msg-plan-01", []string{"Tasks from this message", "/tasks/task-offline"}},
+		{"/messages/msg-plan-01", []string{">Tasks<", "/tasks/task-offline"}},
 		{"/sessions", []string{"Open", "Ended", "exited 2"}},
 		{"/sessions/" + start(3), []string{"agent3", "Last lines", "index out of range", "exited 2"}},
 		{"/sessions/" + start(1), []string{"Running", "/agents/agent1"}},

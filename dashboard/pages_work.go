@@ -79,25 +79,6 @@ func (p *pages) workPage(ctx context.Context, sh *shell, q *query) (string, erro
 	return "work", nil
 }
 
-// wordLimit is how long git may take for what tasks are called; what is not known by then is not claimed.
-const wordLimit = 2 * time.Second
-
-// called returns the tasks with their words.
-func (s *Server) called(ctx context.Context, list []store.Task) []worded.Task {
-	out := make([]worded.Task, len(list))
-	for i, k := range list {
-		out[i] = worded.Task{Task: k, Called: k.Word()}
-	}
-	if s.o.Work != nil && len(list) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, wordLimit)
-		defer cancel()
-		for i, word := range s.o.Work.Words(ctx, list) {
-			out[i].Called = word
-		}
-	}
-	return out
-}
-
 // errNoWork and errNoCost report what this server was not given.
 var (
 	errNoWork = errors.New("how the agents' work is, is not available here")

@@ -78,6 +78,7 @@ type Reader interface {
 	Inputs(ctx context.Context, message string) ([]store.ActorInput, error)
 	Notes(context.Context, store.NoteFilter) (store.List[store.Note], error)
 	Note(ctx context.Context, id string) (store.Note, error)
+	Reason(ctx context.Context, task string) (store.Note, error)
 	Log(ctx context.Context, id int64) (store.Log, error)
 }
 

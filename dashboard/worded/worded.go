@@ -6,6 +6,7 @@
 package worded
 
 import (
+	"context"
 	"strings"
 
 	"netsky/spawn/needs"
@@ -86,6 +87,26 @@ func (k Check) On() string { return strings.TrimPrefix(k.Target, "refs/heads/") 
 type Task struct {
 	store.Task
 	Called string `json:"word"`
+	Now    string `json:"now,omitempty"` // why it is blocked, or what it waits for
+}
+
+// Waits reports whether it is to be started once what it needs is closed.
+func (t Task) Waits() bool { return t.State == store.TaskOpen && t.Starter != "" }
+
+// Unfinished reports whether a task that needs it can't be started yet.
+func Unfinished(k store.Task) bool {
+	return k.State != store.TaskDone && k.State != store.TaskCancelled
+}
+
+// BriefOf returns the task that a message is the brief of.
+func BriefOf(message string) (id string, ok bool) { return task.OfBrief(message) }
+
+// A Given is one time that a task was given to a worker: the brief, and its answer.
+type Given = task.Start
+
+// GivenOf finds to whom the task was given.
+func GivenOf(ctx context.Context, mail task.Mail, k store.Task) ([]Given, error) {
+	return task.Given(ctx, mail, k)
 }
 
 // Word is what the task is called.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"netsky/agent"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/store/task"
@@ -77,21 +76,12 @@ func stuck(k store.Task, states spawn.Statuses, soon func(spawn.Status) bool) st
 	return ""
 }
 
-// A Start is one time that a task was given to a worker.
-type Start struct {
-	Worker agent.ID            `json:"worker"`
-	Brief  string              `json:"brief"` // the id of the message
-	Sent   store.Time          `json:"sent"`
-	State  store.DeliveryState `json:"state,omitempty"`  // what became of it
-	Answer string              `json:"answer,omitempty"` // the id of what answered it
-}
-
 // A Story is all that is on record about a task.
 type Story struct {
 	View
 	Needs    []View         `json:"needs"`
 	NeededBy []View         `json:"needed_by"`
-	Starts   []Start        `json:"given"`
+	Starts   []task.Start   `json:"given"`
 	Cost     []work.Cost    `json:"cost"`
 	Checks   []work.Check   `json:"checks"`
 	Landings []work.Landing `json:"landings"`
@@ -99,17 +89,16 @@ type Story struct {
 }
 
 const (
-	mostStarts = 50
-	mostNotes  = 200
+	mostNotes = 200
 )
 
 // Tell returns a task's story. What it needs, and what needs it, is called what j says.
 func Tell(ctx context.Context, db *store.DB, j *task.Judge, v View) (Story, error) {
-	s := Story{View: v, Needs: []View{}, NeededBy: []View{}, Starts: []Start{}}
+	s := Story{View: v, Needs: []View{}, NeededBy: []View{}, Starts: []task.Start{}}
 	records := work.Records{DB: db}
 	var errs [6]error
 	errs[0] = s.links(ctx, db, j)
-	errs[1] = s.given(ctx, db)
+	s.Starts, errs[1] = task.Given(ctx, db, v.Task)
 	s.Cost, errs[2] = records.CostOf(ctx, v.ID)
 	s.Checks, errs[3] = records.Checks(ctx, work.Filter{Task: v.ID, Limit: 10})
 	s.Landings, errs[4] = records.Landings(ctx, work.Filter{Task: v.ID, Limit: 10})
@@ -134,30 +123,6 @@ func (s *Story) links(ctx context.Context, db *store.DB, j *task.Judge) error {
 		*to = append(*to, View{Task: k, Word: j.Word(ctx, k)})
 	}
 	return err
-}
-
-// given finds to whom the task was given.
-func (s *Story) given(ctx context.Context, db *store.DB) error {
-	for n := max(1, s.Task.Starts-mostStarts+1); n <= s.Task.Starts; n++ {
-		id := task.BriefID(s.ID, n)
-		m, err := db.Message(ctx, id)
-		if errors.Is(err, store.ErrNotFound) {
-			continue // not mirrored yet, or removed
-		}
-		if err != nil {
-			return err
-		}
-		one := Start{Worker: m.To, Brief: id, Sent: m.Time}
-		d, err := db.Deliveries(ctx, store.DeliveryFilter{Message: id, Target: m.To})
-		if err != nil {
-			return err
-		}
-		if len(d.Items) > 0 {
-			one.State, one.Answer = d.Items[0].State, d.Items[0].Answer
-		}
-		s.Starts = append(s.Starts, one)
-	}
-	return nil
 }
 
 // Order sorts views as they are listed: what is being worked on first, what has ended last.
