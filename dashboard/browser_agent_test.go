@@ -49,6 +49,68 @@ func TestBrowserAgentInSight(t *testing.T) {
 	l.clean()
 }
 
+// What confirms an answer is in sight once it is asked for, in a small window and at twice the size, also if
+// what is to be allowed is long.
+func TestBrowserConfirmInSight(t *testing.T) {
+	t.Parallel()
+	w, _ := answering(t)
+	w.showcase(t)
+	asked, err := w.home.Approvals()
+	if err != nil || len(asked) == 0 {
+		t.Fatal(asked, err)
+	}
+	long := asked[0]
+	long.Text = strings.Repeat("make the next of many steps\n", 60)
+	if _, err := w.home.Ask(long); err != nil {
+		t.Fatal(err)
+	}
+	l := mustBrowser(t).look(t, w)
+	for _, size := range [][2]int{{1280, 720}, {640, 360}, {390, 700}} {
+		l.size(size[0], size[1])
+		for _, path := range []string{"/agents/agent2", "/"} {
+			l.open(path)
+			l.live()
+			for i := range 2 {
+				eval[any](l, fmt.Sprintf(`document.querySelectorAll(".ask .decide details:first-child summary")[%d].click(), null`, i))
+				l.waits(`(b => { const r = b.getBoundingClientRect(), at = document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2);
+					return r.height > 10 && r.top >= 0 && r.bottom < innerHeight + 1 && b.contains(at) })(document.querySelectorAll(".ask .decide details[open] button[type=submit]")[0])`)
+				eval[any](l, `document.querySelectorAll(".ask .decide details[open]").forEach(d => d.open = false), null`)
+			}
+		}
+	}
+	l.clean()
+}
+
+// Several terminals have the whole window, as many beside each other as the reader chooses, and are as high
+// as what is in them.
+func TestBrowserPanesFit(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, slowly)
+	w.showcase(t)
+	w.panes.set("agent1", "one\ntwo\nthree"+strings.Repeat("\n", 47))
+	l := mustBrowser(t).look(t, w)
+	l.size(2560, 1200)
+	for _, tt := range []struct {
+		path    string
+		columns int
+	}{{"/panes", 4}, {"/panes?columns=1", 1}, {"/panes?columns=2", 2}, {"/panes?columns=3", 3}} {
+		l.open(tt.path)
+		l.live()
+		if n := eval[int](l, `new Set([...document.querySelectorAll(".panes > .pane")].map(p => p.offsetLeft)).size`); n != tt.columns {
+			t.Errorf("%s: %d side by side, want %d", tt.path, n, tt.columns)
+		}
+		if wide := eval[int](l, `document.querySelector(".panes").offsetWidth`); wide < 2400 {
+			t.Errorf("%s: %d of 2560 are used", tt.path, wide)
+		}
+		l.waits(`(g => { const rows = [...g.querySelectorAll(".r")], three = rows[2]?.getBoundingClientRect(), below = g.getBoundingClientRect().bottom - three?.bottom;
+			return rows.length > 40 && three.height > 5 && below >= 0 && below < 120 })(document.querySelector('[data-pane="agent1"]'))`)
+	}
+	// What comes below is shown.
+	w.panes.set("agent1", strings.Repeat("\n", 39)+"at the fortieth row"+strings.Repeat("\n", 10))
+	l.waits(`(g => { const r = g.querySelectorAll(".r")[39]?.getBoundingClientRect(); return r && r.bottom <= g.getBoundingClientRect().bottom && g.innerText.includes("fortieth") })(document.querySelector('[data-pane="agent1"]'))`)
+	l.clean()
+}
+
 // Keys and links lead from one agent to the next, around the list's end.
 func TestBrowserAgentNeighbours(t *testing.T) {
 	t.Parallel()

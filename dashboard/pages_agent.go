@@ -209,6 +209,7 @@ type panesBody struct {
 	Last   int
 	Of     int // how many match
 	Any    bool
+	Beside string // how many are side by side; "" is as many as fit
 	Next   string // the next page's address; "" at the end
 	Prev   string
 }
@@ -216,6 +217,7 @@ type panesBody struct {
 func (p *pages) panesPage(ctx context.Context, sh *shell, q *query) (string, error) {
 	sh.Title, sh.Section, sh.Watch = "Panes", "panes", true
 	b := panesBody{Text: q.text("name"), State: q.text("state")}
+	b.Beside = q.word("columns", "1", "2", "3", "4")
 	from := q.number("from", 0, 1<<20)
 	q.known = append(q.known, "agent")
 	chosen := map[agent.ID]bool{}
@@ -257,6 +259,9 @@ func (p *pages) panesPage(ctx context.Context, sh *shell, q *query) (string, err
 	sh.Body = b
 	return "panes", nil
 }
+
+// Besides are the choices of how many are side by side.
+func (panesBody) Besides() []string { return []string{"1", "2", "3", "4"} }
 
 // named reports whether an agent matches a name filter: one of its words is the agent's
 // number, or a part of its name that begins with a letter.

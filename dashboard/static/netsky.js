@@ -290,6 +290,17 @@
       for (const [i, row] of Object.entries(data.changed || {})) if (rows[i]) drawRow(rows[i], row);
     }
     drawCursor(screen, rows, data);
+    fitRows(glass, data.cursor_y);
+  }
+
+  // fitRows makes one of several terminals as high as its used rows.
+  function fitRows(glass, cursor = -1) {
+    if (glass.closest(".large")) return;
+    const screen = $("[data-screen]", glass), rows = screen.getElementsByClassName("r");
+    let used = rows.length;
+    while (used > cursor + 1 && used > 1 && !rows[used - 1].textContent.trim()) used--;
+    const height = used === rows.length ? "" : `calc(${used} * var(--row) + 1.1rem)`;
+    if (screen.style.maxHeight !== height) screen.style.maxHeight = height;
   }
 
   // keepAbove keeps the history above the screen complete: rows that scroll off the
@@ -453,6 +464,11 @@
       return refresh();
     } catch (e) { complain(form, whyNot(e)); } finally { button.disabled = false; }
   }
+
+  // What is confirmed is shown once more; the button below it must be seen.
+  document.addEventListener("toggle", (e) => {
+    if (e.target.open && e.target.matches?.(".decide details")) $("button[type=submit]", e.target)?.scrollIntoView({ block: "nearest" });
+  }, true);
 
   // remark submits a form about comments, and shows the page as it is then.
   async function remark(form) {
@@ -672,6 +688,7 @@
       g.dataset.seen = "";
       if (g.closest(".large")) changed.observe(g, { childList: true, subtree: true, attributes: true, attributeFilter: ["style"] });
       toCursor(g);
+      fitRows(g);
       if ($(".history", g)) g.scrollTop = $("[data-screen]", g).offsetTop - 40;
     }
   }
