@@ -168,7 +168,7 @@ func unprovedHint(list []spawn.Remnant) string {
 	for _, id := range report.AgentsOf(list) {
 		command += " " + string(id)
 	}
-	return "`" + command + "` lists the processes that could be left of it and lets you confirm that none is; it is also proved once no such process is left, or the machine has been restarted"
+	return "what detached itself may still run: `" + command + "` lists it, and takes your word that nothing is left"
 }
 
 func agentArgs(c *cli.Context) ([]agent.ID, error) {

@@ -70,7 +70,7 @@ func (l *Launcher) Unproved() (list []Remnant) {
 				which, at = "a start", "since"
 			}
 			list = append(list, Remnant{
-				What: fmt.Sprintf("%s: %s %s %s: %s; a process that detached itself from it may still run",
+				What: fmt.Sprintf("%s: %s %s %s: %s",
 					id, which, at, since.Format(time.DateTime), s.Why),
 				Agent: id, Since: since, Start: s.Start, Earlier: i < earlier,
 			})
@@ -124,7 +124,7 @@ func (l *Launcher) saveCarried(id agent.ID, list []unprovedStart) error {
 func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 	la, lerr := l.Home.LoadLaunch(id)
 	rec, err := l.Home.LoadKeeper(id)
-	s = unprovedStart{Start: rec.Start, StartedMS: rec.StartedMS, Why: "the netsky process that watched over it was killed, or could not record that everything had ended", Keeper: rec.Own, Above: rec.Above}
+	s = unprovedStart{Start: rec.Start, StartedMS: rec.StartedMS, Why: "its keeper was killed, or could not record its end", Keeper: rec.Own, Above: rec.Above}
 	if err != nil {
 		s = unprovedStart{Start: la.Start, StartedMS: la.StartedMS, Why: "the record of how it ended is gone"}
 		if lerr != nil {
