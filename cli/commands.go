@@ -31,9 +31,9 @@ func (a *app) cli() *cli.App {
 			a.taskCommand(), a.noteCommand(), a.workCommand(), a.diffCommand(), a.checkCommand(), a.landCommand(), a.undoCommand(), a.costCommand(),
 			a.interruptCommand(), a.cancelCommand(), a.approvalsCommand(), a.approveCommand(), a.quietCommand(), a.escalateCommand(),
 			a.imessageCommand(), a.channelCommand(), a.cronCommand(), a.loopCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(), a.findCommand(),
-			a.daemonCommand(), a.dashboardCommand(), a.doctorCommand(), a.drillCommand(), a.demoCommand(), a.initCommand(), a.serviceCommand(), a.uninstallCommand(),
+			a.daemonCommand(), a.watchdogCommand(), a.dashboardCommand(), a.doctorCommand(), a.drillCommand(), a.demoCommand(), a.initCommand(), a.serviceCommand(), a.uninstallCommand(),
 			a.versionCommand(), a.completionCommand(), a.helpCommand(),
-			a.runCommand(), a.watchdogCommand(), a.ioCommand(), a.hookCommand(),
+			a.runCommand(), a.ioCommand(), a.hookCommand(),
 		},
 	}
 	table.OnUsageError = usageError("netsky")

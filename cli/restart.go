@@ -10,6 +10,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/program"
 	"netsky/cli/console"
+	"netsky/cli/overview"
 	"netsky/cli/plan"
 	"netsky/daemon"
 	"netsky/internal/advice"
@@ -23,7 +24,8 @@ func (a *app) restartCommand() *cli.Command {
 		Name: "restart", Usage: "end agents and start them again on their conversations", ArgsUsage: "[AGENT…]",
 		Description: "Without names: all agents that are up. Everything that could keep them from starting is checked first; if anything\n" +
 			"does, nothing is ended. Then all are asked to finish their turns, as `netsky down` does, and are started together, agent0\n" +
-			"first: the others answer to it. The daemon does that, so it goes on if this command or its terminal ends.\n" +
+			"first: the others answer to it. The daemon does that, so it goes on if this command or its terminal ends; it keeps its own build, which\n" +
+			"`netsky daemon stop` and `netsky up` renew.\n" +
 			"A restart sends nothing to a model; --handoff does, as it is a message to each of the agents.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "handoff", Usage: "send each agent this `FILE` (- is stdin) before its new start"},
@@ -95,6 +97,9 @@ func (a *app) restart(ctx context.Context, l *spawn.Launcher, ids []agent.ID, r 
 		if jerr := a.writeJSON(r.View()); jerr != nil {
 			return jerr
 		}
+	}
+	for _, note := range overview.DaemonOf(ctx, l.Home).Notes(Version) {
+		a.warn("%s", note) // it is not restarted
 	}
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -76,6 +76,42 @@ var habits = []habit{
 		return "`netsky approvals` lists what agents ask permission for; `netsky approve CODE` allows it"
 	}},
 	{[]string{"web", "ui", "gui"}, func([]string, []string) string { return "`netsky dashboard`" }},
+	{[]string{"upgrade", "update"}, func([]string, []string) string {
+		return "`git pull && scripts/up` in netsky's checkout builds the new one; then `netsky daemon stop`, `netsky up` and `netsky restart` renew what runs"
+	}},
+	{[]string{"config", "configure", "settings", "set"}, func([]string, []string) string {
+		return "netsky.toml in netsky's home holds the configuration; `netsky init` writes it, with its keys commented out"
+	}},
+	{[]string{"merge", "pr", "apply"}, func(agents, _ []string) string {
+		if len(agents) == 0 {
+			agents = []string{"AGENT"}
+		}
+		return cmd("netsky land", agents[:1]) + " puts an agent's work on your branch; `netsky work` lists what is ready"
+	}},
+	{[]string{"telegram", "phone", "whatsapp", "signal"}, func([]string, []string) string {
+		return "`netsky imessage` is the phone bridge, for iMessage and for Telegram: [telegram] in netsky.toml"
+	}},
+	{[]string{"schedule", "at", "timer", "every"}, func([]string, []string) string {
+		return "`netsky cron add` sends a message at set times, `netsky loop` again and again"
+	}},
+	{[]string{"budget", "budgets", "limit", "usage", "price"}, func([]string, []string) string {
+		return "`netsky cost` prints what was used; [budget] in netsky.toml limits it"
+	}},
+	{[]string{"pause", "suspend", "sleep"}, func(agents, _ []string) string {
+		return cmd("netsky down", agents) + " ends an agent and keeps its conversation; `netsky quiet 1h` only holds back what would reach you"
+	}},
+	{[]string{"resume", "continue", "unpause"}, func(agents, _ []string) string {
+		return cmd("netsky up", agents) + " starts an agent again, with its conversation"
+	}},
+	{[]string{"project", "projects", "workspace", "workspaces"}, func([]string, []string) string {
+		return "`netsky status` names the directory; `netsky up --dir DIR` works in another one; NETSKY_HOME=DIR is a second home"
+	}},
+	{[]string{"launchd", "systemd", "boot", "autostart"}, func([]string, []string) string {
+		return "`netsky service install` starts netsky with the machine"
+	}},
+	{[]string{"session", "sessions", "self", "whoami", "who"}, func([]string, []string) string {
+		return "`netsky status -v` prints each agent's session; `netsky show AGENT` its history"
+	}},
 	{[]string{"watch", "top"}, func([]string, []string) string { return "`netsky status --watch`" }},
 }
 
