@@ -44,7 +44,7 @@ func (v View) NeedLines(few int) (lines []string) {
 	}
 	lines = []string{needs.Count(len(v.Needs)) + ": `netsky needs`"}
 	for _, n := range v.Needs[:min(len(v.Needs), few)] {
-		lines = append(lines, fmt.Sprintf("  %s  %s (%s)", n.Code, envelope.Line(n.Line(), 200), n.How()))
+		lines = append(lines, fmt.Sprintf("  %s  %s (%s)", n.Code, envelope.Plain(envelope.Line(n.Line(), 200)), n.How()))
 	}
 	if more := len(v.Needs) - few; more > 0 {
 		lines = append(lines, fmt.Sprintf("  … %d more", more))
@@ -84,7 +84,7 @@ func (v View) Screen(verbose bool) (s Screen) {
 		if v2.Since != 0 {
 			since = console.Ago(v.now.Sub(v2.Since.Time()))
 		}
-		line := fmt.Sprintf("%s %-14s %-*s %5s  %-7s %s", marks[v2.State].sign, v2.Agent, wide, v2.State, since, v2.Runtime, v2.Words())
+		line := fmt.Sprintf("%s %-14s %-*s %5s  %-7s %s", marks[v2.State].sign, v2.Agent, wide, v2.State, since, v2.Runtime, envelope.Plain(v2.Words()))
 		r := row{v2.State, []string{strings.TrimRight(line, " ")}}
 		if verbose {
 			r.lines = append(r.lines, "    "+v2.Evidence+"; "+v2.where(v.version), "    "+console.OrDash(v2.Dir))
