@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,8 @@ type State struct {
 	// Hidden is a file with changes that git was told not to look at; it is looked for once the check has passed.
 	Hidden  string `json:"hidden,omitempty"`
 	Stashed int    `json:"stashed,omitempty"` // stashes made on its branch, which all worktrees share
+	// Elsewhere counts commits that carry its name on branches that are no agent\'s, and have not landed.
+	Elsewhere map[string]int `json:"elsewhere,omitempty"`
 	// Checking says that a check of it is running.
 	Checking bool   `json:"checking,omitempty"`
 	Here     string `json:"here,omitempty"` // the branch that is checked out in Main
@@ -112,7 +115,7 @@ func (r *Reader) States(ctx context.Context) (list []State, err error) {
 	}
 	list = []State{}
 	out := make(map[string]string) // the branches in the owner's directories
-	stashes := make(map[string][]string)
+	seen := make(map[string]beside)
 	for _, s := range c.Sides {
 		st := of(s)
 		for _, k := range c.Conflicts {
@@ -139,14 +142,10 @@ func (r *Reader) States(ctx context.Context) (list []State, err error) {
 				out[s.Main] = short(at)
 			}
 			st.Here = out[s.Main]
-			if _, known := stashes[s.Repo]; !known {
-				stashes[s.Repo] = stashed(ctx, s.Repo)
+			if _, known := seen[s.Repo]; !known {
+				seen[s.Repo] = look(ctx, s.Repo, c.Sides)
 			}
-			for _, on := range stashes[s.Repo] {
-				if on == st.Branch {
-					st.Stashed++
-				}
-			}
+			st.Stashed, st.Elsewhere = seen[s.Repo].stashed[st.Branch], seen[s.Repo].commits[s.Agent]
 		}
 		if _, st.Checking = r.home.LockHolder(home.CheckLock(s.Agent)); st.Gone && r.o.Up != nil {
 			st.Up = r.o.Up(ctx, s.Agent)
@@ -155,21 +154,6 @@ func (r *Reader) States(ctx context.Context) (list []State, err error) {
 		list = append(list, st)
 	}
 	return list, err
-}
-
-// stashed returns the branches on which the stashes of a repository were made.
-func stashed(ctx context.Context, common string) []string {
-	out, err := git.Dir{Path: common}.Run(ctx, 1<<20, "log", "-g", "--no-show-signature", "--format=%gs", "refs/stash", "--")
-	list := []string{}
-	if err != nil { // there is none
-		return list
-	}
-	for line := range strings.Lines(out) { // "WIP on BRANCH: …", "On BRANCH: …"
-		if on, _, ok := strings.Cut(strings.TrimPrefix(line, "WIP "), ": "); ok && len(on) > 3 {
-			list = append(list, on[3:])
-		}
-	}
-	return list
 }
 
 // recorded adds what the records say of the work.
@@ -284,6 +268,9 @@ func (st *State) judge(checks bool) {
 	default:
 		st.State = "clean"
 	}
+	if len(st.Elsewhere) > 0 && st.Next == "" {
+		st.Next, st.Does = land.Return(id, st.Branch), "have "+id+" bring its work to its own branch"
+	}
 }
 
 // step is what could be done now to bring the work on its way: the command, and what that does.
@@ -327,6 +314,9 @@ func (st State) Facts() (list []string) {
 	}
 	if st.Dirty > 0 {
 		add("dirty %d", st.Dirty)
+	}
+	for _, name := range slices.Sorted(maps.Keys(st.Elsewhere)) {
+		add("%d commit%s on %s", st.Elsewhere[name], map[bool]string{false: "s"}[st.Elsewhere[name] == 1], git.Shown(name))
 	}
 	if st.Stashed > 0 {
 		add("stashed %d", st.Stashed)

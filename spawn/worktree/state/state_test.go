@@ -263,3 +263,34 @@ func TestUndone(t *testing.T) {
 	mine.Git("revert", "--no-edit", undo)
 	check("landed: landed, behind 2")
 }
+
+// Commits that an agent has made on another branch, in another worktree say, are named.
+func TestElsewhere(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	f := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
+	r, err := git.Open(t.Context(), f.Dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := worktree.Make(t.Context(), h, "agent1", r, false); err != nil {
+		t.Fatal(err)
+	}
+	other := f.At(filepath.Join(t.TempDir(), "other"))
+	f.Git("worktree", "add", "-q", "-b", "side", other.Dir)
+	other.Commit("the owner's", "o", "o")
+	other.Commit("one\n\nNetsky-Agent: agent1", "x", "1")
+	other.Commit("two\n\nNetsky-Agent: agent1", "x", "2")
+	reader := state.New(h, state.Options{})
+	defer reader.Close()
+	want := func(facts string, next bool) {
+		t.Helper()
+		list, err := reader.States(t.Context())
+		if err != nil || len(list) != 1 || strings.Join(list[0].Facts(), ", ") != facts || strings.Contains(list[0].Next, "netsky ask agent1") != next {
+			t.Errorf("%+v, %v", list, err)
+		}
+	}
+	want("2 commits on side, clean", true)
+	f.Git("merge", "-q", "--ff-only", "side")
+	want("clean, behind 3", false)
+}
