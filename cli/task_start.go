@@ -14,14 +14,15 @@ import (
 	"netsky/daemon"
 	"netsky/spawn"
 	"netsky/spawn/crew"
+	"netsky/store/task"
 )
 
 func (a *app) taskStartCommand() *cli.Command {
 	return &cli.Command{
 		Name: "start", Usage: "give a task to an agent", ArgsUsage: "ID",
 		Description: "Starts the agent, as `netsky agent` does, unless it is up or --queue is given, and sends it the task. Its answer closes the\n" +
-			"task. A task that needs others starts by itself when those are closed. The task of an agent that has ended goes on\n" +
-			"when the agent is up again, or is given to another here. The other options are those of `netsky agent`.",
+			"task. A task that needs others starts by itself when those are proved, or, without a check, closed; `after`\n" +
+			"under [work] chooses. The task of an agent that has ended goes on when the agent is up again, or is given to another here. The other options are those of `netsky agent`.",
 		Flags: startFlags(
 			&cli.StringFlag{Name: "agent", Usage: "`AGENT` does it", DefaultText: "its assignee"},
 			&cli.BoolFlag{Name: "queue", Usage: "do not start the agent: the task waits in its mailbox"},
@@ -67,7 +68,7 @@ func (a *app) taskStart(c *cli.Context) error {
 			return werr
 		}
 	} else {
-		a.print("%s", startedWords(s))
+		a.print("%s", startedWords(s, a.judge(l.Home, nil).Needed()))
 	}
 	if s.Note != "" {
 		a.warn("%s", s.Note)
@@ -89,8 +90,8 @@ func idsOf(s crew.Started) (ids []string) {
 	return ids
 }
 
-// startedWords says what starting a task did.
-func startedWords(s crew.Started) string {
+// startedWords says what starting a task did. after is what others must be called for it to start.
+func startedWords(s crew.Started, after string) string {
 	k := s.Task
 	switch {
 	case s.Own:
@@ -102,7 +103,10 @@ func startedWords(s crew.Started) string {
 		for i, w := range s.Waits {
 			short[i] = crew.Short(w.ID)
 		}
-		return fmt.Sprintf("%s: starts with %s when these are closed: %s", k.ID, k.Assignee, strings.Join(short, ", "))
+		if after == task.Claimed {
+			after = "closed"
+		}
+		return fmt.Sprintf("%s: starts with %s when these are %s: %s", k.ID, k.Assignee, after, strings.Join(short, ", "))
 	}
 	return fmt.Sprintf("%s: given to %s (%s)", k.ID, k.Assignee, k.Brief)
 }

@@ -209,7 +209,7 @@ func (s *Server) taskStartTool() tool {
 	return tool{
 		name: "task_start",
 		description: "Give a task to an agent: it is started if it is down, and gets a brief with the task; its answer comes to you and closes the task. " +
-			"A task that needs others is started when those are closed. If its agent has ended, this gives the task to another.",
+			"A task that needs others is started when those are closed, or, where there is a check, proved. If its agent has ended, this gives the task to another.",
 		schema: taskStartSchema,
 		run:    with("task_start", s.taskStart),
 	}
