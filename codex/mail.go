@@ -12,6 +12,7 @@ import (
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/codex/appserver"
+	"netsky/store"
 )
 
 const (
@@ -50,10 +51,25 @@ func (w *once) prompt(ctx context.Context) error {
 		return err
 	}
 	defer lock.Unlock()
+	m := w.envelope
+	w.note(ctx, store.UpsertMessage{ID: m.ID, From: m.From, To: m.To, Text: m.Text, Time: store.At(m.Time), Via: m.Via})
 	if err := w.turn(ctx); !errors.Is(err, appserver.ErrHeld) {
+		d := store.UpsertDelivery{Message: m.ID, From: m.From, Target: m.To, State: store.Delivered, Queued: store.At(m.Time)}
+		if err != nil {
+			d.State, d.Reason = store.Failed, envelope.Line(err.Error(), 300)
+		}
+		w.note(ctx, d)
 		return err
 	}
 	return w.byBus(ctx, appserver.ErrHeld.Error()+"; the message waits in "+string(w.Agent)+"'s inbox, and the answer will go to agent0's")
+}
+
+// note records what no mailbox shows: a prompt that is processed without one. That nothing
+// can be recorded is said by the session.
+func (w *once) note(ctx context.Context, op store.Op) {
+	if w.Records != nil {
+		_ = w.Records.Record(context.WithoutCancel(ctx), op)
+	}
 }
 
 // resident reports whether the holder of the mailbox will process its mail: whether it

@@ -15,6 +15,7 @@ import (
 	"netsky/codex"
 	"netsky/codex/appserver"
 	"netsky/internal/loopmodel/openai"
+	"netsky/store"
 )
 
 func TestOnceDrains(t *testing.T) {
@@ -49,8 +50,17 @@ func TestOncePrompts(t *testing.T) {
 		return func(o *codex.OnceOptions) { prompting(text)(o); o.Terminal = true; o.Startup = "STARTUP" }
 	}
 	w.mustOnce(terminal("loop: say one\x1b[31m"))
-	if reply := w.mustReply(agent.Root); reply.Text == "" || reply.From != "agent1" {
+	reply := w.mustReply(agent.Root)
+	if reply.Text == "" || reply.From != "agent1" {
 		t.Errorf("reply = %+v", reply)
+	}
+	db, err := store.OpenRead(t.Context(), w.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if m, err := db.Message(t.Context(), reply.InReplyTo); err != nil || m.Text != "loop: say one\x1b[31m" || m.From != agent.Root || m.To != "agent1" {
+		t.Errorf("the prompt on record is %+v, %v", m, err)
 	}
 	first := w.state()
 	// A thread resumes in a new process; the startup text stands only in front
