@@ -185,6 +185,9 @@ func (a *app) send(c *cli.Context) error {
 	} else {
 		a.print("%s", r.ID)
 	}
+	if err == nil && self == agent.Owner && to.IsAgent() && !again {
+		a.tellDown(to)
+	}
 	if err != nil || until == "" {
 		return err
 	}
@@ -193,6 +196,17 @@ func (a *app) send(c *cli.Context) error {
 		return nil
 	}
 	return a.waitFor(ctx, b, self, to, r, until, e.Time, c.Duration("timeout"))
+}
+
+// tellDown says so if the agent is down, as the owner wants it to be: nobody reads its mail.
+func (a *app) tellDown(to agent.ID) {
+	h, err := a.home()
+	if err != nil {
+		return
+	}
+	if d, err := h.LoadDesired(string(to)); err == nil && !d.Up {
+		a.warn("%s is down: the message waits in its inbox until `netsky up %[1]s`", to)
+	}
 }
 
 // waitFor waits until the message is delivered, or answered.

@@ -16,6 +16,7 @@ import (
 	"netsky/cli/config"
 	"netsky/cli/report"
 	"netsky/daemon"
+	"netsky/internal/advice"
 	"netsky/spawn"
 )
 
@@ -99,12 +100,18 @@ func (a *app) down(c *cli.Context) error {
 			a.warn("%v", werr)
 		}
 	}
+	var strangers []error
 	for _, id := range ids {
-		if !rep.Tried(id) && err == nil { // with an error it is not known
+		switch {
+		case rep.Tried(id) || err != nil: // with an error it is not known
+		case !l.Bus.Exists(id):
+			strangers = append(strangers, advice.With(fmt.Errorf("%s: was never started", id), "`netsky status` lists the agents"))
+		default:
 			rep.Say(string(id) + ": was not running")
 		}
 	}
-	rep.Failed = err != nil
+	rep.Failed = err != nil || len(strangers) > 0
+	err = errors.Join(append(strangers, err)...)
 	if rep.Ended == 0 && err == nil && len(ids) == 0 {
 		rep.Say("nothing was running")
 	}

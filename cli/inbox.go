@@ -33,7 +33,7 @@ func (a *app) inboxCommand() *cli.Command {
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "keep printing new mail, until Ctrl-C"},
 			&cli.BoolFlag{Name: "all", Usage: "also print what you have read"},
 			&cli.IntFlag{Name: "n", Usage: "print only the newest `N`; older ones stay unread", DefaultText: "all"},
-			&cli.BoolFlag{Name: "sent", Usage: "list what you sent and what became of it; goes only with --json and --cursor"},
+			&cli.BoolFlag{Name: "sent", Usage: "list what you sent and what became of it; goes only with -n, --json and --cursor"},
 			&cli.StringFlag{Name: "cursor", Usage: "with --sent: list older ones, from the `CURSOR` of an earlier --json"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object; with --follow one per message"},
 			&cli.BoolFlag{Name: "pause", Usage: "wait for a key before ending", Hidden: true},

@@ -11,12 +11,19 @@ import (
 	"netsky/store"
 )
 
-// maxSent is how many messages `inbox --sent` lists at once.
+// maxSent is how many messages `inbox --sent` lists at once, if -n does not say it.
 const maxSent = 40
 
 // inboxSent lists the newest messages that the owner sent, oldest first, with what became
 // of each.
 func (a *app) inboxSent(c *cli.Context) error {
+	limit := maxSent
+	if c.IsSet("n") {
+		limit = c.Int("n")
+	}
+	if limit < 1 || limit > 1000 {
+		return usagef("inbox: --sent -n %d: must be 1 to 1000", limit)
+	}
 	h, err := a.home()
 	if err != nil {
 		return err
@@ -30,7 +37,7 @@ func (a *app) inboxSent(c *cli.Context) error {
 		return err
 	}
 	defer db.Close()
-	list, cursor, err := story.SentMessages(c.Context, db, h, store.Page{Limit: maxSent, Cursor: c.String("cursor")})
+	list, cursor, err := story.SentMessages(c.Context, db, h, store.Page{Limit: limit, Cursor: c.String("cursor")})
 	if err != nil {
 		return err
 	}
