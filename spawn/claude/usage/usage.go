@@ -133,11 +133,9 @@ const synthetic = "<synthetic>"
 
 // Line takes the next line, without its end, and returns what it says.
 func (r *Reader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) {
-	if bytes.Contains(data, stateMark) {
-		return nil, r.sums(data)
-	}
+	// The marks only spare the reading of lines that have none: what an agent gives a tool may have any.
 	said, heard := bytes.Contains(data, assistantMark), bytes.Contains(data, userMark) && !bytes.Contains(data, resultMark)
-	if !said && !heard {
+	if !said && !heard && !bytes.Contains(data, stateMark) {
 		return nil, nil
 	}
 	var l line
@@ -148,6 +146,8 @@ func (r *Reader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) 
 		r.Now.MS = max(r.Now.MS, l.Time.UnixMilli())
 	}
 	switch {
+	case l.Type == "cost-state":
+		return nil, r.sums(data)
 	case l.Type == "user" && l.Prompt != "" && !l.Summary:
 		r.Now.Heard(l.Prompt, content.Text(l.Message.Content))
 	case l.Type == "assistant":
