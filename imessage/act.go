@@ -269,7 +269,7 @@ func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard,
 	}
 	h.Target, h.Message = e.To, e.ID
 	b.o.Step("on the bus")
-	hints := b.hints(ctx, *h, e.To)
+	hints := b.hints(ctx, rec, *h, e.To)
 	if answers != "" {
 		hints = append(hints, answers)
 	}
@@ -295,7 +295,7 @@ func (b *Bridge) publish(ctx context.Context, e envelope.Envelope, again bool) e
 }
 
 // hints returns what the owner should know about a message that was sent on.
-func (b *Bridge) hints(ctx context.Context, h phone.Heard, to agent.ID) (hints []string) {
+func (b *Bridge) hints(ctx context.Context, rec phone.Records, h phone.Heard, to agent.ID) (hints []string) {
 	if why := b.o.Desk.Waits(ctx, to); why != "" {
 		hints = append(hints, why)
 	}
@@ -303,6 +303,9 @@ func (b *Bridge) hints(ctx context.Context, h phone.Heard, to agent.ID) (hints [
 		if still := b.stillWaits(ctx); still != "" {
 			hints = append(hints, fmt.Sprintf("That went to %s. %s", to, still))
 		}
+	}
+	if code := b.unanswered(ctx, rec, h); code != "" {
+		hints = append(hints, fmt.Sprintf("That went to %s and answered nothing: %s still waits. Reply yes or no to its text, or write: yes %[2]s or no %[2]s.", to, code))
 	}
 	return hints
 }

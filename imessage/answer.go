@@ -126,6 +126,23 @@ func (b *Bridge) replyTo(ctx context.Context, rec phone.Records, h *phone.Heard)
 	return s.About, &s, nil
 }
 
+// unanswered returns the code of the item that takes a yes or no and is shown by the text to which a
+// message replies without saying either; "" if there is none.
+func (b *Bridge) unanswered(ctx context.Context, rec phone.Records, h phone.Heard) string {
+	if h.About == "" {
+		return ""
+	}
+	s, ok, err := rec.SaidAs(ctx, h.Line, h.About)
+	if err != nil || !ok || s.Kind != kindNeed {
+		return ""
+	}
+	list, _ := b.o.Desk.Needs(ctx)
+	if n, live := needs.Find(list, s.About); !live || n.Kind == needs.Question || len(n.Options) == 0 {
+		return ""
+	}
+	return s.About
+}
+
 // stillWaits returns what to say of the items that wait for a yes or no after one without a code.
 func (b *Bridge) stillWaits(ctx context.Context) string {
 	list, _ := b.o.Desk.Needs(ctx)

@@ -128,6 +128,22 @@ func TestBareYes(t *testing.T) {
 	}
 }
 
+// A reply to the text of an item that is neither yes nor no answers nothing, and that is said.
+func TestReplyThatIsNoAnswer(t *testing.T) {
+	for _, text := range []string{"ok", "👍", "ja", "yes please", "agent1: yes"} {
+		t.Run(text, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.desk.asks("kxqvd", "rm -rf build")
+			w.says("or no kxqvd")
+			w.wire.Put(chat.Message{Text: text, About: w.guidOf("or no kxqvd")})
+			w.says("answered nothing: kxqvd still waits")
+			w.taken()
+			w.wire.Text("yes kxqvd")
+			w.taken("kxqvd true")
+		})
+	}
+}
+
 func TestAnswerByReaction(t *testing.T) {
 	w := newWorld(t, nil)
 	w.desk.asks("kxqvd", "rm -rf build")
