@@ -47,16 +47,8 @@ func (b *Bridge) act(ctx context.Context) error {
 		} else if ctx.Err() == nil {
 			b.o.Log.Warn("act", "error", err)
 		}
-		held := false // messages are sent on in their order
 		for _, h := range list {
 			if h.Verdict == VerdictOrder && h.Kind == string(chat.Text) && parse(h.Text).what == askMessage {
-				if left, err := b.incomplete(ctx, rec, h); held || left > 0 || err != nil {
-					if !held && err == nil {
-						wait = min(wait, left)
-					}
-					held = true
-					continue
-				}
 				b.sendOn(ctx, rec, h, letter, &errands)
 				continue
 			}
@@ -161,9 +153,6 @@ func (b *Bridge) effect(ctx context.Context, rec phone.Records, h *phone.Heard) 
 		return b.brake(ctx, *h), nil
 	case VerdictReaction:
 		return b.react(ctx, rec, h)
-	}
-	if err := b.join(ctx, rec, h); err != nil {
-		return nil, err
 	}
 	a := parse(h.Text)
 	b.o.Log.Info("act", "what", a.what, "agent", a.agent, "guid", h.GUID)

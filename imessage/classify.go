@@ -23,7 +23,6 @@ const (
 	VerdictOurs       = "ours"       // signed by us, but not on the ledger
 	VerdictPair       = "pair"       // the second row of a message to oneself
 	VerdictOwn        = "own"        // written with our account, which is not the owner's
-	VerdictPart       = "part"       // a part of the message before it
 	VerdictOld        = "old"        // written too long ago to act on it
 	VerdictEvent      = "event"      // not a message: a member, a name, a sticker
 	VerdictEmpty      = "empty"      // neither words nor files
@@ -104,8 +103,6 @@ func (s *scene) judge(m chat.Message) (verdict string, said int64) {
 		return VerdictOurs, 0
 	case s.partner(m) != "":
 		return VerdictPair, 0
-	case s.whole(m) != "":
-		return VerdictPart, 0
 	}
 	return s.brake(m, VerdictOrder), 0
 }
@@ -197,7 +194,7 @@ func (s *scene) silent(key string) bool {
 func (s *scene) partner(m chat.Message) string {
 	text, at := essence(m.Text), s.when(m)
 	for _, h := range s.heard {
-		taken := h.Verdict == VerdictOrder || h.Verdict == VerdictOld || h.Verdict == VerdictPart
+		taken := h.Verdict == VerdictOrder || h.Verdict == VerdictOld
 		if !taken || h.FromMe == m.FromMe || at.Sub(h.At.Time()).Abs() > pairFor || s.pairOf(h.GUID) {
 			continue
 		}
@@ -269,8 +266,6 @@ func (s *scene) record(line string, m chat.Message, verdict string) phone.Heard 
 		h.State = phone.New
 	case VerdictPair, VerdictOld:
 		h.Note = s.partner(m)
-	case VerdictPart:
-		h.Note, h.Alone = s.whole(m), s.brake(m, VerdictOrder)
 	}
 	switch {
 	case m.Kind == chat.Reaction && m.Removed:
@@ -282,9 +277,6 @@ func (s *scene) record(line string, m chat.Message, verdict string) phone.Heard 
 	case verdict == VerdictOrder && parse(m.Text).what == askMessage:
 		// An agent may answer it before it is on record that it was sent on.
 		h.Message = messageID(line, m.GUID)
-		if m.More {
-			h.Note = noteMore
-		}
 	}
 	return h
 }

@@ -72,11 +72,6 @@ type Message struct {
 	Removed  bool   // reactions: it was taken back
 
 	Attachments []Attachment
-
-	// More says that the next message may be a part of this one, as the phone split it; After is
-	// the GUID of the message that this one may be a part of.
-	More  bool
-	After string
 }
 
 // An Attachment is a file that came with a message.

@@ -17,7 +17,6 @@
 //     there; among equals with the chat that was made first.
 //   - A link that Messages stores a second time, as a preview of the same text by the same
 //     sender within 90 s, is left out.
-//   - A link that was sent together with words is a row of its own; its message says after which one.
 //   - An edit makes no new row, so it is not returned; what was delivered is what counts.
 //     [DB.History] returns messages as they are now.
 //

@@ -3,7 +3,6 @@ package chatdb
 import (
 	"database/sql"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -43,12 +42,6 @@ func (v *view) message(r *row) (chat.Message, error) {
 	}
 	m.Attachments = files
 	m.Text, m.Unreadable = v.words(r)
-	m.More = r.balloon == ""
-	if r.balloon == linkBalloon {
-		if m.After, err = v.beforeLink(r); err != nil {
-			return m, err
-		}
-	}
 	if m.Text == "" && r.retracted && len(files) == 0 {
 		m.Kind, m.Unreadable = chat.Event, ""
 	} else if m.Text == "" && m.Unreadable == "" && len(files) == 0 {
@@ -171,38 +164,15 @@ const linkWithin = 90 * time.Second
 
 // repeatsLink reports whether the row is the preview of a link that an earlier row has.
 func (v *view) repeatsLink(r *row) (bool, error) {
-	if r.balloon != linkBalloon {
+	if r.balloon != linkBalloon || len(r.chats) == 0 {
 		return false, nil
 	}
 	text, _ := v.words(r)
 	if text == "" {
 		return false, nil
 	}
-	list, err := v.before(r)
-	return slices.ContainsFunc(list, func(b *row) bool {
-		same, _ := v.words(b)
-		return same == text
-	}), err
-}
-
-// beforeLink returns the words that were sent together with a link: Messages makes two rows of them,
-// and most releases name the first in the second one's reply_to_guid.
-func (v *view) beforeLink(r *row) (guid string, err error) {
-	list, err := v.before(r)
-	if err != nil || len(list) == 0 || list[0].balloon != "" || r.replyTo != "" && r.replyTo != list[0].guid {
-		return "", err
-	}
-	return list[0].guid, nil
-}
-
-// before returns the messages of the same sender that are in the same chat shortly before a row, the
-// last first.
-func (v *view) before(r *row) (list []*row, err error) {
-	if len(r.chats) == 0 {
-		return nil, nil
-	}
 	var ids []int64
-	err = v.all(`SELECT m.ROWID FROM message AS m JOIN chat_message_join AS j ON j.message_id = m.ROWID
+	err := v.all(`SELECT m.ROWID FROM message AS m JOIN chat_message_join AS j ON j.message_id = m.ROWID
 		WHERE m.ROWID < ? AND m.ROWID >= ? AND j.chat_id = ? AND m.is_from_me = ? AND m.handle_id = ?
 		ORDER BY m.ROWID DESC LIMIT 20`,
 		[]any{r.id, r.id - 1000, r.chats[0].id, r.fromMe, r.handle}, func(rows *sql.Rows) error {
@@ -211,13 +181,16 @@ func (v *view) before(r *row) (list []*row, err error) {
 			return rows.Scan(&id)
 		})
 	for _, id := range ids {
-		b, ok, err := v.row(id)
-		if err != nil {
-			return list, err
+		before, ok, rerr := v.row(id)
+		if rerr != nil {
+			return false, rerr
 		}
-		if ok && b.message() && timeOf(r.date).Sub(timeOf(b.date)).Abs() <= linkWithin {
-			list = append(list, b)
+		if !ok || !before.message() || timeOf(r.date).Sub(timeOf(before.date)).Abs() > linkWithin {
+			continue
+		}
+		if same, _ := v.words(before); same == text {
+			return true, nil
 		}
 	}
-	return list, err
+	return false, err
 }

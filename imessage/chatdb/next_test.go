@@ -2,7 +2,6 @@ package chatdb_test
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +28,7 @@ func TestNext(t *testing.T) {
 		list := r.next()
 		r.want(list, "hello")
 		want := chat.Message{
-			GUID: "one", Handle: friend, Service: chat.ServiceIMessage, Kind: chat.Text, At: at, Text: "hello", More: true,
+			GUID: "one", Handle: friend, Service: chat.ServiceIMessage, Kind: chat.Text, At: at, Text: "hello",
 			Chat: chat.Chat{Key: "-;" + friend, Identifier: friend, GUID: "iMessage;-;" + friend, Direct: true},
 		}
 		if got := list[0]; got.At.UnixNano() != at.UnixNano() {
@@ -119,32 +118,6 @@ func TestSendLater(t *testing.T) {
 		if len(r.notes) > 0 {
 			t.Errorf("notes %q", r.notes)
 		}
-	}
-}
-
-// Words and a link that were sent together are two rows, of which the second says so; a link that
-// was sent alone, or follows something else, does not.
-func TestWordsWithLink(t *testing.T) {
-	t.Parallel()
-	r := mustReader(t, 26, nil)
-	at := time.Now()
-	link := func(text, after string, from string) {
-		r.sim.Insert(message{GUID: text, From: from, Text: text, At: at, Columns: columns("balloon_bundle_id", "com.apple.messages.URLBalloonProvider", "reply_to_guid", after)})
-	}
-	r.sim.Insert(message{GUID: "words", From: friend, Text: "look at this", At: at})
-	link("https://a.example", "words", friend)
-	link("https://b.example", "", friend)
-	r.sim.Insert(message{GUID: "others", From: friend, Text: "and this", At: at})
-	link("https://c.example", "words", friend)
-	link("https://d.example", "", "")
-	got := make(map[string]string)
-	for _, m := range r.after(soon) {
-		got[m.GUID] = fmt.Sprint(m.After, " ", m.More)
-	}
-	want := map[string]string{"words": " true", "https://a.example": "words false", "https://b.example": " false", "others": " true",
-		"https://c.example": " false", "https://d.example": " false"}
-	if !maps.Equal(got, want) {
-		t.Errorf("got %v\nwant %v", got, want)
 	}
 }
 

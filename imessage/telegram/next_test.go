@@ -8,7 +8,6 @@ import (
 	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -143,9 +142,6 @@ func TestMessages(t *testing.T) {
 		want         []chat.Message
 	}{
 		{"text", private(`"text":"hi \ud83d\ude00"`), with(func(m *chat.Message) { m.Text = "hi 😀" })},
-		{"text that the phone has cut", private(`"text":"` + strings.Repeat("😀", 1024) + `"`), with(func(m *chat.Message) { m.Text, m.More = strings.Repeat("😀", 1024), true })},
-		{"one of an album", private(`"media_group_id":"7","photo":[{"file_id":"F","width":90,"height":90}]`),
-			with(func(m *chat.Message) { m.More, m.Attachments = true, file("photo.jpg", "image/jpeg", -1) })},
 		{"ids beyond 2^53", `"message":{"message_id":9007199254740993,"from":{"id":9007199254740995},"chat":{"id":9007199254740995,"type":"private"},` + at + `,"text":"x"}`,
 			with(func(m *chat.Message) {
 				m.Text, m.Handle, m.GUID = "x", "9007199254740995", "123456:9007199254740995:9007199254740993"
@@ -196,12 +192,6 @@ func TestMessages(t *testing.T) {
 			cursor := begin(t, tr)
 			api.push(tt.update)
 			b := next(t, tr, cursor)
-			for i, m := range tt.want { // it may be a part of the message before it
-				if id := strings.TrimPrefix(m.GUID, "123456:"+m.Chat.GUID+":"); m.Kind == chat.Text || m.Kind == chat.Event {
-					n, _ := strconv.ParseInt(id, 10, 64)
-					tt.want[i].After = fmt.Sprintf("123456:%s:%d", m.Chat.GUID, n-1)
-				}
-			}
 			if !reflect.DeepEqual(b.Messages, tt.want) || len(b.Notes) > 0 {
 				t.Errorf("got\n%+v %q\nwant\n%+v", b.Messages, b.Notes, tt.want)
 			}

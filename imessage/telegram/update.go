@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf16"
 
 	"netsky/imessage/chat"
 )
@@ -37,7 +36,6 @@ type (
 		Date    int64  `json:"date"`
 		Text    string `json:"text"`
 		Caption string `json:"caption"`
-		Album   string `json:"media_group_id"`
 		// Either says that the words are somebody else's: the second by servers before version 7.
 		Origin    json.RawMessage `json:"forward_origin"`
 		Forwarded int64           `json:"forward_date"`
@@ -261,20 +259,11 @@ func (t token) message(in *message) (m chat.Message, err error) {
 	if in.ReplyTo != nil && in.ReplyTo.ID > 0 {
 		m.About = t.guid(in.Chat.ID, in.ReplyTo.ID)
 	}
-	// A phone sends what is too long for one message, and an album, as several, one after another.
-	m.More = in.Album != "" || len(utf16.Encode([]rune(in.Text))) >= leastSplit
-	if in.ID > 1 {
-		m.After = t.guid(in.Chat.ID, in.ID-1)
-	}
 	if m.Text == "" && len(m.Attachments) == 0 {
 		m.Kind = chat.Event
 	}
 	return m, nil
 }
-
-// leastSplit is how long a text is, in UTF-16 units, that a phone has cut: it looks for a good place
-// in the second half of what a message can hold.
-const leastSplit = maxText / 2
 
 // attachments lists the files of a message, each once.
 func (m *message) attachments() (list []chat.Attachment) {

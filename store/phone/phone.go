@@ -73,9 +73,6 @@ type Heard struct {
 	Target  agent.ID
 	Message string
 	Note    string
-	// Alone, if not empty, says that it is a part of the message that Note names, and is its
-	// verdict if that was tried already, so that it takes effect by itself. It is not recorded.
-	Alone string
 }
 
 // The states of what is sent.
@@ -184,16 +181,6 @@ func insertHeard(c *sql.Conn, h *Heard) (fresh bool, err error) {
 	files, err := toJSON(h.Files)
 	if err != nil {
 		return false, err
-	}
-	if h.Alone != "" {
-		waits := false
-		err := c.QueryRowContext(context.Background(), "SELECT EXISTS (SELECT 1 FROM phone_heard WHERE line = ? AND guid = ? AND state = 'new' AND tries = 0)", h.Line, h.Note).Scan(&waits)
-		if err != nil {
-			return false, err
-		}
-		if !waits {
-			h.Verdict, h.State, h.Note = h.Alone, New, ""
-		}
 	}
 	err = c.QueryRowContext(context.Background(), `INSERT INTO phone_heard (line, guid, chat, room, handle, from_me, at, heard, kind, text, about, files,
 			verdict, state, target, message, note)
