@@ -34,8 +34,31 @@ type Event struct {
 	Error   string    `json:"error,omitempty"`
 	Usage   *Usage    `json:"usage,omitempty"` // with EventStop: what the turn used
 	Fault   *Fault    `json:"fault,omitempty"` // with EventStopFailed: the vendor's fault it failed of
+	// Background is, with the end of a turn, what the program still works on by itself: it
+	// begins a turn with the result, whose EventPrompt has Self set.
+	Background []Work `json:"background,omitempty"`
+	Self       bool   `json:"self,omitempty"`
 	// Transcript is the runtime's own file of the conversation.
 	Transcript string `json:"transcript,omitempty"`
+}
+
+// A Work is what goes on after the end of a turn: a command, a subagent.
+type Work struct {
+	ID   string `json:"id"`
+	Kind string `json:"kind"` // [Command], or the program's own word
+	Text string `json:"text"` // the command, or what the subagent is to do
+}
+
+// Command is the kind of a work that may be meant to run for good, such as a server.
+const Command = "shell"
+
+// Works describes what goes on in the background.
+func Works(list []Work) string {
+	var words []string
+	for _, w := range list {
+		words = append(words, strings.TrimSuffix(w.Kind+": "+w.Text, ": "))
+	}
+	return strings.Join(words, "; ")
 }
 
 // A Usage counts the tokens of one turn.

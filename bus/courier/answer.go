@@ -56,6 +56,10 @@ func (m *Courier) close(ctx context.Context, e Event) {
 		if m.settling(o) {
 			continue
 		}
+		if _, waits := m.deferred[o.ID]; waits {
+			m.open = true
+			continue
+		}
 		end, ok, err := endOf(o, e.Event, asked)
 		if !ok {
 			if err == nil {

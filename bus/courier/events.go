@@ -67,6 +67,11 @@ func (m *Courier) prompted(e agent.Event) {
 		m.sight(id)
 		m.ledger.took(id, e.ID)
 	}
+	if e.Self {
+		for id := range m.deferred {
+			m.ledger.took(id, e.ID)
+		}
+	}
 	if f == nil || f != m.flight || f.notice == "" {
 		return
 	}
@@ -99,6 +104,7 @@ func (m *Courier) ended(ctx context.Context, e Event) {
 		m.againLater()
 		return
 	}
+	m.leaves(ctx, e.Event)
 	m.close(ctx, e)
 }
 
@@ -118,7 +124,12 @@ func (m *Courier) againLater() {
 // abandoned settles a turn that has ended without a report.
 func (m *Courier) abandoned(ctx context.Context, now time.Time) {
 	idle, pace := m.idleFor(now), m.traits.Pace
+	m.serving(ctx, now)
+	if len(m.deferred) > 0 && len(m.state.Works) > 0 {
+		return
+	}
 	if m.open && idle >= pace.Told && (idle >= pace.Silent || m.allEnded(ctx)) {
+		clear(m.deferred)
 		m.close(ctx, Event{Event: interrupted})
 	}
 }

@@ -28,12 +28,25 @@ type past struct {
 	seen bool
 	turn string       // the number of the turn that took it
 	end  *agent.Event // of its turn
+	left *agent.Event // of its turn, which left work in the background that has not ended
 }
 
 // ends records the end of a turn.
 func (p *past) ends(e agent.Event) {
 	if p.seen && p.end == nil && (p.turn == "" || e.ID == "" || p.turn == e.ID) {
-		p.end = &e
+		p.end, p.left = &e, nil
+	}
+}
+
+// leaves records the end of a turn that has left work in the background; begun means that
+// some of it was begun in that turn.
+func (p *past) leaves(e agent.Event, begun bool) {
+	if p.seen && p.end == nil && (p.turn == "" || e.ID == "" || p.turn == e.ID) {
+		if begun || p.left != nil {
+			p.left = &e
+		} else {
+			p.end = &e
+		}
 	}
 }
 
@@ -66,6 +79,11 @@ func (m *Courier) remember(ctx context.Context) {
 			for _, id := range e.IDs {
 				see(id, e.MS, e.ID)
 			}
+			for _, p := range m.past {
+				if e.Self && p.left != nil {
+					p.turn = e.ID
+				}
+			}
 			for id, p := range m.past {
 				if p.seen && p.end == nil && strings.HasPrefix(e.Text, noticeMark) && strings.Contains(e.Text, naming(id, "")) {
 					p.turn = e.ID
@@ -77,8 +95,16 @@ func (m *Courier) remember(ctx context.Context) {
 				forgot = m.forgot(e.Text) || forgot
 			}
 		case agent.EventStop, agent.EventStopFailed:
+			begun := slices.ContainsFunc(e.Background, func(w agent.Work) bool {
+				return !slices.ContainsFunc(m.background, func(o agent.Work) bool { return o.ID == w.ID })
+			})
+			m.background = e.Background
 			for _, p := range m.past {
-				p.ends(e.Event)
+				if len(e.Background) > 0 {
+					p.leaves(e.Event, begun)
+				} else {
+					p.ends(e.Event)
+				}
 			}
 			if recorded > 0 && e.MS > recorded {
 				m.record(ctx, e.Event)
@@ -229,6 +255,17 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope, d *bu
 	if o.Held != nil && o.Held.Waits {
 		m.lost = append(m.lost, lost{owed: o, again: true})
 		return false, nil
+	}
+	if p.left != nil && o.Wants && !m.diedWith(o) {
+		m.sight(o.ID)
+		m.ledger.took(o.ID, o.turn)
+		m.wait(o.ID, *p.left)
+		m.open = true
+		return false, nil
+	}
+	if p.left != nil {
+		end := cutShort(*p.left)
+		p.end, p.turn = &end, end.ID
 	}
 	end, ok, over, err := m.pastEnd(ctx, o, p)
 	if err != nil {

@@ -52,6 +52,8 @@ type Offer struct {
 type Condition struct {
 	agent.Report      // State, Evidence and Detail
 	Takes        bool // it can be offered a text
+	// Works is what an idle program still works on by itself; the agent is busy with it.
+	Works []agent.Work
 }
 
 // An Event is something that happened in the program.

@@ -41,6 +41,9 @@ func (m *Courier) look(ctx context.Context, now time.Time) {
 	}
 	m.state = r
 	report := m.blocked(r.Report, now)
+	if report.State == agent.Idle && len(r.Works) > 0 {
+		report.State, report.Detail = agent.Busy, envelope.Line("in the background: "+agent.Works(r.Works), 200)
+	}
 	if m.box != nil && m.box.Obeyed() && r.State == agent.Idle {
 		// The process that requested it may have died: nobody should give this agent work,
 		// and an up should start it again.

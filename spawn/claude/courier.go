@@ -41,7 +41,11 @@ func (c conversation) State(ctx context.Context) courier.Condition {
 	if r.Dialog == limitDialog {
 		c.decline(ctx)
 	}
-	return courier.Condition{Report: r, Takes: r.State == agent.Idle || r.State == agent.Busy || r.State == agent.Waiting}
+	v := courier.Condition{Report: r, Takes: r.State == agent.Idle || r.State == agent.Busy || r.State == agent.Waiting}
+	if r.State == agent.Idle {
+		v.Works = c.Works()
+	}
+	return v
 }
 
 func (c conversation) Holds(_ context.Context, id string) (bool, error) {

@@ -6,19 +6,21 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/bus/courier"
 )
 
 // facts is what the hooks of one start have reported.
 type facts struct {
 	transcript string
-	began      int64   // of the session, 0 if it has not
-	prompted   int64   // the last prompt
-	prompt     string  // how it begins
-	turn       string  // its number
-	ended      int64   // the last end of a turn
-	tools      []since // running
-	wants      since   // the last question for a permission
-	failed     failure // of the last turn, if it failed of a fault
+	began      int64        // of the session, 0 if it has not
+	prompted   int64        // the last prompt
+	prompt     string       // how it begins
+	turn       string       // its number
+	ended      int64        // the last end of a turn
+	tools      []since      // running
+	wants      since        // the last question for a permission
+	failed     failure      // of the last turn, if it failed of a fault
+	background []agent.Work // after the last turn
 }
 
 // since is what a tool does, and since when.
@@ -63,6 +65,9 @@ func (f *facts) take(e agent.Event) {
 	switch e.Event {
 	case agent.EventSessionStart:
 		f.began, f.tools = e.MS, nil
+		if e.Text != courier.Compacted {
+			f.background = nil
+		}
 		f.failed = failure{} // resumed, cleared or compacted: it may work now
 	case agent.EventSessionEnd:
 		f.tools = nil
@@ -79,9 +84,9 @@ func (f *facts) take(e agent.Event) {
 			f.wants = since{}
 		}
 	case agent.EventStop:
-		f.ended, f.tools, f.wants, f.failed = e.MS, nil, since{}, failure{}
+		f.ended, f.tools, f.wants, f.failed, f.background = e.MS, nil, since{}, failure{}, e.Background
 	case agent.EventStopFailed:
-		f.ended, f.tools, f.wants, f.failed = e.MS, nil, since{}, failure{}
+		f.ended, f.tools, f.wants, f.failed, f.background = e.MS, nil, since{}, failure{}, e.Background
 		if e.Fault != nil {
 			f.failed = failure{e.MS, *e.Fault}
 		}
@@ -97,6 +102,22 @@ func (f *facts) done(e agent.Event) {
 	if f.wants.tool == e.Tool && f.wants.text == e.Text && f.wants.call == e.Input {
 		f.wants = since{}
 	}
+}
+
+// reported is how long Claude Code may take to begin the turn with the result of what ran in
+// the background, according to its registry, once that has ended.
+const reported = 10 * time.Second
+
+// works returns what the session still works on by itself. A command counts for a while
+// only, as it may be meant to run for good; all of them have ended if the registry shows
+// none.
+func (f facts) works(r Registered, now time.Time) []agent.Work {
+	commands := !slices.ContainsFunc(f.background, func(w agent.Work) bool { return w.Kind != agent.Command })
+	since := now.Sub(time.UnixMilli(f.ended))
+	if commands && (since >= courier.Serves || r.Status == statusIdle && since >= reported && now.Sub(time.UnixMilli(r.StatusMS)) >= reported) {
+		return nil
+	}
+	return f.background
 }
 
 // contextHolds is how long a full context keeps messages back, unless the conversation is

@@ -30,14 +30,15 @@ type Hook struct {
 	Input      string // the tool's command, path or the like, in one line
 	Call       string // tells the tool's arguments from others
 	args       []agent.Field
-	Source     string // SessionStart: startup, resume, clear or compact
-	Reason     string // SessionEnd: why
-	Message    string // Notification
-	Type       string // Notification: its kind
-	LastText   string // Stop and StopFailure: the last text of the turn
-	Error      string // StopFailure: its kind; PostToolUseFailure: the tool's message
-	Details    string // StopFailure: the service's answer
-	Interrupt  bool   // PostToolUseFailure: the person interrupted it
+	Source     string       // SessionStart: startup, resume, clear or compact
+	Reason     string       // SessionEnd: why
+	Message    string       // Notification
+	Type       string       // Notification: its kind
+	LastText   string       // Stop and StopFailure: the last text of the turn
+	Error      string       // StopFailure: its kind; PostToolUseFailure: the tool's message
+	Details    string       // StopFailure: the service's answer
+	Interrupt  bool         // PostToolUseFailure: the person interrupted it
+	Background []agent.Work // Stop: what still runs
 }
 
 // hookInput is a hook's standard input. [flexible] tolerates values of other types.
@@ -60,6 +61,7 @@ type hookInput struct {
 	Error      flexible        `json:"error"`
 	Details    flexible        `json:"error_details"`
 	Interrupt  json.RawMessage `json:"is_interrupt"`
+	Background json.RawMessage `json:"background_tasks"`
 }
 
 // flexible is a string, or the text of any other value: a later release may change a
@@ -94,7 +96,7 @@ func ParseHook(event string, stdin []byte) (Hook, error) {
 		Tool: string(in.Tool), ToolUse: string(in.ToolUse),
 		Source: string(in.Source), Reason: string(in.Reason), Message: string(in.Message), Type: string(in.Type),
 		LastText: string(in.LastText), Error: string(in.Error), Details: string(in.Details),
-		Interrupt: string(in.Interrupt) == "true",
+		Interrupt: string(in.Interrupt) == "true", Background: background(in.Background),
 	}
 	if h.Event == "" {
 		h.Event = string(in.Event)
@@ -103,6 +105,34 @@ func ParseHook(event string, stdin []byte) (Hook, error) {
 	h.Input, h.Call = brief(h.args, in.Input), digest(h.Tool, in.Input)
 	return h, nil
 }
+
+// maxWorks bounds what is kept of what runs in the background.
+const maxWorks = 20
+
+// background reads what Claude Code says of what still runs, since 2.1.329 or earlier.
+func background(data json.RawMessage) (list []agent.Work) {
+	var tasks []struct {
+		ID          flexible `json:"id"`
+		Type        flexible `json:"type"`
+		Status      flexible `json:"status"`
+		Command     flexible `json:"command"`
+		Description flexible `json:"description"`
+	}
+	if json.Unmarshal(data, &tasks) != nil {
+		return nil
+	}
+	for _, t := range tasks {
+		if t.Status == "running" && len(list) < maxWorks {
+			text, _ := agent.Flat(string(cmp.Or(t.Command, t.Description)), 200)
+			list = append(list, agent.Work{ID: line(string(t.ID), 100), Kind: line(string(t.Type), 40), Text: text})
+		}
+	}
+	return list
+}
+
+// selfStarted begins the prompt of a turn that Claude Code begins with the result of what
+// ran in the background.
+const selfStarted = "<task-notification>"
 
 // telling lists the fields of tools' inputs that best describe a call, the best first.
 var telling = []string{"command", "file_path", "notebook_path", "path", "url", "query", "pattern", "skill", "subject", "prompt", "text", "description", "plan"}
@@ -210,6 +240,7 @@ func (h Hook) Line() agent.Event {
 		e.Event, e.Text = agent.EventSessionEnd, line(h.Reason, maxName)
 	case "UserPromptSubmit":
 		e.Event, e.ID, e.Text = agent.EventPrompt, line(h.Turn, maxName), line(h.Prompt, maxInput)
+		e.Self = strings.HasPrefix(h.Prompt, selfStarted)
 	case "PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest":
 		h.tool(&e)
 	case "Notification":
@@ -249,7 +280,7 @@ func (h Hook) end(e *agent.Event) {
 	if err == nil && turn.endsWith(h.LastText) {
 		e.Usage = &turn.Usage
 	}
-	e.Event, e.ID, e.Text = agent.EventStop, line(h.Turn, maxName), h.LastText
+	e.Event, e.ID, e.Text, e.Background = agent.EventStop, line(h.Turn, maxName), h.LastText, h.Background
 	if h.Event == "StopFailure" {
 		e.Event, e.Error, e.Text = agent.EventStopFailed, cmp.Or(line(h.Error, maxName), "unknown"), cmp.Or(h.LastText, h.Details)
 		e.Fault = h.fault()

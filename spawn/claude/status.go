@@ -57,6 +57,15 @@ func (s *Session) State(ctx context.Context) agent.Report {
 	return d
 }
 
+// Works returns what an idle session still works on by itself.
+func (s *Session) Works() []agent.Work {
+	r, err := FindSession(s.ConfigDir, s.PID)
+	if err != nil {
+		return nil
+	}
+	return s.known().works(r, time.Now())
+}
+
 // idle judges a session that is idle according to the registry.
 func (s *Session) idle(ctx context.Context, r Registered, f facts, now time.Time) agent.Report {
 	prompted := time.UnixMilli(f.prompted)
