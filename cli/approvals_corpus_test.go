@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -82,18 +81,7 @@ func TestApprovalsShownWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() {
-			for t.Context().Err() == nil {
-				if a, ok, _ := h.Answered(q.Code); ok {
-					desk.Settle(t.Context(), q, agent.Outcome{How: approve.Verdict(a.Allow), Answer: a})
-					return
-				}
-				select {
-				case <-t.Context().Done():
-				case <-time.After(50 * time.Millisecond):
-				}
-			}
-		}()
+		takeAnswers(t, desk, q)
 		all = append(all, q)
 	}
 	if len(all) < 60 {

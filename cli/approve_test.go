@@ -1,14 +1,15 @@
 package cli_test
 
 import (
-	"errors"
-	"io/fs"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/bus"
+	"netsky/spawn/approve"
 )
 
 // ask puts a request for permission, as an agent's hook does.
@@ -18,11 +19,31 @@ func (w *world) ask(t *testing.T, id agent.ID, text string) agent.Approval {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := h.Ask(agent.Approval{Agent: id, Start: "s1", Tool: "Bash", Text: text})
+	desk := approve.Desk{Home: h, Bus: bus.New(h, bus.Options{}), Warn: func(error) {}}
+	p, err := desk.Ask(t.Context(), agent.Approval{Agent: id, Start: "s1", Tool: "Bash", Text: text})
 	if err != nil {
 		t.Fatal(err)
 	}
+	takeAnswers(t, desk, p)
 	return p
+}
+
+// takeAnswers takes the answer to a request, as an agent's program does.
+func takeAnswers(t *testing.T, desk approve.Desk, q agent.Approval) {
+	go func() {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for t.Context().Err() == nil {
+			if a, ok, _ := desk.Home.Answered(q.Code); ok {
+				desk.Settle(t.Context(), q, agent.Outcome{How: approve.Verdict(a.Allow), Answer: a})
+				return
+			}
+			select {
+			case <-t.Context().Done():
+			case <-tick.C:
+			}
+		}
+	}()
 }
 
 // given returns how a request was answered: "", allowed or denied.
@@ -32,16 +53,11 @@ func (w *world) given(t *testing.T, p agent.Approval) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, ok, err := h.Answered(p.Code)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	o, ok := h.Outcome(p.Code)
+	if !ok {
 		return ""
-	case err != nil || !ok:
-		t.Fatal(ok, err)
-	case a.Allow:
-		return "allowed"
 	}
-	return "denied"
+	return o.How
 }
 
 // An agent stands for its only request, which is shown before it is answered; several codes are answered one

@@ -24,6 +24,7 @@ var optionRules = map[string][]line.Rule{
 	},
 	"peek":         {{Option: "follow", Not: "json"}},
 	"inbox":        {{Option: "cursor", Needs: "sent"}},
+	"send":         {{Option: "timeout", Needs: "wait"}},
 	"channel send": {{Option: "timeout", Needs: "wait"}},
 	"task add":     {{Option: "file", Not: "body"}},
 	"task ls":      {{Option: "all", Not: "limit"}},
