@@ -44,8 +44,20 @@ func endingOf(a live.Agent, last *store.Session) *ending {
 	return &ending{Session: last, Start: startAgain(a.ID)}
 }
 
-// Screen and History are the rows on the screen and those above it.
-func (b paneBody) Screen() []term.Row  { return b.Pane.Rows[min(b.Pane.History, len(b.Pane.Rows)):] }
+// Screen and History are the rows on the screen and those above it. A small terminal is as
+// high as its used rows, with the script, too.
+func (b paneBody) Screen() []term.Row {
+	rows := b.Pane.Rows[min(b.Pane.History, len(b.Pane.Rows)):]
+	for n := len(rows); !b.Large && n > max(b.Pane.CursorY+1, 1) && blank(rows[n-1]); n-- {
+		rows = rows[:n-1]
+	}
+	return rows
+}
+
+func blank(r term.Row) bool {
+	return !slices.ContainsFunc(r, func(run term.Run) bool { return strings.TrimSpace(run.Text) != "" })
+}
+
 func (b paneBody) History() []term.Row { return b.Pane.Rows[:min(b.Pane.History, len(b.Pane.Rows))] }
 
 // Columns is the class for the pane's width, rounded up to the next one there is.

@@ -294,7 +294,7 @@
   }
 
   // fitRows makes one of several terminals as high as its used rows.
-  function fitRows(glass, cursor = -1) {
+  function fitRows(glass, cursor) {
     if (glass.closest(".large")) return;
     const screen = $("[data-screen]", glass), rows = screen.getElementsByClassName("r");
     let used = rows.length;
@@ -688,7 +688,6 @@
       g.dataset.seen = "";
       if (g.closest(".large")) changed.observe(g, { childList: true, subtree: true, attributes: true, attributeFilter: ["style"] });
       toCursor(g);
-      fitRows(g);
       if ($(".history", g)) g.scrollTop = $("[data-screen]", g).offsetTop - 40;
     }
   }
