@@ -35,7 +35,7 @@ type Event struct {
 	Usage   *Usage    `json:"usage,omitempty"` // with EventStop: what the turn used
 	Fault   *Fault    `json:"fault,omitempty"` // with EventStopFailed: the vendor's fault it failed of
 	// Background is, with the end of a turn, what the program still works on by itself: it
-	// begins a turn with the result, whose EventPrompt has Self set.
+	// begins a turn with the result, whose EventPrompt has Self set, and here whose result.
 	Background []Work `json:"background,omitempty"`
 	Self       bool   `json:"self,omitempty"`
 	// Transcript is the runtime's own file of the conversation.

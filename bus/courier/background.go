@@ -12,6 +12,7 @@ import (
 // A deferral keeps a message whose turn has ended and has left work in the background: the
 // program begins a turn with the result by itself, and the last text then is the answer.
 type deferral struct {
+	works []string    // the ids of what its turns have begun
 	end   agent.Event // of its last turn
 	until time.Time   // then that is the answer; zero: as long as the work goes on
 }
@@ -20,32 +21,59 @@ type deferral struct {
 // that runs longer may be meant to run for good, such as a server.
 const Serves = 10 * time.Minute
 
-// leaves notes what the end of a turn says of work in the background. A message waits only
-// for what its own turn has begun.
-func (m *Courier) leaves(ctx context.Context, e agent.Event) {
-	begun := slices.ContainsFunc(e.Background, func(w agent.Work) bool {
-		return !slices.ContainsFunc(m.background, func(o agent.Work) bool { return o.ID == w.ID })
-	})
-	if m.background = e.Background; len(e.Background) == 0 {
-		clear(m.deferred)
-		return
+// begun returns the ids of the works that were not there before.
+func begun(before, now []agent.Work) (ids []string) {
+	for _, w := range now {
+		if !slices.ContainsFunc(before, func(o agent.Work) bool { return o.ID == w.ID }) {
+			ids = append(ids, w.ID)
+		}
 	}
+	return ids
+}
+
+// ends notes the end of a turn of the message's, which has begun these works.
+func (d *deferral) ends(e agent.Event, begun []string) {
+	d.works, d.end, d.until = append(d.works, begun...), e, time.Time{}
+	if !slices.ContainsFunc(e.Background, func(w agent.Work) bool { return d.has(w) && w.Kind != agent.Command }) {
+		d.until = time.UnixMilli(e.MS).Add(Serves)
+	}
+}
+
+func (d *deferral) has(w agent.Work) bool { return slices.Contains(d.works, w.ID) }
+
+// goesOn reports whether some of the works are left.
+func (d *deferral) goesOn(e agent.Event) bool { return slices.ContainsFunc(e.Background, d.has) }
+
+// reported reports whether a turn that the program began by itself is about these works.
+func (d *deferral) reported(e agent.Event) bool {
+	return e.Self && (len(e.Background) == 0 || slices.ContainsFunc(e.Background, d.has))
+}
+
+// leaves notes what the end of a turn says of work in the background. A message waits only
+// for what its own turns have begun, and until one of them has the result: another turn may
+// end in between.
+func (m *Courier) leaves(ctx context.Context, e agent.Event) {
+	ids := begun(m.background, e.Background)
+	m.background = e.Background
 	for _, o := range m.ledger.list(true) {
-		own := o.turn == "" || o.turn == e.ID
-		if _, waits := m.deferred[o.ID]; own && o.Wants && (waits || begun && !m.settling(o) && !m.replied(ctx, o)) {
-			m.wait(o.ID, e)
+		d, waits := m.deferred[o.ID]
+		switch own := o.turn == "" || o.turn == e.ID; {
+		case !own, !waits && (len(ids) == 0 || !o.Wants || m.settling(o) || m.replied(ctx, o)):
+		case !waits:
+			m.wait(o.ID, &deferral{})
+			m.deferred[o.ID].ends(e, ids)
+		default:
+			if d.ends(e, ids); !d.goesOn(e) {
+				delete(m.deferred, o.ID)
+			}
 		}
 	}
 }
 
 // wait defers a message until the work in the background has ended.
-func (m *Courier) wait(id string, e agent.Event) {
-	d := deferral{end: e}
-	if !slices.ContainsFunc(e.Background, func(w agent.Work) bool { return w.Kind != agent.Command }) {
-		d.until = time.UnixMilli(e.MS).Add(Serves)
-	}
+func (m *Courier) wait(id string, d *deferral) {
 	if m.deferred == nil {
-		m.deferred = make(map[string]deferral)
+		m.deferred = make(map[string]*deferral)
 	}
 	m.deferred[id] = d
 }

@@ -132,8 +132,8 @@ type Courier struct {
 	left      []owed         // from the ledger, to be restored
 	losses    map[string]int // how often a message's turn was cut off
 
-	background []agent.Work        // what went on after the last turn
-	deferred   map[string]deferral // messages that wait for it
+	background []agent.Work         // what went on after the last turn
+	deferred   map[string]*deferral // messages that wait for it
 }
 
 // A cancel is the wish of an address that a message is dropped, or that the turn ends

@@ -67,8 +67,8 @@ func (m *Courier) prompted(e agent.Event) {
 		m.sight(id)
 		m.ledger.took(id, e.ID)
 	}
-	if e.Self {
-		for id := range m.deferred {
+	for id, d := range m.deferred {
+		if d.reported(e) {
 			m.ledger.took(id, e.ID)
 		}
 	}

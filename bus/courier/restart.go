@@ -28,26 +28,23 @@ type past struct {
 	seen bool
 	turn string       // the number of the turn that took it
 	end  *agent.Event // of its turn
-	left *agent.Event // of its turn, which left work in the background that has not ended
+	left *deferral    // its turn left work in the background of which there is no result yet
 }
 
-// ends records the end of a turn.
-func (p *past) ends(e agent.Event) {
-	if p.seen && p.end == nil && (p.turn == "" || e.ID == "" || p.turn == e.ID) {
-		p.end, p.left = &e, nil
+// ends records the end of a turn, which has begun these works in the background.
+func (p *past) ends(e agent.Event, begun []string) {
+	if !p.seen || p.end != nil || p.turn != "" && e.ID != "" && p.turn != e.ID {
+		return
 	}
-}
-
-// leaves records the end of a turn that has left work in the background; begun means that
-// some of it was begun in that turn.
-func (p *past) leaves(e agent.Event, begun bool) {
-	if p.seen && p.end == nil && (p.turn == "" || e.ID == "" || p.turn == e.ID) {
-		if begun || p.left != nil {
-			p.left = &e
-		} else {
-			p.end = &e
+	if p.left == nil && len(begun) > 0 {
+		p.left = &deferral{}
+	}
+	if p.left != nil {
+		if p.left.ends(e, begun); p.left.goesOn(e) {
+			return
 		}
 	}
+	p.end, p.left = &e, nil
 }
 
 // remember reads the events from before this courier ran.
@@ -80,7 +77,7 @@ func (m *Courier) remember(ctx context.Context) {
 				see(id, e.MS, e.ID)
 			}
 			for _, p := range m.past {
-				if e.Self && p.left != nil {
+				if p.left != nil && p.left.reported(e.Event) {
 					p.turn = e.ID
 				}
 			}
@@ -95,16 +92,10 @@ func (m *Courier) remember(ctx context.Context) {
 				forgot = m.forgot(e.Text) || forgot
 			}
 		case agent.EventStop, agent.EventStopFailed:
-			begun := slices.ContainsFunc(e.Background, func(w agent.Work) bool {
-				return !slices.ContainsFunc(m.background, func(o agent.Work) bool { return o.ID == w.ID })
-			})
+			ids := begun(m.background, e.Background)
 			m.background = e.Background
 			for _, p := range m.past {
-				if len(e.Background) > 0 {
-					p.leaves(e.Event, begun)
-				} else {
-					p.ends(e.Event)
-				}
+				p.ends(e.Event, ids)
 			}
 			if recorded > 0 && e.MS > recorded {
 				m.record(ctx, e.Event)
@@ -259,12 +250,12 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope, d *bu
 	if p.left != nil && o.Wants && !m.diedWith(o) {
 		m.sight(o.ID)
 		m.ledger.took(o.ID, o.turn)
-		m.wait(o.ID, *p.left)
+		m.wait(o.ID, p.left)
 		m.open = true
 		return false, nil
 	}
 	if p.left != nil {
-		end := cutShort(*p.left)
+		end := cutShort(p.left.end)
 		p.end, p.turn = &end, end.ID
 	}
 	end, ok, over, err := m.pastEnd(ctx, o, p)

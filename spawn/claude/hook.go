@@ -134,6 +134,28 @@ func background(data json.RawMessage) (list []agent.Work) {
 // ran in the background.
 const selfStarted = "<task-notification>"
 
+// reportedWorks names the works whose results a prompt of Claude Code's own brings.
+func reportedWorks(prompt string) (list []agent.Work) {
+	for len(list) < maxWorks {
+		_, rest, ok := strings.Cut(prompt, "<task-id>")
+		id, rest, closed := strings.Cut(rest, "</task-id>")
+		if !ok || !closed {
+			break
+		}
+		list, prompt = append(list, agent.Work{ID: line(id, 100)}), rest
+	}
+	return list
+}
+
+// File is the file of the conversation that the hook belongs to: a subagent has one of its
+// own.
+func (h Hook) File() string {
+	if h.Subagent == "" || h.Transcript == "" {
+		return h.Transcript
+	}
+	return strings.TrimSuffix(h.Transcript, ".jsonl") + "/subagents/agent-" + h.Subagent + ".jsonl"
+}
+
 // telling lists the fields of tools' inputs that best describe a call, the best first.
 var telling = []string{"command", "file_path", "notebook_path", "path", "url", "query", "pattern", "skill", "subject", "prompt", "text", "description", "plan"}
 
@@ -240,7 +262,9 @@ func (h Hook) Line() agent.Event {
 		e.Event, e.Text = agent.EventSessionEnd, line(h.Reason, maxName)
 	case "UserPromptSubmit":
 		e.Event, e.ID, e.Text = agent.EventPrompt, line(h.Turn, maxName), line(h.Prompt, maxInput)
-		e.Self = strings.HasPrefix(h.Prompt, selfStarted)
+		if strings.HasPrefix(h.Prompt, selfStarted) {
+			e.Self, e.Background = true, reportedWorks(h.Prompt)
+		}
 	case "PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest":
 		h.tool(&e)
 	case "Notification":

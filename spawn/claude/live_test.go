@@ -89,7 +89,7 @@ func livePermission(home home.Dir, h claude.Hook, q agent.Approval) error {
 	}
 	w := claude.PermissionWait{
 		Home: home, Agent: "agent1", Start: start, ConfigDir: claude.ConfigDir(os.Getenv), PID: keeper.PID,
-		Session: h.Session, Call: h.Call,
+		Session: h.Session, Call: h.Call, Subagent: h.Subagent != "",
 	}
 	// An Escape in the dialog ends the turn and this process with it.
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -104,7 +104,7 @@ func livePermission(home home.Dir, h claude.Hook, q agent.Approval) error {
 	switch outcome {
 	case claude.Allowed, claude.Denied:
 		os.Stdout.Write(claude.Decision(answer.Allow, "the owner said no"))
-		o.Answer, o.Proof = answer, w.Taken(h.Transcript, call, answer.Allow)
+		o.Answer, o.Proof = answer, w.Taken(h.File(), call, answer.Allow)
 	}
 	if err := home.Settled(a, o); err != nil {
 		return err

@@ -117,6 +117,7 @@ type PermissionWait struct {
 	PID       int    // Claude Code's process
 	Session   string // the conversation that asks
 	Call      string // from Hook.Call
+	Subagent  bool   // a subagent asks, which outlives the turn that began it
 }
 
 const (
@@ -187,7 +188,9 @@ func (w *paneWatch) told() (gone bool) {
 			return
 		}
 		switch e.Event {
-		case agent.EventStop, agent.EventStopFailed, agent.EventSessionEnd:
+		case agent.EventStop, agent.EventStopFailed:
+			gone = gone || e.Session == w.Session && !w.Subagent
+		case agent.EventSessionEnd:
 			gone = gone || e.Session == w.Session
 		case agent.EventToolDone:
 			w.done = w.done || e.Session == w.Session && w.Call != "" && e.Input == w.Call

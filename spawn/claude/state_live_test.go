@@ -239,6 +239,19 @@ func TestPermission(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a subagent's", func(t *testing.T) {
+		for i, allow := range []bool{false, true} {
+			stops := len(l.events(agent.EventStop))
+			name := fmt.Sprint("sub", i)
+			l.mustPush(`loop: call Agent {"description":"x","prompt":"loop: shell touch ` + name + `","subagent_type":"general-purpose"}`)
+			q := asked(len(l.events(agent.EventPermission)) + 1)
+			if _, err := desk.Answer(t.Context(), q.Code, agent.Answer{Allow: allow}); err != nil {
+				t.Errorf("allow %v: %v", allow, err)
+			}
+			l.mustStop(stops + 1)
+			l.wait("the end of it", func() bool { return made(name) == allow && l.State(l.ctx).State == agent.Idle })
+		}
+	})
 	t.Run("claude is gone", func(t *testing.T) {
 		l.mustPush("loop: shell touch five")
 		asked(len(l.events(agent.EventPermission)) + 1)

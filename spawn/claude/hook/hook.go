@@ -214,7 +214,7 @@ func (k Hook) permission(ctx context.Context, h claude.Hook) error {
 	}
 	w := claude.PermissionWait{
 		Home: k.Home, Agent: k.Agent, Start: k.Start, ConfigDir: k.ConfigDir, PID: keeper.PID,
-		Session: h.Session, Call: h.Call,
+		Session: h.Session, Call: h.Call, Subagent: h.Subagent != "",
 	}
 	var answer agent.Answer
 	end, call := w.Wait(ctx, func() (allow, ok bool) {
@@ -226,7 +226,7 @@ func (k Hook) permission(ctx context.Context, h claude.Hook) error {
 	// Claude Code has its answer, but may have taken another one from its pane meanwhile.
 	o := agent.Outcome{How: word}
 	if end == claude.Allowed || end == claude.Denied {
-		o.Answer, o.Proof = answer, w.Taken(h.Transcript, call, end == claude.Allowed)
+		o.Answer, o.Proof = answer, w.Taken(h.File(), call, end == claude.Allowed)
 	}
 	desk.Settle(ctx, q, o)
 	return err
