@@ -9,8 +9,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"netsky/agent"
+	"netsky/agent/breaker"
 	"netsky/dashboard"
 	"netsky/dashboard/live"
 	"netsky/spawn/worktree/forecast"
@@ -536,6 +538,30 @@ func TestHealth(t *testing.T) {
 		body := w.mustPage(t, "/")
 		if !strings.Contains(body, "<h1>"+tt.want+"</h1>") {
 			t.Errorf("%v: not %q but %s", tt.list, tt.want, regexp.MustCompile("<h1>.*</h1>").FindString(body))
+		}
+	}
+}
+
+// A budget that all agents share is allowed as one: for one agent's name, what would be answered is the
+// dialog at which it waits.
+func TestSharedBudget(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	if _, err := breaker.Of(w.home, breaker.AllBudget).Bar(t.Context(), "agent0", "100 tokens", "day:d:", false, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Blocked, Wanted: true, Fault: agent.Fault{Reason: agent.Budget, Account: breaker.AllBudget}},
+		live.Agent{ID: "agent4", State: agent.Waiting, Wanted: true, Decidable: true})
+	allow := regexp.MustCompile(`netsky approve ([A-Za-z0-9]+)`)
+	for _, path := range []string{"/", "/agents/agent0", "/agents/agent4"} {
+		body := w.mustPage(t, path)
+		_, budget, ok := strings.Cut(body, "100 tokens")
+		if !ok {
+			t.Errorf("%s: shows no budget", path)
+			continue
+		}
+		if m := allow.FindStringSubmatch(budget); m == nil || strings.HasPrefix(m[1], "agent") {
+			t.Errorf("%s: the budget is allowed by %q", path, m)
 		}
 	}
 }
