@@ -170,12 +170,16 @@ func (d Desk) land(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge
 }
 
 // hooks returns where the hooks are that run in a directory where the target is checked out; "" is where
-// git finds them. An agent's directory may have others, with a relative core.hooksPath.
+// git finds them. An agent's directory, or a worktree that it has made in there, may have others, with a
+// relative core.hooksPath.
 func (d Desk) hooks(ctx context.Context, r git.Repo, dir string) (string, error) {
-	if dir == "" || !same(filepath.Dir(dir), d.Home.Path(home.WorkDir)) {
-		return "", nil
+	work := d.Home.Path(home.WorkDir)
+	for ; dir != "" && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if same(filepath.Dir(dir), work) {
+			return r.HooksDir(ctx)
+		}
 	}
-	return r.HooksDir(ctx)
+	return "", nil
 }
 
 // follow moves the agent's branch on to what it landed as, if the agent has nothing else there. Its

@@ -267,31 +267,39 @@ func TestHooksOfTheOwner(t *testing.T) {
 	}
 }
 
-// Nor do an agent's where it has checked out the branch that others land on.
+// Nor do an agent's where it has checked out the branch that others land on, there or in a worktree of its own
+// making.
 func TestHooksOfAnother(t *testing.T) {
 	t.Parallel()
-	y := newYard(t)
-	y.Git("config", "core.hooksPath", ".hooks")
-	at, other := y.clone("agent1"), y.clone("agent2")
-	y.Git("switch", "-q", "-c", "elsewhere")
-	other.Git("switch", "-q", "main")
-	mark := filepath.Join(filepath.Dir(y.Dir), "ran")
-	for who, r := range map[string]testworld.Repo{"owner": y.Repo, "agent": other} {
-		if err := os.MkdirAll(filepath.Join(r.Dir, ".hooks"), 0o700); err != nil {
+	for _, nested := range []bool{false, true} {
+		y := newYard(t)
+		y.Git("config", "core.hooksPath", ".hooks")
+		at, other := y.clone("agent1"), y.clone("agent2")
+		y.Git("switch", "-q", "-c", "elsewhere")
+		if nested {
+			other.Git("worktree", "add", "-q", "sub/x", "main")
+			other = other.At(filepath.Join(other.Dir, "sub/x"))
+		} else {
+			other.Git("switch", "-q", "main")
+		}
+		mark := filepath.Join(filepath.Dir(y.Dir), "ran")
+		for who, r := range map[string]testworld.Repo{"owner": y.Repo, "agent": other} {
+			if err := os.MkdirAll(filepath.Join(r.Dir, ".hooks"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"post-merge", "post-index-change", "reference-transaction"} {
+				testworld.Program(t, filepath.Join(r.Dir, ".hooks", name), "#!/bin/sh\necho "+who+" >>"+mark+"\n")
+			}
+		}
+		y.Write(".git/info/exclude", ".hooks\n")
+		at.Commit("one", "b.txt", "b")
+		l := y.land("agent1", land.LandOptions{Unchecked: true})
+		if _, err := y.desk.Undo(t.Context(), l.ID); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"post-merge", "post-index-change", "reference-transaction"} {
-			testworld.Program(t, filepath.Join(r.Dir, ".hooks", name), "#!/bin/sh\necho "+who+" >>"+mark+"\n")
+		if ran := y.Read("../ran"); !strings.Contains(ran, "owner") || strings.Contains(ran, "agent") {
+			t.Errorf("nested %t: %s", nested, ran)
 		}
-	}
-	y.Write(".git/info/exclude", ".hooks\n")
-	at.Commit("one", "b.txt", "b")
-	l := y.land("agent1", land.LandOptions{Unchecked: true})
-	if _, err := y.desk.Undo(t.Context(), l.ID); err != nil {
-		t.Fatal(err)
-	}
-	if ran := y.Read("../ran"); !strings.Contains(ran, "owner") || strings.Contains(ran, "agent") {
-		t.Error(ran)
 	}
 }
 
