@@ -43,7 +43,8 @@ func Attributed(ctx context.Context, d git.Dir, commit string, further ...string
 	}
 	for line := range strings.SplitSeq(list, "\x00") {
 		info, name, _ := strings.Cut(line, "\t")
-		if f := strings.Fields(info); filepath.Base(name) != ".gitattributes" || !strings.HasPrefix(info, "100") || len(f) != 3 {
+		f := strings.Fields(info)
+		if filepath.Base(name) != ".gitattributes" || !strings.HasPrefix(info, "100") || len(f) != 3 || !filepath.IsLocal(name) { // a tree can hold ".."
 			continue
 		} else if err = attributes(ctx, d, f[2], filepath.Join(tree, name), more); err != nil {
 			return d, done, err
