@@ -342,7 +342,8 @@ func Hidden(ctx context.Context, g git.Dir) (string, error) {
 			continue
 		}
 		name := entry[2:]
-		if _, err := os.Lstat(filepath.Join(g.Path, name)); errors.Is(err, fs.ErrNotExist) {
+		info, err := os.Lstat(filepath.Join(g.Path, name))
+		if errors.Is(err, fs.ErrNotExist) {
 			continue // as in a sparse checkout
 		}
 		if compared++; compared > maxHidden {
@@ -352,11 +353,30 @@ func Hidden(ctx context.Context, g git.Dir) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", name, err)
 		}
-		if now, err := g.First(ctx, "hash-object", "--", name); err != nil || now != added {
+		if same, err := holdsBlob(ctx, g, name, added, info); err != nil || !same {
 			return name, nil
 		}
 	}
 	return "", nil
+}
+
+// holdsBlob reports whether a file is as that blob says. Git would wait for a pipe's writer, and follow a link.
+func holdsBlob(ctx context.Context, g git.Dir, name, blob string, info fs.FileInfo) (bool, error) {
+	switch {
+	case info == nil:
+		return false, nil
+	case info.Mode().IsRegular():
+		now, err := g.First(ctx, "hash-object", "--", name)
+		return now == blob, err
+	case info.Mode()&fs.ModeSymlink == 0:
+		return false, nil
+	}
+	to, err := os.Readlink(filepath.Join(g.Path, name))
+	if err != nil {
+		return false, err
+	}
+	was, err := g.Run(ctx, len(to)+1, "cat-file", "blob", blob)
+	return was == to, err
 }
 
 // path returns a path of git's, made absolute.

@@ -6,7 +6,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"netsky/spawn/worktree"
 )
@@ -277,5 +279,34 @@ func TestFindNamesIgnoredDirectories(t *testing.T) {
 	found, ignored, err = worktree.Find(t.Context(), g.root, filepath.Join(g.dir, work))
 	if err != nil || len(found) != 1 || len(ignored) != 1 || ignored[0] != want {
 		t.Errorf("Find() = %q, %q, %v; want a.key, and the ignored %s", found, ignored, err, want)
+	}
+}
+
+// Of what git was told not to look at, a pipe is waited for by nobody, and a link is not followed.
+func TestHiddenOdd(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	for _, err := range []error{syscall.Mkfifo(f.Dir+"/pipe", 0o600), os.Symlink("pipe", f.Dir+"/link"), os.Symlink("pipe", f.Dir+"/other")} {
+		f.must(err)
+	}
+	f.Git("add", "link", "other")
+	f.Commit("links", ".gitignore", "pipe\n")
+	f.Git("update-index", "--skip-worktree", "link", "other")
+	ctx, done := context.WithTimeout(t.Context(), 30*time.Second) // a git that waits is ended after a minute
+	defer done()
+	if file, err := worktree.Hidden(ctx, f.open().Look()); file != "" || err != nil {
+		t.Errorf("links as they are committed: %q, %v", file, err)
+	}
+	f.must(os.Remove(f.Dir + "/other"))
+	f.must(os.Symlink("pipe2", f.Dir+"/other"))
+	if file, err := worktree.Hidden(ctx, f.open().Look()); file != "other" || err != nil {
+		t.Errorf("another link: %q, %v", file, err)
+	}
+	f.Git("update-index", "--no-skip-worktree", "other")
+	f.Git("update-index", "--assume-unchanged", "a.txt")
+	f.must(os.Remove(f.Dir + "/a.txt"))
+	f.must(syscall.Mkfifo(f.Dir+"/a.txt", 0o600))
+	if file, err := worktree.Hidden(ctx, f.open().Look()); file != "a.txt" || err != nil || ctx.Err() != nil {
+		t.Errorf("a pipe: %q, %v, %v", file, err, ctx.Err())
 	}
 }
