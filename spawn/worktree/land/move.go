@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"netsky/agent/home"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
@@ -152,7 +153,7 @@ func busy(common, ref string) error {
 			{"a rebase", "rebase-apply/head-name", "finish or abort it (`git rebase --abort`)"},
 			{"a bisection", "BISECT_START", "end it (`git bisect reset`)"},
 		} {
-			data, err := os.ReadFile(filepath.Join(dir, u.file))
+			data, err := home.ReadOwn(filepath.Join(dir, u.file), 16<<10) // an agent may have put a pipe there
 			if name := strings.TrimSpace(string(data)); err == nil && (name == ref || name == branch(ref)) {
 				return advice.With(refusef("%s of %s is under way (%s)", u.what, branch(ref), filepath.Join(dir, u.file)), "%s", u.end)
 			}

@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/forecast"
@@ -315,5 +317,31 @@ func TestLongMessage(t *testing.T) {
 	y.land("agent1", land.LandOptions{How: land.Squash, Unchecked: true})
 	if got := y.Git("log", "-1", "--format=%B"); !strings.HasPrefix(got, long) || !strings.HasSuffix(got, "Netsky-Agent: agent1") {
 		t.Errorf("%d bytes, of %d: %q", len(got), len(long), got[max(0, len(got)-100):])
+	}
+}
+
+// A pipe in the place of a file of git's that an agent has put into its worktree's part of the repository is
+// waited for by nobody.
+func TestPipeOfAnother(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	y.clone("agent1").Commit("one", "b.txt", "b")
+	y.clone("agent2")
+	dir := filepath.Join(y.Dir, ".git/worktrees/agent2/rebase-merge")
+	if err := errors.Join(os.Mkdir(dir, 0o700), syscall.Mkfifo(filepath.Join(dir, "head-name"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	landed := make(chan error, 1)
+	go func() {
+		_, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true})
+		landed <- err
+	}()
+	select {
+	case err := <-landed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the landing waits for the pipe")
 	}
 }

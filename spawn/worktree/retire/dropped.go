@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"netsky/agent/home"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 )
@@ -86,9 +87,11 @@ func keepDropped(ctx context.Context, repo git.Dir, w worktree.Worktree, head st
 	return nil
 }
 
+const maxLog = 256 << 20 // bytes of a reflog
+
 // logOf reads the commits of a worktree's reflog.
 func logOf(name string) (string, error) {
-	text, err := os.ReadFile(name)
+	text, err := home.ReadOwn(name, maxLog)
 	var b strings.Builder
 	for line := range strings.Lines(string(text)) {
 		for _, commit := range strings.SplitN(line, " ", 3) {
@@ -111,7 +114,7 @@ func own(ctx context.Context, repo git.Dir, entry string) (list []string, err er
 		return nil
 	})
 	for _, name := range []string{"rebase-merge/autostash", "rebase-apply/autostash"} {
-		if text, err := os.ReadFile(filepath.Join(entry, name)); err == nil {
+		if text, err := home.ReadOwn(filepath.Join(entry, name), 4096); err == nil {
 			names = append(names, strings.TrimSpace(string(text)))
 		}
 	}
