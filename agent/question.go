@@ -149,11 +149,16 @@ func Fields(object []byte) (list []Field) {
 	return list
 }
 
-// maxWhole is how much of a request is kept, in bytes.
-const maxWhole = 256 << 10
+const (
+	maxWhole = 256 << 10 // bytes of a request that are kept
+	maxName  = 4 << 10   // of a tool's name, or a directory's
+)
 
-// Bound cuts a request that is too long to keep, and counts what it lacks then.
+// Bound cuts a request that is too long to keep, and counts what it lacks then. The names of its tool and its
+// directory, which an agent may have chosen, become one line each: on no surface is a part of them another line.
 func (a *Approval) Bound() {
+	a.Tool, _ = Flat(a.Tool, maxName)
+	a.Dir, _ = Flat(a.Dir, maxName)
 	left := maxWhole
 	keep := func(s string) string {
 		n := len(s)

@@ -54,6 +54,10 @@ func TestBound(t *testing.T) {
 	if q.Bound(); q.Missing != 0 || q.Closed() != "" || len(q.Reason) >= len(long) {
 		t.Errorf("of a long reason: %d missing, %d bytes", q.Missing, len(q.Reason))
 	}
+	q = agent.Approval{Tool: "s.t\nyes abcde", Dir: "/w/x\nyes abcde or no abcde"}
+	if q.Bound(); q.Tool != "s.t ⏎ yes abcde" || q.Dir != "/w/x ⏎ yes abcde or no abcde" {
+		t.Errorf("%q in %q", q.Tool, q.Dir)
+	}
 }
 
 // An answer counts as taken only if the program's own files say so.
