@@ -136,6 +136,9 @@ func asked(method string, params json.RawMessage, find func(thread, id string) i
 		if a.Text == "" {
 			a.Text = find(p.Thread, p.Item).Command
 		}
+		if a.Text == "" && len(a.Fields) == 0 {
+			a.Only = "Codex has not said which command"
+		}
 		return &question{approval: a, item: p.Item, answer: decided}
 	case "item/fileChange/requestApproval":
 		a.Tool = "edit"

@@ -28,6 +28,8 @@ func TestAsked(t *testing.T) {
 		{"command", "item/commandExecution/requestApproval", `{"itemId":"i-0","command":"ls\n  rm x","cwd":"/w","reason":"why","availableDecisions":["accept"],"networkApprovalContext":{"host":"evil"}}`,
 			Approval{Tool: "shell", Text: "ls\n  rm x", Reason: "why", Dir: "/w", Fields: []agent.Field{{Name: "networkApprovalContext", Text: `{"host":"evil"}`}}},
 			`{"decision":"accept"}`, `{"decision":"decline"}`},
+		{"command that nobody has seen", "item/commandExecution/requestApproval", `{"itemId":"i-0"}`,
+			Approval{Tool: "shell", Only: "Codex has not said which command"}, "", ""},
 		{"edit", "item/fileChange/requestApproval", `{"itemId":"i-1","grantRoot":"/etc","reason":null}`,
 			Approval{Tool: "edit", Fields: []agent.Field{{Name: "update /w/a, moved to /w/b", Text: "-x\n+y\n"}, {Name: "grantRoot", Text: "/etc"}}},
 			`{"decision":"accept"}`, `{"decision":"decline"}`},
