@@ -3,6 +3,7 @@ package needs
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,9 @@ func (s Sources) approvals() (list []Need) {
 			Options: []string{Allow, Deny}, Since: store.Time(q.AskedMS),
 			Otherwise: "nothing is run, and " + string(q.Agent) + " waits",
 		}
+		own := s.Dirs[q.Agent]
+		real, _ := filepath.EvalSymlinks(own)
+		n.away = q.Dir != "" && q.Dir != own && q.Dir != real
 		if n.Closed != "" {
 			n.Options, n.Commands = nil, []Command{attach("Open its terminal to answer there", q.Agent)}
 		}

@@ -133,6 +133,10 @@ func (n Need) Line() string {
 	text := envelope.Line(n.Text, maxLine)
 	if n.Kind == Approval {
 		text, _ = agent.Flat(n.Text, maxLine)
+		if n.away {
+			dir, _ := agent.Flat(n.Dir, maxLine)
+			text = strings.TrimSpace(text + " (in " + dir + ")")
+		}
 	}
 	if text == "" {
 		return n.Who() + " " + n.Title

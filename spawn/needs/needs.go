@@ -54,7 +54,8 @@ type Need struct {
 	Command   string    `json:"command"` // settles it, or is the next step
 	Commands  []Command `json:"commands"`
 
-	id []string // what identifies it among those of its kind
+	id   []string // what identifies it among those of its kind
+	away bool     // Dir is none of the agent's own
 }
 
 // A Command is one to type in a terminal.
@@ -74,9 +75,10 @@ const (
 type Sources struct {
 	Now       time.Time
 	Agents    []Agent
-	Approvals []agent.Approval // without those that are answered
-	Answered  []agent.ID       // agents that have just got an answer to theirs, or are about to
-	Breakers  []breaker.State  // the tripped ones
+	Approvals []agent.Approval    // without those that are answered
+	Dirs      map[agent.ID]string // where the agents with approvals were started
+	Answered  []agent.ID          // agents that have just got an answer to theirs, or are about to
+	Breakers  []breaker.State     // the tripped ones
 	Questions []Asked
 	Failed    []escalate.Failure // alerts that did not reach the owner
 	Conflicts []forecast.Known   // between branches that have not landed
@@ -125,6 +127,12 @@ func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, er
 	var err error
 	s.Approvals, s.Answered, err = Approvals(h)
 	note("approvals", err)
+	s.Dirs = make(map[agent.ID]string)
+	for _, q := range s.Approvals {
+		if la, err := h.LoadLaunch(q.Agent); err == nil {
+			s.Dirs[q.Agent] = la.Dir
+		}
+	}
 	s.Answered = append(s.Answered, h.JustSettled(justSettled)...)
 	s.Breakers, err = breaker.List(h)
 	note("accounts", err)

@@ -207,6 +207,22 @@ func TestList(t *testing.T) {
 	}
 }
 
+// A request that would run elsewhere than where its agent was started says so in a line, too.
+func TestElsewhere(t *testing.T) {
+	t.Parallel()
+	list := needs.List(needs.Sources{
+		Approvals: []agent.Approval{
+			{Code: "abcde", Agent: "agent1", Tool: "Bash", Text: "rm -rf *", Dir: "/w"}, {Code: "abcdf", Agent: "agent1", Tool: "Bash", Text: "rm -rf *", Dir: "/w/sub"},
+		},
+		Dirs: map[agent.ID]string{"agent1": "/w"},
+	})
+	for i, want := range []string{"agent1 asks for permission to use Bash: rm -rf *", "agent1 asks for permission to use Bash: rm -rf * (in /w/sub)"} {
+		if got := list[i].Line(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // Of a conflict between two agents, the step is one that is not refused: that of the one whose work is nearer
 // to landing.
 func TestAddStep(t *testing.T) {
