@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"netsky/agent"
 	"netsky/bus/envelope"
@@ -42,6 +43,9 @@ func (b *Bus) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt, e
 	if err := allowed(e); err != nil {
 		return receipt, err
 	}
+	if p := notices(e); p != "" && !own(e) {
+		return receipt, envelope.Invalidf("id: %q: those of netsky's own notices begin with %s; choose another", e.ID, p)
+	}
 	inbox, err := b.inbox(e.To)
 	if err != nil {
 		return receipt, err
@@ -73,6 +77,26 @@ func (b *Bus) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt, e
 // about: whoever wrote it sends it once, so no brake applies, which is for what agents write.
 func own(e envelope.Envelope) bool {
 	return e.Via == "code" && (e.Kind == envelope.KindNotice || e.Kind == envelope.KindApproval)
+}
+
+// ownIDs begin the ids of what netsky writes to the owner in an agent's name.
+var ownIDs = []string{
+	"approval-", "blind-", "budget-", "config-", "crash-loop-", "dialog-", "gone-", "hang-", "limit-", "no-restart-", "phone-", "task-",
+}
+
+// notices returns how the id of an agent's message to the owner begins, if one of netsky's own notices about
+// that agent may have it: the first of two with one id and one sender is the only one that counts, so the
+// agent could keep the notice from the owner.
+func notices(e envelope.Envelope) string {
+	if !e.From.IsAgent() || e.To != agent.Owner {
+		return ""
+	}
+	for _, p := range ownIDs {
+		if strings.HasPrefix(e.ID, p) {
+			return p
+		}
+	}
+	return ""
 }
 
 // put publishes an envelope into an open inbox without any checks of permission or rate.

@@ -82,6 +82,28 @@ func mustNotices(t *testing.T, b *bus.Bus, want int) {
 	}
 }
 
+// No agent takes the id of a notice about it, which would not count any more.
+func TestNoticeIDs(t *testing.T) {
+	t.Parallel()
+	clone := agent.Clone(1)
+	b, _ := mustBus(t, bus.Options{}, clone, agent.Root, agent.Owner)
+	for _, id := range []string{"approval-abcde-s", "budget-0123", "crash-loop-agent1-1", "no-restart-s", "hang-s-1-0"} {
+		e := message(clone, agent.Owner, "all is well")
+		e.ID, e.Kind = id, envelope.KindNotice
+		if _, err := b.Send(t.Context(), e); !errors.Is(err, envelope.ErrInvalid) {
+			t.Errorf("%s: %v", id, err)
+		}
+		e.Via, e.Text = "code", "it is dead"
+		if _, err := b.Send(t.Context(), e); err != nil {
+			t.Errorf("netsky's own %s: %v", id, err)
+		}
+		e.To, e.Kind, e.Via = agent.Root, "", "cli"
+		if _, err := b.Send(t.Context(), e); err != nil {
+			t.Errorf("%s to another agent: %v", id, err)
+		}
+	}
+}
+
 func TestBrakes(t *testing.T) {
 	t.Parallel()
 	var now atomic.Int64
