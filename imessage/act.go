@@ -202,10 +202,16 @@ func (b *Bridge) reply(h phone.Heard, text string) []phone.Said {
 	return b.compose(letter{id: "a-" + short(h.GUID), chat: chatOf(h.Chat), kind: kindAnswer, about: h.GUID, name: us, text: text, rest: "the rest is on the computer"})
 }
 
-// brake tells the owner, here and by mail, that the chat rests.
+// brake tells the owner, here and by mail, that the chat rests. When it rests longer, as it was too
+// full again, they have been told.
 func (b *Bridge) brake(ctx context.Context, h phone.Heard) []phone.Said {
-	b.status.rests(h.Time.Time().Add(brakeRest))
-	text := fmt.Sprintf("Too many messages arrived here within a minute. Your last one was not acted on, nor is what you send in the next %d minutes, except stop AGENT and no CODE.", int(brakeRest.Minutes()))
+	rest := restOf(h)
+	b.status.rests(h.Time.Time().Add(rest))
+	if rest > brakeRest {
+		return nil
+	}
+	text := fmt.Sprintf("Too many messages arrived here within a minute. Your last one was not acted on, nor is what you send in the next %d minutes, except stop AGENT and no CODE."+
+		" If as many come again soon after, it rests twice as long each time, up to %d hours; you are not told again.", int(brakeRest.Minutes()), int(mostRest.Hours()))
 	b.mail(ctx, "phone-brake-"+short(h.GUID), "phone: "+text+" If you did not send them, two programs may be answering each other.")
 	return b.reply(h, text)
 }

@@ -39,6 +39,7 @@ const (
 	brakeIdentical = 5  // messages of the same text that are taken in that time
 	brakeAll       = 20 // messages that are taken in that time
 	brakeRest      = 10 * time.Minute
+	mostRest       = 12 * time.Hour // it doubles as long as the chat is too full again soon after
 )
 
 // A scene is what the verdict on a message depends on besides itself.
@@ -49,6 +50,9 @@ type scene struct {
 	said  []phone.Said  // begun lately in the chat, or in any; their counts of echoes are kept up to date
 	heard []phone.Heard // heard lately, likewise
 	sent  func(guid string) bool
+
+	brakes map[string]phone.Heard // by chat, where it began to rest last
+	taken  []phone.Heard          // in the chat of the message that is judged, within a minute of it
 }
 
 // foreign returns the verdict on what is not the owner's, which is counted only; "" for the
@@ -217,29 +221,46 @@ func (s *scene) pairOf(guid string) bool {
 
 // brake returns the verdict on what is acted on: the chat rests when too much arrives.
 func (s *scene) brake(m chat.Message, verdict string) string {
-	at, text := s.when(m), essence(m.Text)
-	all, same := 0, 0
-	for _, h := range s.heard {
-		if h.Chat.Key != m.Chat.Key {
-			continue
+	if s.rests(m.Chat.Key) {
+		if urgent(m) {
+			return VerdictOrder
 		}
-		if h.Verdict == VerdictBrake && s.now.Sub(h.Time.Time()).Abs() < brakeRest {
-			if urgent(m) {
-				return VerdictOrder
-			}
-			return VerdictBraked
-		}
-		if (h.Verdict == VerdictOrder || h.Verdict == VerdictUnreadable) && at.Sub(h.At.Time()).Abs() < brakeWithin {
-			all++
-			if essence(h.Text) == text {
-				same++
-			}
+		return VerdictBraked
+	}
+	same, text := 0, essence(m.Text)
+	for _, h := range s.taken {
+		if essence(h.Text) == text {
+			same++
 		}
 	}
-	if same >= brakeIdentical || all >= brakeAll {
+	if same >= brakeIdentical || len(s.taken) >= brakeAll {
 		return VerdictBrake
 	}
 	return verdict
+}
+
+// rests reports whether a chat rests now.
+func (s *scene) rests(key string) bool {
+	last, ok := s.brakes[key]
+	return ok && s.now.Sub(last.Time.Time()).Abs() < restOf(last)
+}
+
+// restOf returns how long a chat rests from a message on that was one too many.
+func restOf(h phone.Heard) time.Duration {
+	if d, err := time.ParseDuration(h.Note); err == nil && brakeRest < d && d <= mostRest {
+		return d
+	}
+	return brakeRest
+}
+
+// nextRest returns how long a chat rests that has too much now: twice as long as before, unless it
+// was calm for as long as it rested.
+func (s *scene) nextRest(key string) time.Duration {
+	last, ok := s.brakes[key]
+	if rest := restOf(last); ok && s.now.Sub(last.Time.Time()).Abs() < 2*rest {
+		return min(2*rest, mostRest)
+	}
+	return brakeRest
 }
 
 // urgent reports whether a message only ends or refuses something: that does not wait for a
@@ -266,6 +287,10 @@ func (s *scene) record(line string, m chat.Message, verdict string) phone.Heard 
 		h.State = phone.New
 	case VerdictPair, VerdictOld:
 		h.Note = s.partner(m)
+	}
+	if verdict == VerdictBrake {
+		h.Note = s.nextRest(m.Chat.Key).String()
+		s.brakes[m.Chat.Key] = h
 	}
 	switch {
 	case m.Kind == chat.Reaction && m.Removed:

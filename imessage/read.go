@@ -184,6 +184,9 @@ func (t *taking) add(ctx context.Context, m chat.Message) error {
 		if has, err := t.has(ctx, m.GUID); has || err != nil {
 			return err // the transport has returned it before: it is not judged by what it caused
 		}
+		if err := t.full(ctx, s, m); err != nil {
+			return err
+		}
 		verdict, said = s.judge(m)
 		if said != 0 {
 			t.echoes = append(t.echoes, phone.Absorbed{Said: said, FromMe: m.FromMe, GUID: m.GUID})
@@ -203,6 +206,32 @@ func (t *taking) add(ctx context.Context, m chat.Message) error {
 		t.strangers = append(t.strangers, m)
 	}
 	return nil
+}
+
+// full finds out what the brake needs to know about a message.
+func (t *taking) full(ctx context.Context, s *scene, m chat.Message) error {
+	key, at := m.Chat.Key, s.when(m)
+	if _, ok := s.brakes[key]; !ok {
+		last, ok, err := t.rec.LastIn(ctx, t.line, key, VerdictBrake)
+		if err != nil {
+			return err
+		}
+		if ok {
+			s.brakes[key] = last
+		}
+	}
+	s.taken = nil
+	if m.Kind != chat.Text || s.rests(key) {
+		return nil
+	}
+	var err error
+	s.taken, err = t.rec.Around(ctx, t.line, key, []string{VerdictOrder, VerdictUnreadable}, at, brakeWithin, brakeAll)
+	for _, h := range t.heard {
+		if h.Chat.Key == key && (h.Verdict == VerdictOrder || h.Verdict == VerdictUnreadable) && at.Sub(h.At.Time()).Abs() < brakeWithin {
+			s.taken = append(s.taken, h)
+		}
+	}
+	return err
 }
 
 // has reports whether a message is on record, or in this batch already.
@@ -269,7 +298,7 @@ func (t *taking) scene(ctx context.Context, m chat.Message) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{now: t.now, fence: t.fence, self: t.b.o.SelfChat, said: said, heard: heard, sent: func(guid string) bool {
+	s := &scene{now: t.now, fence: t.fence, self: t.b.o.SelfChat, said: said, heard: heard, brakes: make(map[string]phone.Heard), sent: func(guid string) bool {
 		_, ok, err := t.rec.SaidAs(ctx, t.line, guid)
 		return ok && err == nil
 	}}

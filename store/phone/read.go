@@ -50,6 +50,28 @@ func (r Records) LastHeard(ctx context.Context, line string, verdict string) (h 
 	return h, false, err
 }
 
+// LastIn returns the last message in a chat that had the verdict.
+func (r Records) LastIn(ctx context.Context, line, key, verdict string) (h Heard, ok bool, err error) {
+	list, err := r.heard(ctx, "WHERE line = ? AND chat = ? AND verdict = ? ORDER BY seq DESC LIMIT 1", line, key, verdict)
+	if len(list) > 0 {
+		return list[0], true, err
+	}
+	return h, false, err
+}
+
+// Around returns messages in a chat with one of the verdicts that were written less than d from a
+// time, at most so many of each.
+func (r Records) Around(ctx context.Context, line, key string, verdicts []string, at time.Time, d time.Duration, most int) (list []Heard, err error) {
+	for _, v := range verdicts {
+		of, err := r.heard(ctx, "WHERE line = ? AND chat = ? AND verdict = ? AND at > ? AND at < ? LIMIT ?", line, key, v, store.At(at.Add(-d)), store.At(at.Add(d)), most)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, of...)
+	}
+	return list, nil
+}
+
 // HasHeard reports whether a message with that guid is on record.
 func (r Records) HasHeard(ctx context.Context, line, guid string) (has bool, err error) {
 	err = r.DB.Pool().QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM phone_heard WHERE line = ? AND guid = ?)", line, guid).Scan(&has)
