@@ -16,6 +16,7 @@ import (
 	"netsky/cli/console"
 	"netsky/cli/phone"
 	"netsky/imessage"
+	"netsky/imessage/access"
 	"netsky/imessage/chat"
 	"netsky/internal/advice"
 	"netsky/spawn"
@@ -215,12 +216,16 @@ func (a *app) phoneNotes(h home.Dir) []string {
 		return nil // it has not run yet
 	}
 	now := time.Now()
+	lines := s.Lines(now)
+	if w, ok, err := access.Look(h, now); ok && err == nil && w.Wrong > 0 {
+		lines = append(lines, "phone: a pairing waits for its code until "+w.Until.Local().Format("15:04")+"; "+w.String())
+	}
 	runs, err := h.Locked(home.PhoneLock)
 	switch since, silent := s.Silent(now); {
 	case err == nil && runs && silent:
 		return []string{"phone: the bridge " + phone.SilentSince(since) + "; what you write there may wait"}
 	case err == nil && !runs:
-		return append(s.Lines(now), "phone: nobody reads or sends texts, since the bridge does not run; `netsky up` starts it with the daemon, `netsky imessage doctor` says more")
+		return append(lines, "phone: nobody reads or sends texts, since the bridge does not run; `netsky up` starts it with the daemon, `netsky imessage doctor` says more")
 	}
-	return s.Lines(now)
+	return lines
 }

@@ -13,6 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/cli/console"
+	"netsky/cli/phone"
 	"netsky/daemon"
 	"netsky/imessage/access"
 	"netsky/internal/advice"
@@ -141,11 +142,16 @@ func (a *app) changeAccess(c *cli.Context, change func(context.Context, home.Dir
 	default:
 		a.print("%s: %s", stored, before)
 	}
-	if cfg, err := a.cfg(); err == nil && !cfg.Telegram.Enabled && strings.Trim(stored, "0123456789") == "" {
-		a.warn("%s is the id of a Telegram user; a telephone number begins with + and the country's code, as +15550100", stored)
+	if cfg, err := a.cfg(); err == nil {
+		if why := phone.Silent(stored, cfg.Telegram.Enabled); why != "" {
+			a.warn("no text comes from %s: %s", stored, why)
+		}
 	}
 	return nil
 }
+
+// mostWrong is how many wrong codes are told of one by one.
+const mostWrong = 20
 
 func (a *app) accessPair(c *cli.Context) (err error) {
 	h, err := a.accessHome(c)
@@ -166,7 +172,11 @@ func (a *app) accessPair(c *cli.Context) (err error) {
 	defer func() { err = errors.Join(err, p.End(context.WithoutCancel(ctx), h)) }()
 	a.warn("send this code from the phone, alone in a message, until %s; Ctrl-C ends the pairing", p.Until.Local().Format("15:04"))
 	a.print("%s", p.Code)
-	who, err := p.Wait(ctx, h)
+	who, err := p.Wait(ctx, h, func(w access.Waiting) {
+		if w.Wrong <= mostWrong {
+			a.warn("%s, so far; it is not the code above", w)
+		}
+	})
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("imessage access pair: ended; nobody was allowed")
@@ -184,8 +194,7 @@ func (a *app) accessPair(c *cli.Context) (err error) {
 	}
 	a.recordAccess(ctx, h, who.Handle+": may give orders by phone, by a pairing")
 	a.print("%s: may give orders by phone", who.Handle)
-	phone := a.phone(h)
-	if err := phone.Welcome(ctx, who.Handle); err != nil {
+	if err := a.phone(h).Welcome(ctx, who.Handle); err != nil {
 		a.warn("it was not told so: %v", err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"netsky/agent/program"
 	"netsky/cli/config"
 	"netsky/imessage"
+	"netsky/imessage/access"
 	"netsky/imessage/chat"
 	"netsky/store"
 	storephone "netsky/store/phone"
@@ -25,6 +26,7 @@ const checkWithin = 30 * time.Second
 // Check finds out what works between netsky and the owner's phone. Without a phone in
 // netsky.toml it examines Messages.app on this machine.
 func (p Phone) Check(ctx context.Context) ([]chat.Fact, error) {
+	enabled := p.On()
 	list := append([]chat.Fact{p.enabled()}, p.Glance()...)
 	if !p.On() {
 		p.Config.IMessage.Enabled, p.Config.IMessage.Through = true, config.ThroughMessages
@@ -36,6 +38,9 @@ func (p Phone) Check(ctx context.Context) ([]chat.Fact, error) {
 	defer t.Close()
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
+	if enabled {
+		p.seen(ctx, t, &list[1])
+	}
 	facts := t.Check(ctx)
 	p.recall(ctx, t.Name(), facts)
 	return append(list, facts...), nil
@@ -74,6 +79,9 @@ func (p Phone) recall(ctx context.Context, line string, facts []chat.Fact) {
 // bridge reports.
 func (p Phone) Glance() []chat.Fact {
 	list := []chat.Fact{p.speakers(), p.bridge()}
+	if f, ok := p.pairing(); ok {
+		list = append(list, f)
+	}
 	if f, ok := p.unheard(); ok {
 		list = append(list, f)
 	}
@@ -131,23 +139,46 @@ func (p Phone) speakers() chat.Fact {
 		f.State, f.Detail, f.Next = chat.Bad, "nobody", "add your handle to [owner] in netsky.toml, or run `netsky imessage access pair`"
 	default:
 		f.Detail = strings.Join(handles, ", ")
-		if local := withoutCountry(handles); len(local) > 0 && p.On() && !p.Config.Telegram.Enabled {
-			f.State = chat.Bad
-			f.Detail += "; no text comes from " + strings.Join(local, ", ") + ": in Messages, telephone numbers begin with + and the country's code"
-			f.Next = "write it as +15550100 in [owner] in netsky.toml; for one that was allowed at the terminal, `netsky imessage access allow +15550100`"
+		for _, h := range handles {
+			if why := Silent(h, p.Config.Telegram.Enabled); why != "" && p.On() {
+				f.State, f.Detail = chat.Bad, f.Detail+"; no text comes from "+h+": "+why
+				f.Next = "correct it in [owner] in netsky.toml; one that was allowed at the terminal: `netsky imessage access deny HANDLE`, then allow the right one"
+			}
 		}
 	}
 	return f
 }
 
-// withoutCountry returns the handles that are a telephone number as it is dialled at home.
-func withoutCountry(handles []string) (list []string) {
-	for _, h := range handles {
-		if strings.Trim(h, "0123456789") == "" {
-			list = append(list, h)
-		}
+// A knower is a transport that can find out which handles its chats have seen.
+type knower interface {
+	Unknown(ctx context.Context, handles []string) ([]string, error)
+}
+
+// seen adds to the fact about who may speak those with whom no chat is known.
+func (p Phone) seen(ctx context.Context, t imessage.Transport, f *chat.Fact) {
+	k, ok := t.(knower)
+	list, err := gate{p}.list()
+	if !ok || err != nil || f.State != chat.OK {
+		return
 	}
-	return list
+	if unknown, err := k.Unknown(ctx, allowed(list)); err == nil && len(unknown) > 0 {
+		f.State, f.Detail = chat.Unchecked, f.Detail+"; no chat on this Mac has seen "+strings.Join(unknown, ", ")
+		f.Next = "compare with Messages → Settings → iMessage; once a text from there has arrived, it is seen"
+	}
+}
+
+// pairing returns how a pairing is that waits for its code.
+func (p Phone) pairing() (f chat.Fact, ok bool) {
+	w, ok, err := access.Look(p.Home, time.Now())
+	f = chat.Fact{Name: "pairing", State: chat.OK, Detail: "waits for its code until " + w.Until.Local().Format("15:04")}
+	switch {
+	case err != nil:
+		f.State, f.Detail, f.Next = chat.Bad, err.Error(), "`netsky imessage access pair` begins another one"
+		ok = true
+	case w.Wrong > 0:
+		f.Detail += "; " + w.String()
+	}
+	return f, ok
 }
 
 // unheard returns what was counted only. Without it, an owner who writes from another handle than

@@ -28,6 +28,7 @@ func TestGlance(t *testing.T) {
 	}{
 		{name: "all is well", handle: "+15550100", ignored: map[string]int{imessage.VerdictOld: 1}, state: chat.OK, silent: "not heard"},
 		{name: "a number without its country", handle: "555-0100", state: chat.Bad, says: []string{"no text comes from 5550100"}},
+		{name: "a number with the 0 within the country", handle: "+49 (0)151 234567", state: chat.Bad, says: []string{"no text comes from +490151234567: the 0 behind"}},
 		{name: "another's texts", handle: "me@example.org", ignored: map[string]int{imessage.VerdictStranger: 2, imessage.VerdictService: 1}, state: chat.OK,
 			says: []string{"not heard: texts since the bridge began: 2 from others, 1 by SMS or RCS; if you wrote one", "access pair"}},
 		{name: "a group's texts", handle: "me@example.org", ignored: map[string]int{imessage.VerdictGroup: 3}, state: chat.OK, says: []string{"3 in groups"}, silent: "if you wrote one"},

@@ -16,8 +16,8 @@
 // A stranger becomes allowed by a code that the owner has at the terminal: Begin makes it,
 // the stranger sends it, Offer recognises it, and Confirm, at the terminal again, allows the
 // handle that sent it. Nothing else that arrives changes anything. The code counts once, for
-// ten minutes, until ten wrong ones were tried; only its digest is stored, in
-// state/phone-pairing.json.
+// ten minutes; a handle that has sent five wrong ones is not heard any more, and after five hundred
+// nobody is. Only its digest is stored, in state/phone-pairing.json.
 //
 // Both files are replaced as a whole under the lock "phone-access", so a crash leaves the old or
 // the new one. A crash in Confirm can leave a handle allowed and its pairing there, which

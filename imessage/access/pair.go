@@ -22,7 +22,10 @@ import (
 const (
 	pairingFile = "state/phone-pairing.json"
 	codeLetters = 6
-	maxTries    = 10
+	// After so many wrong codes nobody's counts any more, and after so many of one handle its own
+	// don't: else any stranger could end a pairing.
+	mostTries = 500
+	triesEach = 5
 )
 
 // PairingTime is how long a code counts.
@@ -48,8 +51,28 @@ type pairing struct {
 	ID        string     `json:"id"`
 	Digest    string     `json:"digest"` // of the id and the code
 	Began     int64      `json:"began_ms"`
-	Tries     int        `json:"tries"` // codes that were wrong
 	Candidate *Candidate `json:"candidate,omitempty"`
+	// Wrong counts codes that were wrong by a digest of who sent them; LastWrong sent the last one.
+	Wrong     map[string]int `json:"wrong,omitempty"`
+	LastWrong string         `json:"last_wrong,omitempty"`
+}
+
+// A Waiting says how a pairing is that waits for its code.
+type Waiting struct {
+	Until time.Time
+	Wrong int    // codes that came and were not it
+	Last  string // the handle that sent the last of these
+}
+
+// String describes the wrong codes; empty if there were none.
+func (w Waiting) String() string {
+	switch w.Wrong {
+	case 0:
+		return ""
+	case 1:
+		return "a wrong code came from " + w.Last
+	}
+	return fmt.Sprintf("%d wrong codes came, the last from %s", w.Wrong, w.Last)
 }
 
 // ErrOver is returned for a pairing that has ended: its time is over, it was confirmed or
@@ -65,7 +88,21 @@ func digest(id, code string) string {
 // clock.
 func (p pairing) live(now time.Time) bool {
 	began := time.UnixMilli(p.Began)
-	return p.ID != "" && p.Tries < maxTries && !began.After(now.Add(time.Minute)) && now.Before(began.Add(PairingTime))
+	return p.ID != "" && p.waiting().Wrong < mostTries && !began.After(now.Add(time.Minute)) && now.Before(began.Add(PairingTime))
+}
+
+func (p pairing) waiting() Waiting {
+	w := Waiting{Until: time.UnixMilli(p.Began).Add(PairingTime), Last: p.LastWrong}
+	for _, n := range p.Wrong {
+		w.Wrong += n
+	}
+	return w
+}
+
+// Look returns the pairing that waits for its code; ok is false if none does.
+func Look(h home.Dir, now time.Time) (w Waiting, ok bool, err error) {
+	p, err := loadPairing(h)
+	return p.waiting(), err == nil && p.live(now) && p.Candidate == nil, err
 }
 
 func loadPairing(h home.Dir) (p pairing, err error) {
@@ -118,13 +155,18 @@ func Offer(ctx context.Context, h home.Dir, m chat.Message, now time.Time) (take
 	}
 	err = locked(ctx, h, func() error {
 		p, err := loadPairing(h)
-		if err != nil || !p.live(now) || p.Candidate != nil {
+		who := digest(p.ID, handle)[:16]
+		if err != nil || !p.live(now) || p.Candidate != nil || p.Wrong[who] >= triesEach {
 			return err
 		}
 		if subtle.ConstantTimeCompare([]byte(digest(p.ID, code)), []byte(p.Digest)) == 1 {
 			p.Candidate = &Candidate{Handle: handle, Service: service, At: now.UTC()}
 		} else {
-			p.Tries++
+			if p.Wrong == nil {
+				p.Wrong = make(map[string]int)
+			}
+			p.Wrong[who]++
+			p.LastWrong = handle
 		}
 		if err := h.Save(pairingFile, p, false); err != nil {
 			return err
@@ -142,19 +184,33 @@ func (p Pairing) Pending(h home.Dir, now time.Time) (c Candidate, ok bool, err e
 	switch {
 	case err != nil:
 		return c, false, err
-	case stored.ID != p.id || !stored.live(now):
-		return c, false, ErrOver
+	case stored.ID != p.id:
+		return c, false, fmt.Errorf("%w: it was ended, or another one has begun", ErrOver)
+	case !stored.live(now):
+		w := stored.waiting()
+		if words := w.String(); w.Wrong >= mostTries {
+			return c, false, fmt.Errorf("%w: %s", ErrOver, words)
+		} else if stored.Candidate == nil && words != "" {
+			return c, false, fmt.Errorf("%w: nobody sent the code in time; %s", ErrOver, words)
+		}
+		return c, false, fmt.Errorf("%w: its time has passed", ErrOver)
 	case stored.Candidate == nil:
 		return c, false, nil
 	}
 	return *stored.Candidate, true, nil
 }
 
-// Wait waits for a candidate. The error is ErrOver once there can be none, or that of ctx.
-func (p Pairing) Wait(ctx context.Context, h home.Dir) (Candidate, error) {
+// Wait waits for a candidate. The error is ErrOver once there can be none, or that of ctx. It calls
+// wrong when more codes have come that are not the pairing's.
+func (p Pairing) Wait(ctx context.Context, h home.Dir, wrong func(Waiting)) (Candidate, error) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
+	last := 0
 	for {
+		if w, ok, err := Look(h, time.Now()); ok && err == nil && w.Wrong > last {
+			last = w.Wrong
+			wrong(w)
+		}
 		if c, ok, err := p.Pending(h, time.Now()); ok || err != nil {
 			return c, err
 		}

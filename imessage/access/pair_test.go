@@ -3,6 +3,7 @@ package access_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -166,16 +167,9 @@ func TestPairingEnds(t *testing.T) {
 		offer(t, h, from("+15550199", "hello there"), noon)
 		offer(t, h, from("+15550199", "1234567"), noon)
 	}
-	for range 9 {
-		offer(t, h, from("+15550199", "wrongs"), noon)
+	if w, ok, err := access.Look(h, noon); !ok || err != nil || w.String() != "" || !w.Until.Equal(noon.Add(10*time.Minute)) {
+		t.Errorf("no wrong code yet: %v, %v, %v", w, ok, err)
 	}
-	if _, _, err := p.Pending(h, noon); err != nil {
-		t.Fatalf("after nine: %v", err)
-	}
-	offer(t, h, from("+15550199", "wrongs"), noon)
-	over("ten wrong codes", p, noon)
-
-	p = mustBegin(t, h)
 	second := mustBegin(t, h)
 	over("another one", p, noon)
 	if err := p.End(t.Context(), h); err != nil {
@@ -259,5 +253,63 @@ func BenchmarkLoad(b *testing.B) {
 		if l, err := access.Load(h, []string{"+15550102"}); err != nil || !l.May("+15550100") {
 			b.Fatal(err)
 		}
+	}
+}
+
+// A stranger's wrong codes end only the stranger's own tries; the owner is told of them, and why a
+// pairing is over.
+func TestWrongCodes(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	p := mustBegin(t, h)
+	for range 30 {
+		offer(t, h, from("+15550199", "wrongs"), noon)
+	}
+	if w, ok, err := access.Look(h, noon); !ok || err != nil || w.String() != "5 wrong codes came, the last from +15550199" {
+		t.Errorf("%v, %v, %v", w, ok, err)
+	}
+	if offer(t, h, from("+1 555 0199", p.Code), noon) {
+		t.Error("a guesser's sixth code counts")
+	}
+	if _, _, err := p.Pending(h, noon.Add(10*time.Minute)); !errors.Is(err, access.ErrOver) || !strings.Contains(err.Error(), "nobody sent the code in time; 5 wrong codes came, the last from +15550199") {
+		t.Errorf("its time is over: %v", err)
+	}
+	if !offer(t, h, from("+15550100", p.Code), noon) {
+		t.Error("a stranger has ended the pairing")
+	}
+
+	p = mustBegin(t, h)
+	for i := range 100 {
+		for range 5 {
+			offer(t, h, from(fmt.Sprintf("+1555%04d", i), "wrongs"), noon)
+		}
+	}
+	if _, _, err := p.Pending(h, noon); !errors.Is(err, access.ErrOver) || !strings.Contains(err.Error(), "500 wrong codes came") {
+		t.Errorf("after five hundred: %v", err)
+	}
+	if _, ok, err := access.Look(h, noon); ok || err != nil {
+		t.Errorf("it waits: %v, %v", ok, err)
+	}
+	if offer(t, h, from("+15550100", p.Code), noon) {
+		t.Error("a code counts after five hundred")
+	}
+}
+
+// Who waits at the terminal hears of a wrong code while they wait.
+func TestWaitTellsWrongCodes(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	p, err := access.Begin(t.Context(), h, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	offer(t, h, from("+15550199", "wrongs"), time.Now())
+	var told []string
+	c, err := p.Wait(t.Context(), h, func(w access.Waiting) {
+		told = append(told, w.String())
+		offer(t, h, from("+15550100", p.Code), time.Now())
+	})
+	if err != nil || c.Handle != "+15550100" || len(told) != 1 || told[0] != "a wrong code came from +15550199" {
+		t.Errorf("%+v, %v, told %q", c, err, told)
 	}
 }

@@ -2,9 +2,11 @@ package chatdb
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +40,20 @@ func (d *DB) Facts(ctx context.Context) []chat.Fact {
 		bad.State = chat.Unchecked
 	}
 	return append(facts, bad)
+}
+
+// Unknown returns those of the handles that no chat has seen.
+func (d *DB) Unknown(ctx context.Context, handles []string) (list []string, err error) {
+	list = slices.Clone(handles)
+	err = d.view(ctx, func(v *view) error {
+		return v.all("SELECT coalesce(id, '') FROM handle", nil, func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			list = slices.DeleteFunc(list, func(h string) bool { return h == chat.Handle(id) })
+			return err
+		})
+	})
+	return list, err
 }
 
 // log reports on the write-ahead log.
