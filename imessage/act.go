@@ -47,8 +47,16 @@ func (b *Bridge) act(ctx context.Context) error {
 		} else if ctx.Err() == nil {
 			b.o.Log.Warn("act", "error", err)
 		}
+		held := false // messages are sent on in their order
 		for _, h := range list {
 			if h.Verdict == VerdictOrder && h.Kind == string(chat.Text) && parse(h.Text).what == askMessage {
+				if left, err := b.incomplete(ctx, rec, h); held || left > 0 || err != nil {
+					if !held && err == nil {
+						wait = min(wait, left)
+					}
+					held = true
+					continue
+				}
 				b.sendOn(ctx, rec, h, letter, &errands)
 				continue
 			}
@@ -154,6 +162,9 @@ func (b *Bridge) effect(ctx context.Context, rec phone.Records, h *phone.Heard) 
 	case VerdictReaction:
 		return b.react(ctx, rec, h)
 	}
+	if err := b.join(ctx, rec, h); err != nil {
+		return nil, err
+	}
 	a := parse(h.Text)
 	b.o.Log.Info("act", "what", a.what, "agent", a.agent, "guid", h.GUID)
 	switch a.what {
@@ -241,6 +252,9 @@ func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard,
 	h.Message = ""
 	if !b.o.Bus.Exists(e.To) {
 		return b.reply(*h, fmt.Sprintf("There is no %s: your message was not sent. `status` lists the agents.", e.To)), nil
+	}
+	if h.Note == noteLate {
+		e.Text += "\n(This belongs to the owner's message before it.)"
 	}
 	files, lost := b.files(ctx, *h, e.To, e.ID)
 	e.Attachments = files

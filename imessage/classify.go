@@ -23,6 +23,7 @@ const (
 	VerdictOurs       = "ours"       // signed by us, but not on the ledger
 	VerdictPair       = "pair"       // the second row of a message to oneself
 	VerdictOwn        = "own"        // written with our account, which is not the owner's
+	VerdictPart       = "part"       // a part of the message before it
 	VerdictOld        = "old"        // written too long ago to act on it
 	VerdictEvent      = "event"      // not a message: a member, a name, a sticker
 	VerdictEmpty      = "empty"      // neither words nor files
@@ -107,6 +108,8 @@ func (s *scene) judge(m chat.Message) (verdict string, said int64) {
 		return VerdictOurs, 0
 	case s.partner(m) != "":
 		return VerdictPair, 0
+	case s.whole(m) != "":
+		return VerdictPart, 0
 	}
 	return s.brake(m, VerdictOrder), 0
 }
@@ -198,7 +201,7 @@ func (s *scene) silent(key string) bool {
 func (s *scene) partner(m chat.Message) string {
 	text, at := essence(m.Text), s.when(m)
 	for _, h := range s.heard {
-		taken := h.Verdict == VerdictOrder || h.Verdict == VerdictOld
+		taken := h.Verdict == VerdictOrder || h.Verdict == VerdictOld || h.Verdict == VerdictPart
 		if !taken || h.FromMe == m.FromMe || at.Sub(h.At.Time()).Abs() > pairFor || s.pairOf(h.GUID) {
 			continue
 		}
@@ -283,14 +286,19 @@ func (s *scene) record(line string, m chat.Message, verdict string) phone.Heard 
 		h.Files = append(h.Files, phone.File(a))
 	}
 	switch verdict {
-	case VerdictOrder, VerdictReaction, VerdictUnreadable, VerdictBrake:
+	case VerdictOrder, VerdictReaction, VerdictUnreadable:
 		h.State = phone.New
 	case VerdictPair, VerdictOld:
 		h.Note = s.partner(m)
-	}
-	if verdict == VerdictBrake {
+	case VerdictPart:
+		alone := s.record(line, m, s.brake(m, VerdictOrder))
+		if alone.Verdict == VerdictOrder {
+			alone.Note = noteLate
+		}
+		h.Note, h.Alone = s.whole(m), &alone
+	case VerdictBrake:
+		h.State = phone.New
 		h.Note = s.nextRest(m.Chat.Key).String()
-		s.brakes[m.Chat.Key] = h
 	}
 	switch {
 	case m.Kind == chat.Reaction && m.Removed:
@@ -302,6 +310,9 @@ func (s *scene) record(line string, m chat.Message, verdict string) phone.Heard 
 	case verdict == VerdictOrder && parse(m.Text).what == askMessage:
 		// An agent may answer it before it is on record that it was sent on.
 		h.Message = messageID(line, m.GUID)
+		if m.More {
+			h.Note = noteMore
+		}
 	}
 	return h
 }

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	mostFiles = 8        // of one message
+	mostFiles = 10       // of one message
 	mostBytes = 16 << 20 // of one file
 )
 

@@ -193,6 +193,9 @@ func (t *taking) add(ctx context.Context, m chat.Message) error {
 		}
 		h := s.record(t.line, m, verdict)
 		t.heard, s.heard = append(t.heard, h), append(s.heard, h)
+		if verdict == VerdictBrake {
+			s.brakes[m.Chat.Key] = h
+		}
 		if verdict == VerdictOld && m.Kind == chat.Text && t.now.Sub(s.when(m)) < reportOld && !Signed(m.Text) && h.Note == "" {
 			t.old = append(t.old, h)
 		}

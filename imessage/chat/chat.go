@@ -72,6 +72,11 @@ type Message struct {
 	Removed  bool   // reactions: it was taken back
 
 	Attachments []Attachment
+
+	// More says that the message is not whole: as the phone split it, another one follows that is a
+	// part of it. After is the GUID of the message that this one is a part of, directly or by others.
+	More  bool
+	After string
 }
 
 // An Attachment is a file that came with a message.

@@ -17,6 +17,7 @@
 //     there; among equals with the chat that was made first.
 //   - A link that Messages stores a second time, as a preview of the same text by the same
 //     sender within 90 s, is left out.
+//   - A link that was sent together with words is a row of its own: each message says so.
 //   - An edit makes no new row, so it is not returned; what was delivered is what counts.
 //     [DB.History] returns messages as they are now.
 //

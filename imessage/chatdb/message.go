@@ -3,6 +3,7 @@ package chatdb
 import (
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,12 @@ func (v *view) message(r *row) (chat.Message, error) {
 	}
 	m.Attachments = files
 	m.Text, m.Unreadable = v.words(r)
+	if m.After, err = v.beforeLink(r); err == nil {
+		m.More, err = v.hasLink(r)
+	}
+	if err != nil {
+		return m, err
+	}
 	if m.Text == "" && r.retracted && len(files) == 0 {
 		m.Kind, m.Unreadable = chat.Event, ""
 	} else if m.Text == "" && m.Unreadable == "" && len(files) == 0 {
@@ -164,15 +171,63 @@ const linkWithin = 90 * time.Second
 
 // repeatsLink reports whether the row is the preview of a link that an earlier row has.
 func (v *view) repeatsLink(r *row) (bool, error) {
-	if r.balloon != linkBalloon || len(r.chats) == 0 {
+	if r.balloon != linkBalloon {
 		return false, nil
 	}
 	text, _ := v.words(r)
 	if text == "" {
 		return false, nil
 	}
+	list, err := v.before(r)
+	return slices.ContainsFunc(list, func(b *row) bool {
+		same, _ := v.words(b)
+		return same == text
+	}), err
+}
+
+// pairWithin is between words and a link that were sent together, as they were written.
+const pairWithin = 3 * time.Second
+
+// beforeLink returns the words that were sent together with a link: Messages makes two rows of them,
+// and names the first in the second one's reply_to_guid.
+func (v *view) beforeLink(r *row) (guid string, err error) {
+	if r.balloon != linkBalloon {
+		return "", nil
+	}
+	list, err := v.before(r)
+	if err != nil || len(list) == 0 || list[0].balloon != "" || r.replyTo != list[0].guid || timeOf(r.date).Sub(timeOf(list[0].date)).Abs() > pairWithin {
+		return "", err
+	}
+	return list[0].guid, nil
+}
+
+// hasLink reports whether a link that was sent together with the words in r has arrived behind them.
+func (v *view) hasLink(r *row) (has bool, err error) {
+	if r.balloon != "" || r.guid == "" || !v.schema.has("message", "reply_to_guid balloon_bundle_id") {
+		return false, nil
+	}
+	var id int64
+	found, err := v.one(`SELECT ROWID FROM message WHERE ROWID > ? AND ROWID <= ? AND reply_to_guid = ? AND balloon_bundle_id = ? ORDER BY ROWID LIMIT 1`,
+		[]any{r.id, r.id + 1000, r.guid, linkBalloon}, &id)
+	if err != nil || !found {
+		return false, err
+	}
+	link, ok, err := v.row(id)
+	if err != nil || !ok {
+		return false, err
+	}
+	after, err := v.beforeLink(link)
+	return after == r.guid, err
+}
+
+// before returns the messages of the same sender that are in the same chat shortly before a row, the
+// last first.
+func (v *view) before(r *row) (list []*row, err error) {
+	if len(r.chats) == 0 {
+		return nil, nil
+	}
 	var ids []int64
-	err := v.all(`SELECT m.ROWID FROM message AS m JOIN chat_message_join AS j ON j.message_id = m.ROWID
+	err = v.all(`SELECT m.ROWID FROM message AS m JOIN chat_message_join AS j ON j.message_id = m.ROWID
 		WHERE m.ROWID < ? AND m.ROWID >= ? AND j.chat_id = ? AND m.is_from_me = ? AND m.handle_id = ?
 		ORDER BY m.ROWID DESC LIMIT 20`,
 		[]any{r.id, r.id - 1000, r.chats[0].id, r.fromMe, r.handle}, func(rows *sql.Rows) error {
@@ -181,16 +236,13 @@ func (v *view) repeatsLink(r *row) (bool, error) {
 			return rows.Scan(&id)
 		})
 	for _, id := range ids {
-		before, ok, rerr := v.row(id)
-		if rerr != nil {
-			return false, rerr
+		b, ok, err := v.row(id)
+		if err != nil {
+			return list, err
 		}
-		if !ok || !before.message() || timeOf(r.date).Sub(timeOf(before.date)).Abs() > linkWithin {
-			continue
-		}
-		if same, _ := v.words(before); same == text {
-			return true, nil
+		if ok && b.message() && timeOf(r.date).Sub(timeOf(b.date)).Abs() <= linkWithin {
+			list = append(list, b)
 		}
 	}
-	return false, err
+	return list, err
 }

@@ -2,6 +2,7 @@ package chatdb_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +119,35 @@ func TestSendLater(t *testing.T) {
 		if len(r.notes) > 0 {
 			t.Errorf("notes %q", r.notes)
 		}
+	}
+}
+
+// Words and a link that were sent together are two rows, and each says so; a link that was sent alone,
+// follows something else or came later does not.
+func TestWordsWithLink(t *testing.T) {
+	t.Parallel()
+	r := mustReader(t, 26, nil)
+	at := time.Now()
+	words := func(text string) { r.sim.Insert(message{GUID: text, From: friend, Text: text, At: at}) }
+	link := func(text, after string, from string, at time.Time) {
+		r.sim.Insert(message{GUID: text, From: from, Text: text, At: at, Columns: columns("balloon_bundle_id", "com.apple.messages.URLBalloonProvider", "reply_to_guid", after)})
+	}
+	words("words")
+	link("https://a.example", "words", friend, at)
+	link("https://b.example", "", friend, at)
+	words("others")
+	link("https://c.example", "words", friend, at)
+	link("https://d.example", "others", "", at)
+	words("alone")
+	link("https://e.example", "alone", friend, at.Add(10*time.Second))
+	got := make(map[string]string)
+	for _, m := range r.after(soon) {
+		got[m.GUID] = fmt.Sprint(m.After, " ", m.More)
+	}
+	want := map[string]string{"words": " true", "https://a.example": "words false", "https://b.example": " false", "others": " false",
+		"https://c.example": " false", "https://d.example": " false", "alone": " false", "https://e.example": " false"}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
 	}
 }
 

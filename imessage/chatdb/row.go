@@ -44,6 +44,7 @@ type row struct {
 	retracted bool
 	planned   bool // it is to be sent later
 	thread    string
+	replyTo   string // the message that it follows
 
 	chats []chatRow
 }
@@ -72,7 +73,7 @@ func (s schema) columns() string {
 	for _, name := range []string{"error", "cache_has_attachments", "item_type", "associated_message_type", "date_retracted", "schedule_type", "schedule_state"} {
 		list = append(list, number(col(name, "0")))
 	}
-	for _, column := range []string{"associated_message_guid", "associated_message_emoji", "balloon_bundle_id", "thread_originator_guid"} {
+	for _, column := range []string{"associated_message_guid", "associated_message_emoji", "balloon_bundle_id", "thread_originator_guid", "reply_to_guid"} {
 		list = append(list, named(col(column, "''")))
 	}
 	list = append(list, short(col("message_summary_info", "NULL"), 64<<10))
@@ -89,7 +90,7 @@ func (v *view) row(id int64) (*row, bool, error) {
 	var textLen, bodyLen, hasFiles, retracted, schedule, stage int64
 	ok, err := v.one("SELECT "+v.schema.columns()+" FROM message WHERE ROWID = ?", []any{id},
 		&r.id, &r.guid, &text, &textLen, &body, &bodyLen, &r.date, &r.fromMe, &r.handle, &r.service,
-		&r.failed, &hasFiles, &r.item, &r.aboutType, &retracted, &schedule, &stage, &r.about, &r.emoji, &r.balloon, &r.thread, &r.summary)
+		&r.failed, &hasFiles, &r.item, &r.aboutType, &retracted, &schedule, &stage, &r.about, &r.emoji, &r.balloon, &r.thread, &r.replyTo, &r.summary)
 	if err != nil || !ok {
 		return nil, false, err
 	}

@@ -142,6 +142,9 @@ func TestMessages(t *testing.T) {
 		want         []chat.Message
 	}{
 		{"text", private(`"text":"hi \ud83d\ude00"`), with(func(m *chat.Message) { m.Text = "hi 😀" })},
+		{"text that the phone has cut", private(`"text":"` + strings.Repeat("😀", 1024) + `"`), with(func(m *chat.Message) { m.Text, m.More = strings.Repeat("😀", 1024), true })},
+		{"one of an album", private(`"media_group_id":"7","photo":[{"file_id":"F","width":90,"height":90}]`),
+			with(func(m *chat.Message) { m.More, m.Attachments = true, file("photo.jpg", "image/jpeg", -1) })},
 		{"ids beyond 2^53", `"message":{"message_id":9007199254740993,"from":{"id":9007199254740995},"chat":{"id":9007199254740995,"type":"private"},` + at + `,"text":"x"}`,
 			with(func(m *chat.Message) {
 				m.Text, m.Handle, m.GUID = "x", "9007199254740995", "123456:9007199254740995:9007199254740993"

@@ -72,7 +72,9 @@ type Transport struct {
 	host string // for words
 	http *http.Client
 
-	rest time.Time // Next asks nothing before; only Next uses it
+	// Only Next uses what follows.
+	rest  time.Time       // it asks nothing before
+	tails map[string]tail // by chat, the last message, if more of it follows
 }
 
 // New returns a transport. It asks nothing yet: a wrong token shows when it is used.

@@ -36,6 +36,7 @@ type (
 		Date    int64  `json:"date"`
 		Text    string `json:"text"`
 		Caption string `json:"caption"`
+		Album   string `json:"media_group_id"`
 		// Either says that the words are somebody else's: the second by servers before version 7.
 		Origin    json.RawMessage `json:"forward_origin"`
 		Forwarded int64           `json:"forward_date"`
@@ -83,6 +84,7 @@ type (
 // arrived is what one request has brought.
 type arrived struct {
 	messages []chat.Message
+	splits   []split  // what is known of each message besides
 	presses  []string // the ids to answer
 	notes    []string
 	next     int64 // the offset that acknowledges all of it
@@ -105,7 +107,9 @@ func (t *Transport) updates(ctx context.Context, tok token, offset int64, wait t
 	if err := t.callWithin(ctx, tok, "getUpdates", args, &list); err != nil {
 		return arrived{}, err
 	}
-	return read(tok, list, offset)
+	in, err := read(tok, list, offset)
+	t.join(in)
+	return in, err
 }
 
 // few are the first updates of an answer. What a server sends beyond what it was asked for comes
@@ -179,6 +183,7 @@ func (in *arrived) add(tok token, id int64, raw json.RawMessage) error {
 		if err != nil {
 			return err
 		}
+		in.splits = append(in.splits, split{at: len(in.messages), date: u.Message.Date, album: u.Message.Album})
 		in.messages = append(in.messages, m)
 	case u.Press != nil:
 		if u.Press.ID != "" {

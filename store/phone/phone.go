@@ -73,6 +73,9 @@ type Heard struct {
 	Target  agent.ID
 	Message string
 	Note    string
+	// Alone, if not nil, is recorded in its place if the message that Note names was tried already:
+	// what would have been a part of that takes effect by itself.
+	Alone *Heard
 }
 
 // The states of what is sent.
@@ -181,6 +184,16 @@ func insertHeard(c *sql.Conn, h *Heard) (fresh bool, err error) {
 	files, err := toJSON(h.Files)
 	if err != nil {
 		return false, err
+	}
+	if h.Alone != nil {
+		waits := false
+		err := c.QueryRowContext(context.Background(), "SELECT EXISTS (SELECT 1 FROM phone_heard WHERE line = ? AND guid = ? AND state = 'new' AND tries = 0)", h.Line, h.Note).Scan(&waits)
+		if err != nil {
+			return false, err
+		}
+		if !waits {
+			*h = *h.Alone
+		}
 	}
 	err = c.QueryRowContext(context.Background(), `INSERT INTO phone_heard (line, guid, chat, room, handle, from_me, at, heard, kind, text, about, files,
 			verdict, state, target, message, note)

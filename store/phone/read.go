@@ -41,6 +41,11 @@ func inChat(key string) string {
 	return "chat = ?2"
 }
 
+// Parts returns what was recorded with a verdict as belonging to a message, the oldest first.
+func (r Records) Parts(ctx context.Context, line, guid, verdict string) ([]Heard, error) {
+	return r.heard(ctx, "WHERE line = ?1 AND verdict = ?2 AND note = ?3 AND seq > (SELECT seq FROM phone_heard WHERE line = ?1 AND guid = ?3) ORDER BY seq LIMIT 200", line, verdict, guid)
+}
+
 // LastHeard returns the last message of the owner's that had one of the verdicts, in any chat.
 func (r Records) LastHeard(ctx context.Context, line string, verdict string) (h Heard, ok bool, err error) {
 	list, err := r.heard(ctx, "WHERE line = ? AND verdict = ? ORDER BY seq DESC LIMIT 1", line, verdict)
