@@ -156,7 +156,7 @@ func (b *Bridge) do(ctx context.Context, rec phone.Records, h phone.Heard) {
 func (b *Bridge) effect(ctx context.Context, rec phone.Records, h *phone.Heard) ([]phone.Said, error) {
 	switch h.Verdict {
 	case VerdictUnreadable:
-		return b.reply(*h, "A message could not be read ("+h.Note+"). If you wrote it, please send it again."), nil
+		return b.reply(*h, "A message could not be read ("+h.Note+"). If you wrote it, please write it again."), nil
 	case VerdictBrake:
 		return b.brake(ctx, *h), nil
 	case VerdictReaction:

@@ -44,13 +44,28 @@ var (
 		return regexp.MustCompile(`^(?i:(yes|y|allow|no|n|deny))[ ,:]+([a-zA-Z]{5})[.!]?$`)
 	})
 	bareForm  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:yes|y|allow|no|n|deny)[.!]?$`) })
+	slashForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([a-zA-Z]+)(?:@[0-9a-zA-Z_]+)?(|\s.*)$`) })
 	agentForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:(?:agent ?)?([0-9]{1,4}|infinity))$`) })
 	namedForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:agent ?([0-9]{1,4}|infinity)) ?[:,][ \t\r\n]*`) })
 )
 
-// parse returns what a text asks for.
+// parse returns what a text asks for. As Telegram writes commands, they begin with a slash, and may
+// name the bot.
 func parse(text string) ask {
 	text = strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }) // marks of direction
+	if m := slashForm().FindStringSubmatch(text); m != nil {
+		if strings.EqualFold(m[1], "start") { // its first one; a link to the bot adds a word
+			return ask{what: askHelp}
+		}
+		if a := command(m[1] + m[2]); a.what != askMessage {
+			return a
+		}
+	}
+	return command(text)
+}
+
+// command returns what a text without a slash asks for.
+func command(text string) ask {
 	if m := answerForm().FindStringSubmatch(text); m != nil {
 		yes := strings.ContainsAny(m[1][:1], "yYaA")
 		return ask{what: askAnswer, code: strings.ToLower(m[2]), allow: yes}
@@ -60,11 +75,6 @@ func parse(text string) ask {
 		return message(text)
 	}
 	verb, rest := strings.ToLower(words[0]), words[1:]
-	if len(rest) == 0 && verb[0] == '/' { // as Telegram writes commands; its first one is /start
-		if verb = verb[1:]; verb == "start" {
-			verb = askHelp
-		}
-	}
 	switch {
 	case len(rest) == 0 && (verb == askStop || verb == askPeek):
 		return ask{what: askWhom, text: verb}

@@ -265,7 +265,7 @@ func (a *botAPI) sendDocument(w http.ResponseWriter, r *http.Request) {
 	data, _ := io.ReadAll(f)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.uploads = append(a.uploads, upload{r.FormValue("chat_id"), h.Filename, data})
+	a.uploads = append(a.uploads, upload{strings.TrimSuffix(r.FormValue("chat_id")+"/"+r.FormValue("message_thread_id"), "/"), h.Filename, data})
 	ok(w, map[string]any{"message_id": 8000 + len(a.uploads)})
 }
 

@@ -45,15 +45,15 @@ func (t *Transport) Send(ctx context.Context, out chat.Outgoing) (chat.Receipt, 
 	if err != nil {
 		return chat.Receipt{}, degrade(err)
 	}
-	to, err := roomID(out.Chat)
+	to, err := placeOf(out.Chat)
 	if err != nil {
 		return chat.Receipt{State: chat.Failed, Fact: err.Error()}, nil
 	}
 	var sent ref
-	if out.File != "" {
-		err = t.sendFile(context.WithoutCancel(ctx), tok, to, out, &sent)
-	} else {
-		err = t.sendText(context.WithoutCancel(ctx), tok, to, out, &sent)
+	err = t.send(context.WithoutCancel(ctx), tok, to, out, &sent)
+	if f := new(failure); to.topic != 0 && errors.As(err, &f) && f.code == http.StatusBadRequest && strings.Contains(f.text, "thread not found") {
+		to.topic = 0 // it was closed: the chat itself is left
+		err = t.send(context.WithoutCancel(ctx), tok, to, out, &sent)
 	}
 	if err != nil {
 		return t.receipt(err)
@@ -61,26 +61,48 @@ func (t *Transport) Send(ctx context.Context, out chat.Outgoing) (chat.Receipt, 
 	if sent.ID <= 0 {
 		return chat.Receipt{State: chat.Unconfirmed, Fact: "telegram's answer does not say which message it is"}, nil
 	}
-	return chat.Receipt{State: chat.Sent, GUID: tok.guid(to, sent.ID)}, nil
+	return chat.Receipt{State: chat.Sent, GUID: tok.guid(to.room, sent.ID)}, nil
 }
 
-// roomID returns the id of a chat.
-func roomID(c chat.Chat) (int64, error) {
+func (t *Transport) send(ctx context.Context, tok token, to place, out chat.Outgoing, sent *ref) error {
+	if out.File != "" {
+		return t.sendFile(ctx, tok, to, out, sent)
+	}
+	return t.sendText(ctx, tok, to, out, sent)
+}
+
+// A place is where a message is sent to: a chat, or one of its topics.
+type place struct{ room, topic int64 }
+
+// placeOf returns the place that a chat's GUID names: "42", or "42/7" for a topic.
+func placeOf(c chat.Chat) (p place, err error) {
 	s := c.GUID
 	if s == "" {
 		_, s, _ = strings.Cut(c.Key, ";")
 	}
-	id, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || id == 0 || strconv.FormatInt(id, 10) != s { // not a telephone number either
-		return 0, errors.New("the chat is none of Telegram's: it has no id of theirs")
+	room, topic, has := strings.Cut(s, "/")
+	p.room, err = strconv.ParseInt(room, 10, 64)
+	if err == nil && has {
+		p.topic, err = strconv.ParseInt(topic, 10, 64)
 	}
-	return id, nil
+	if err != nil || p.room == 0 || p.String() != s { // not a telephone number either
+		return place{}, errors.New("the chat is none of Telegram's: it has no id of theirs")
+	}
+	return p, nil
+}
+
+func (p place) String() string {
+	s := strconv.FormatInt(p.room, 10)
+	if p.topic != 0 {
+		s += "/" + strconv.FormatInt(p.topic, 10)
+	}
+	return s
 }
 
 // unsendable is a message that can never be sent.
 type unsendable struct{ error }
 
-func (t *Transport) sendText(ctx context.Context, tok token, to int64, out chat.Outgoing, sent *ref) error {
+func (t *Transport) sendText(ctx context.Context, tok token, to place, out chat.Outgoing, sent *ref) error {
 	if strings.TrimSpace(out.Text) == "" {
 		return unsendable{errors.New("the text is empty")}
 	}
@@ -91,7 +113,10 @@ func (t *Transport) sendText(ctx context.Context, tok token, to int64, out chat.
 		return unsendable{fmt.Errorf("the text has %d UTF-16 units; Telegram takes %d", n, maxText)}
 	}
 	args := map[string]any{
-		"chat_id": to, "text": out.Text, "link_preview_options": map[string]any{"is_disabled": true},
+		"chat_id": to.room, "text": out.Text, "link_preview_options": map[string]any{"is_disabled": true},
+	}
+	if to.topic != 0 {
+		args["message_thread_id"] = to.topic
 	}
 	keys, err := keyboard(out.Choices)
 	if err != nil {
@@ -130,15 +155,15 @@ func (t *Transport) ClearChoices(ctx context.Context, c chat.Chat, guid string) 
 	if err != nil {
 		return err
 	}
-	to, err := roomID(c)
+	to, err := placeOf(c)
 	if err != nil {
 		return err
 	}
 	var bot, room, message int64
-	if n, _ := fmt.Sscanf(guid, "%d:%d:%d", &bot, &room, &message); n != 3 || bot != tok.bot || room != to {
+	if n, _ := fmt.Sscanf(guid, "%d:%d:%d", &bot, &room, &message); n != 3 || bot != tok.bot || room != to.room {
 		return fmt.Errorf("%q: not a message of this bot's in that chat", guid)
 	}
-	err = t.call(ctx, tok, "editMessageReplyMarkup", map[string]any{"chat_id": to, "message_id": message}, nil)
+	err = t.call(ctx, tok, "editMessageReplyMarkup", map[string]any{"chat_id": to.room, "message_id": message}, nil)
 	f := new(failure)
 	if errors.As(err, &f) && f.code == http.StatusBadRequest { // they are gone already, or the whole message is
 		return nil
@@ -147,7 +172,7 @@ func (t *Transport) ClearChoices(ctx context.Context, c chat.Chat, guid string) 
 }
 
 // sendFile sends a file as a document, as it is.
-func (t *Transport) sendFile(ctx context.Context, tok token, to int64, out chat.Outgoing, sent *ref) error {
+func (t *Transport) sendFile(ctx context.Context, tok token, to place, out chat.Outgoing, sent *ref) error {
 	if t.o.Refuse != nil {
 		if err := t.o.Refuse(out.File); err != nil {
 			return unsendable{err}
@@ -164,8 +189,13 @@ func (t *Transport) sendFile(ctx context.Context, tok token, to int64, out chat.
 	}
 	var head, tail bytes.Buffer
 	form := multipart.NewWriter(&head)
-	if err := form.WriteField("chat_id", strconv.FormatInt(to, 10)); err != nil {
+	if err := form.WriteField("chat_id", strconv.FormatInt(to.room, 10)); err != nil {
 		return err
+	}
+	if to.topic != 0 {
+		if err := form.WriteField("message_thread_id", strconv.FormatInt(to.topic, 10)); err != nil {
+			return err
+		}
 	}
 	if keys != nil {
 		data, err := json.Marshal(keys)

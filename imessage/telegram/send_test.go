@@ -280,3 +280,43 @@ func TestClearChoices(t *testing.T) {
 		t.Errorf("asked for %q, want %q twice", api.edits, want)
 	}
 }
+
+// What was asked in a topic is answered there; in the chat itself once the topic is gone.
+func TestSendToTopic(t *testing.T) {
+	t.Parallel()
+	api := newAPI(t)
+	tr := bot(t, api.URL)
+	file := filepath.Join(t.TempDir(), "a.txt")
+	if err := os.WriteFile(file, []byte("a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	topic := private
+	topic.GUID = "42/7"
+	if r := send(t, tr, chat.Outgoing{Chat: topic, Text: "here"}); r != (chat.Receipt{State: chat.Sent, GUID: "123456:42:9001"}) {
+		t.Errorf("a text: %+v", r)
+	}
+	if r := send(t, tr, chat.Outgoing{Chat: topic, File: file}); r.State != chat.Sent || api.uploads[0].chat != "42/7" {
+		t.Errorf("a file: %+v, %+v", r, api.uploads)
+	}
+	api.breaks(func(method string, w http.ResponseWriter, r *http.Request) bool {
+		data, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(data))
+		if method != "sendMessage" || !bytes.Contains(data, []byte("message_thread_id")) {
+			return false
+		}
+		refuse(w, 400, "Bad Request: message thread not found")
+		return true
+	})
+	if r := send(t, tr, chat.Outgoing{Chat: topic, Text: "there"}); r.State != chat.Sent {
+		t.Errorf("its topic is gone: %+v", r)
+	}
+	if got := fmt.Sprint(api.sent[0]["message_thread_id"], " ", api.sent[1]["message_thread_id"]); got != "7 <nil>" {
+		t.Errorf("sent to %s", got)
+	}
+	for _, guid := range []string{"42/", "42/x", "/7", "42/07", "42/0", "42/7/1"} {
+		topic.GUID = guid
+		if r := send(t, tr, chat.Outgoing{Chat: topic, Text: "x"}); r.State != chat.Failed {
+			t.Errorf("%q: %+v", guid, r)
+		}
+	}
+}

@@ -49,6 +49,9 @@ type (
 		Video     *media          `json:"video"`
 		Note      *media          `json:"video_note"`
 		Animation *media          `json:"animation"` // is a document too
+		Topic     int64           `json:"message_thread_id"`
+		InTopic   bool            `json:"is_topic_message"` // else a thread of replies
+		content
 	}
 	ref struct {
 		ID int64 `json:"message_id"`
@@ -220,6 +223,15 @@ func (r room) chat() (chat.Chat, error) {
 	return chat.Chat{Key: "+;" + id, Identifier: id, GUID: id}, nil
 }
 
+// where returns the chat of a message, with the topic in the name by which it is answered.
+func (m *message) where() (chat.Chat, error) {
+	c, err := m.Chat.chat()
+	if err == nil && m.InTopic && m.Topic > 0 {
+		c.GUID = place{m.Chat.ID, m.Topic}.String()
+	}
+	return c, err
+}
+
 // handle returns who a user is; empty for nobody, and for the bot itself.
 func (t token) handle(u *user) (handle string, self bool) {
 	if u == nil || u.ID == 0 {
@@ -241,30 +253,34 @@ func date(seconds int64) time.Time {
 func (t token) message(in *message) (m chat.Message, err error) {
 	m = chat.Message{
 		GUID: t.guid(in.Chat.ID, in.ID), Service: chat.ServiceTelegram, Kind: chat.Text,
-		At: date(in.Date), Text: in.Text, Attachments: in.attachments(),
+		At: date(in.Date), Text: withLinks(in.Text, in.Entities), Attachments: in.attachments(),
 	}
 	if in.ID <= 0 {
 		return m, errors.New("the message has no id")
 	}
-	if m.Chat, err = in.Chat.chat(); err != nil {
+	if m.Chat, err = in.where(); err != nil {
 		return m, err
 	}
 	if in.As == nil {
 		m.Handle, m.FromMe = t.handle(in.From)
 	}
 	if m.Text == "" {
-		m.Text = in.Caption
+		m.Text = withLinks(in.Caption, in.CaptionEntities)
+	}
+	if m.Text == "" && len(m.Attachments) == 0 {
+		m.Text, m.Unreadable = in.words()
 	}
 	switch { // somebody else's words are no command, whoever passes them on
+	case m.Unreadable != "":
 	case in.Forwarded != 0 || len(in.Origin) > 0:
 		m.Text = "(forwarded) " + m.Text
 	case in.Bot != nil:
 		m.Text = "(by another bot) " + m.Text
 	}
-	if in.ReplyTo != nil && in.ReplyTo.ID > 0 {
+	if in.ReplyTo != nil && in.ReplyTo.ID > 0 && !(in.InTopic && in.ReplyTo.ID == in.Topic) { // else to the topic itself
 		m.About = t.guid(in.Chat.ID, in.ReplyTo.ID)
 	}
-	if m.Text == "" && len(m.Attachments) == 0 {
+	if m.Text == "" && m.Unreadable == "" && len(m.Attachments) == 0 {
 		m.Kind = chat.Event
 	}
 	return m, nil
@@ -321,7 +337,7 @@ func (t token) press(in *press) (m chat.Message, err error) {
 		Text: in.Data, About: t.guid(in.Message.Chat.ID, in.Message.ID),
 	}
 	m.Handle, m.FromMe = t.handle(&in.From)
-	m.Chat, err = in.Message.Chat.chat()
+	m.Chat, err = in.Message.where()
 	return m, err
 }
 
