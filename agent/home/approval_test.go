@@ -114,3 +114,25 @@ func TestApprovalOfTheDead(t *testing.T) {
 		t.Errorf("listed: %v, %v", list, err)
 	}
 }
+
+// Nothing of a question is left once its home is purged: a directory in which anything is
+// left is no home to the next start.
+func TestPurgeApprovals(t *testing.T) {
+	h := testworld.Home(t)
+	if _, err := h.Ask(agent.Approval{Agent: "agent1", Text: "rm x"}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := h.Ask(agent.Approval{Agent: "agent2", Text: "rm y"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Answer(p.Code, agent.Answer{Allow: true, By: "a test"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Settled(p, agent.Outcome{How: "allowed"}); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := h.Purge(); err != nil || len(left) != 0 {
+		t.Errorf("Purge() left %q, %v", left, err)
+	}
+}

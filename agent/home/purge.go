@@ -142,7 +142,7 @@ var shapes = map[string]shape{
 			"git-hooks": {boxes: &shape{files: `[a-z.-]+`, dirs: map[string]shape{".kept": {files: `[a-z-]+`}, ".installed": {files: `[a-z-]+`}}}},
 			"restart":   {files: requestJSON, dirs: map[string]shape{"new": {files: requestJSON}}},
 			"breakers":  {files: `[a-z0-9-]*-[0-9a-f]{8}\.json`},
-			"approvals": {files: `[0-9a-zA-Z]+\.(json|answer)`},
+			"approvals": {files: `[0-9a-zA-Z]+\.(json|answer|settled)`},
 		},
 	},
 	RunDir: {
