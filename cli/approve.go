@@ -220,6 +220,8 @@ func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.I
 		return err
 	case ended:
 		a.print("%s: its turn has ended", id)
+	case st.State == agent.Waiting:
+		a.print("%s: is %s, and no turn is running: nothing to interrupt", id, st.How())
 	default:
 		a.print("%s: is %s: nothing to interrupt", id, st.State)
 	}

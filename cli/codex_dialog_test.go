@@ -32,6 +32,8 @@ func TestCodexDialog(t *testing.T) {
 	if screen := w.must(t, "netsky", "peek", "agent1"); !strings.Contains(screen, "Select Model") {
 		t.Errorf("the dialog was answered:\n%s", screen)
 	}
+	waitState(t, w, "agent1", agent.Idle)
+	mustContain(t, "interrupt", w.must(t, "netsky", "interrupt", "agent1"), "agent1: is waiting (model: Select Model", "no turn is running: nothing to interrupt")
 	w.pane(t, "send-keys", "-t", "=agent1:", "Escape")
 	waitState(t, w, "agent1", agent.Idle)
 	testworld.Wait(t, "no dialog in status", func() bool { return !strings.Contains(w.must(t, "netsky", "status"), "model: ") })

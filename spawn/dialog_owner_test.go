@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"netsky/agent"
 	"netsky/cli/overview"
@@ -96,5 +97,33 @@ func TestDialogAnsweredByPhone(t *testing.T) {
 	logs, err := db.Logs(w.ctx, store.LogFilter{Part: "dialog", Text: "yes, as the owner decided, with the phone: moon: Buy a moon?"})
 	if err != nil || len(logs.Items) != 2 {
 		t.Errorf("recorded: %+v, %v", logs.Items, err)
+	}
+}
+
+// A dialog that covers an agent's pane is its state, unless the agent itself has reported that
+// it waits: that dialog is gone when it says so, before the next look.
+func TestLookOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	st, r := w.slowly("mute"), seenAsker{}
+	reports := func(state agent.State) {
+		t.Helper()
+		if err := w.home.SaveReport("agent1", agent.Report{Start: st.Start, State: state, SinceMS: time.Now().UnixMilli(), Evidence: "a test"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := w.l.Lookout(st, r).LookOver(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reports(agent.Busy)
+	if now := w.status("agent1"); now.State != agent.Waiting || now.Dialog != "trust" {
+		t.Errorf("a dialog over a busy agent: %s (%s)", now.State, now.Detail)
+	}
+	reports(agent.Waiting)
+	if err := w.home.SaveReport("agent1", agent.Report{Start: st.Start, State: agent.Idle, SinceMS: time.Now().UnixMilli(), Evidence: "a test"}); err != nil {
+		t.Fatal(err)
+	}
+	if now := w.status("agent1"); now.State != agent.Idle {
+		t.Errorf("after its own question: %s (%s)", now.State, now.Detail)
 	}
 }

@@ -42,7 +42,8 @@ func Turn(ctx context.Context, l *spawn.Launcher, by agent.ID, st spawn.Status, 
 		return false, fmt.Errorf("%s: is %s: nothing was interrupted", id, st.How())
 	case st.State == agent.Waiting && st.Runtime == "claude":
 		return false, approve.AtPane(id, fmt.Errorf("%s: is %s, and netsky does not answer questions: nothing was interrupted", id, st.How()))
-	case st.State == agent.Idle, st.State == agent.Starting, st.State == agent.Blocked:
+	case st.State == agent.Idle, st.State == agent.Starting, st.State == agent.Blocked,
+		st.State == agent.Waiting && st.Report.State == agent.Idle: // a dialog covers its pane, and behind it no turn runs
 		return false, nil
 	}
 	about := ""
@@ -56,7 +57,14 @@ func Turn(ctx context.Context, l *spawn.Launcher, by agent.ID, st spawn.Status, 
 	}
 	if err := idle(ctx, l, st, before); err != nil {
 		// Unclaimed, it would end some later turn.
-		_, rerr := l.Bus.Retract(context.WithoutCancel(ctx), id, func(e envelope.Envelope) bool { return e.ID == sent.ID })
+		n, rerr := l.Bus.Retract(context.WithoutCancel(ctx), id, func(e envelope.Envelope) bool { return e.ID == sent.ID })
+		if errors.Is(err, ErrBusy) {
+			request := "the request stays in force"
+			if n > 0 {
+				request = "the request is withdrawn, as its program has not taken it"
+			}
+			err = advice.With(err, "`netsky peek %s` shows what it does; %s; `netsky down %[1]s --force` ends the agent at once", id, request)
+		}
 		return false, errors.Join(err, rerr)
 	}
 	_ = l.Journal.Record(context.WithoutCancel(ctx), store.AddLog{
@@ -66,12 +74,13 @@ func Turn(ctx context.Context, l *spawn.Launcher, by agent.ID, st spawn.Status, 
 }
 
 // idle waits until the agent is no longer busy with what its report before shows. A
-// demo may be at its next message by then; it reports busy once per turn.
+// demo may be at its next message by then; it reports busy once per turn, and a turn that
+// waits at a dialog is not busy again.
 func idle(ctx context.Context, l *spawn.Launcher, st spawn.Status, before agent.Report) error {
 	for began := time.Now(); time.Since(began) < limit; {
 		r, err := l.Home.LoadReport(st.Agent)
 		if err == nil && (r.State != agent.Busy && r.State != agent.Waiting ||
-			st.Runtime == "demo" && before.State == r.State && before.SinceMS != r.SinceMS) {
+			st.Runtime == "demo" && before.SinceMS != r.SinceMS && (before.State == r.State || before.State == agent.Waiting)) {
 			return nil
 		}
 		select {
@@ -80,6 +89,5 @@ func idle(ctx context.Context, l *spawn.Launcher, st spawn.Status, before agent.
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return advice.With(fmt.Errorf("%s: %w after %v", st.Agent, ErrBusy, limit),
-		"`netsky peek %s` shows what it does; the request stays in force, and `netsky down %[1]s --force` ends the agent at once", st.Agent)
+	return fmt.Errorf("%s: %w after %v", st.Agent, ErrBusy, limit)
 }

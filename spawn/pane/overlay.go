@@ -58,6 +58,9 @@ func (o Lookout) LookOver(ctx context.Context) (d agent.Dialog, since time.Time,
 		}
 		shown, known = still && sameDialog(d, again), false
 	}
+	if r, err := l.Home.LoadReport(id); err == nil && r.Start == start && r.State == agent.Waiting {
+		shown = false // it is what the agent says itself that it waits at, and is gone when it says so
+	}
 	if !shown {
 		return agent.Dialog{}, since, l.Home.Remove(overlayFile(id))
 	}
