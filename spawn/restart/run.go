@@ -63,7 +63,7 @@ func Check(ctx context.Context, o Options, ids []agent.ID, r *Request) error {
 		}
 	}
 	if len(list) == 0 {
-		return advice.With(errors.New("no agent is up"), "`netsky up` starts what was up before")
+		return advice.With(errors.New("no agent is up"), "`netsky up N` starts agent0 and N clones, `netsky up AGENT` that agent, each with its conversation")
 	}
 	r.Agents, err = o.check(ctx, list, r.Environ)
 	return err
