@@ -99,10 +99,15 @@ func (a *app) takeFreePort(ctx context.Context) error {
 		return err
 	}
 	a.config.Dashboard.Listen = addr
-	if _, err := daemon.Stop(ctx, h); err != nil {
+	ended, err := daemon.Stop(ctx, h)
+	if err != nil {
 		return err
 	}
-	a.warn("netsky.toml has listen = %q under [dashboard] now: a free port, which stays the same", addr)
+	why := ""
+	if ended {
+		why = "; the daemon was ended, as it reads that when it starts"
+	}
+	a.warn("netsky.toml has listen = %q under [dashboard] now: a free port, which stays the same%s", addr, why)
 	return nil
 }
 

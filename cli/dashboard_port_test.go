@@ -80,6 +80,11 @@ func TestDashboardFreePort(t *testing.T) {
 	if again, _, _ := strings.Cut(first.link(t), "/login"); again != base {
 		t.Errorf("the first home moved to %s", again)
 	}
+	said, err := second.command(t.Context(), "netsky", "dashboard", "--free-port").CombinedOutput()
+	mustContain(t, "with a daemon that runs", string(said), "the daemon was ended, as it reads that when it starts", "started the daemon, pid ")
+	if err != nil || strings.Contains(string(said), "was not running") {
+		t.Errorf("with a daemon that runs: %v\n%s", err, said)
+	}
 	second.env = append(second.env, "NETSKY_LISTEN=127.0.0.1:0")
 	refused, err := second.command(t.Context(), "netsky", "dashboard", "--free-port").CombinedOutput()
 	if err == nil || !strings.Contains(string(refused), "NETSKY_LISTEN") {

@@ -47,7 +47,7 @@ func (a *app) wantDaemon(ctx context.Context, l *spawn.Launcher) error {
 		switch started {
 		case "":
 		case daemon.Began:
-			a.warn("the daemon was not running: started it, pid %d; `netsky daemon stop` ends it", p.PID)
+			a.warn("started the daemon, pid %d; `netsky daemon stop` ends it", p.PID)
 		default:
 			a.warn("started another daemon, pid %d", p.PID)
 		}
