@@ -22,8 +22,8 @@ func (a *app) landCommand() *cli.Command {
 	return &cli.Command{
 		Name: "land", Usage: "put an agent's checked work on your branch", ArgsUsage: "AGENT", Args: true,
 		Description: "The branch moves to the agent's work, as `netsky check` has seen it pass; where it is checked out, the files follow.\n" +
-			"Without commits of its own it moves forward; otherwise a merge commit is made, or what --squash and --rebase say. The\n" +
-			"hooks of the repository run. Nothing is moved if the check has not passed on the present state of both branches, if\n" +
+			"Without commits of its own it is fast-forwarded; otherwise a merge commit is made, or what --squash and --rebase say.\n" +
+			"The hooks of the repository run. Nothing is moved if the check has not passed on the present state of both branches, if\n" +
 			"they conflict (the agent is told), or if files where the branch is checked out have changes that are not committed.\n" +
 			"`netsky undo` takes it back.\n\n" +
 			"--all lands all work whose check has passed: first what shares no file with the rest, then the rest, oldest first.\n" +
@@ -35,7 +35,7 @@ func (a *app) landCommand() *cli.Command {
 			"Only you can land work, and agent0 if `land = \"agent0\"` under [work] in netsky.toml says so.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all", Usage: "land the work of all agents whose check has passed"},
-			&cli.BoolFlag{Name: "merge", Usage: "make a merge commit even if the branch could move forward"},
+			&cli.BoolFlag{Name: "merge", Usage: "make a merge commit even if the branch could be fast-forwarded"},
 			&cli.BoolFlag{Name: "squash", Usage: "make one commit of the agent's work"},
 			&cli.BoolFlag{Name: "rebase", Usage: "make the agent's commits again on top of the branch"},
 			&cli.BoolFlag{Name: "pr", Usage: "push the agent's branch and ask for it to be merged, with gh or glab, instead of moving yours"},

@@ -90,7 +90,7 @@ type Landing struct {
 	Task     string     `json:"task,omitempty"`
 	Repo     string     `json:"repo"`
 	Target   string     `json:"target"` // the ref that moved
-	How      string     `json:"how"`    // merge, squash, rebase, forward, push
+	How      string     `json:"how"`    // merge, squash, rebase, fast-forward, push
 	Base     string     `json:"base"`   // the merge base
 	Head     string     `json:"head"`   // the branch's commit
 	Tree     string     `json:"tree"`   // the target's, afterwards

@@ -17,18 +17,18 @@ import (
 
 // The ways a branch lands.
 const (
-	Forward = "forward" // the target moves to the branch's head, as it has no commit of its own
-	Merging = "merge"   // a commit with both as parents
-	Squash  = "squash"  // one commit of the whole branch
-	Rebase  = "rebase"  // the branch's commits, made again on the target
-	Push    = "push"    // the branch is pushed, for others to merge
+	Forward = "fast-forward" // the target moves to the branch's head, as it has no commit of its own
+	Merging = "merge"        // a commit with both as parents
+	Squash  = "squash"       // one commit of the whole branch
+	Rebase  = "rebase"       // the branch's commits, made again on the target
+	Push    = "push"         // the branch is pushed, for others to merge
 )
 
 // noEditor keeps git from asking, and a rebase from moving other branches.
 var noEditor = []string{"GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true", "GIT_MERGE_AUTOEDIT=no"}
 
 // build makes the commit that the target moves to, as the owner's git would: with the owner's name,
-// configuration and hooks. Its tree is the checked one, or there is an error. how "" is forward if
+// configuration and hooks. Its tree is the checked one, or there is an error. how "" is Forward if
 // that is possible, else merge.
 func (d Desk) build(ctx context.Context, r git.Repo, m Merge, id, how, message string) (after, did string, err error) {
 	forward := m.Base == m.Onto

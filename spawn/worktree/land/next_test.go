@@ -232,7 +232,7 @@ func TestLogged(t *testing.T) {
 	}
 	want := []string{
 		"agent1 " + l.ID + " what landed on main was undone; it is at " + l.Before[:7],
-		"agent1 " + l.ID + " landed on main, " + l.Before[:7] + " to " + l.After[:7] + ", by forward, unchecked",
+		"agent1 " + l.ID + " landed on main, " + l.Before[:7] + " to " + l.After[:7] + ", by fast-forward, unchecked",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q, want %q", got, want)

@@ -238,7 +238,7 @@ func TestUndone(t *testing.T) {
 	mine.Git("merge", "-q", "--ff-only", "netsky/agent1")
 	record := func(state, undo string) {
 		t.Helper()
-		l := work.Landing{ID: "1", Agent: "agent1", Repo: r.Common, Target: "refs/heads/main", How: "forward", Head: after, Before: before, After: after, State: state, Undo: undo}
+		l := work.Landing{ID: "1", Agent: "agent1", Repo: r.Common, Target: "refs/heads/main", How: "fast-forward", Head: after, Before: before, After: after, State: state, Undo: undo}
 		if err := db.Apply(t.Context(), work.SetLanding(l)); err != nil {
 			t.Fatal(err)
 		}
