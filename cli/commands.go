@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -24,23 +25,44 @@ func (a *app) cli() *cli.App {
 		ExitErrHandler:  func(*cli.Context, error) {}, // Main prints errors, once
 		Action:          a.summary,
 		Flags:           []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}},
-		Commands: []*cli.Command{
-			a.upCommand(), a.downCommand(), a.restartCommand(), a.agentCommand(), a.forgetCommand(), a.attachCommand(),
-			a.statusCommand(), a.needsCommand(), a.peekCommand(), a.showCommand(),
-			a.askCommand(), a.sendCommand(), a.inboxCommand(), a.replyCommand(),
-			a.taskCommand(), a.noteCommand(), a.workCommand(), a.diffCommand(), a.checkCommand(), a.landCommand(), a.undoCommand(), a.costCommand(),
-			a.interruptCommand(), a.cancelCommand(), a.approvalsCommand(), a.approveCommand(), a.quietCommand(), a.escalateCommand(),
-			a.imessageCommand(), a.channelCommand(), a.cronCommand(), a.loopCommand(), a.codexCommand(), a.promptCommand(), a.logCommand(), a.findCommand(),
-			a.daemonCommand(), a.watchdogCommand(), a.dashboardCommand(), a.doctorCommand(), a.drillCommand(), a.demoCommand(), a.initCommand(), a.serviceCommand(), a.uninstallCommand(),
-			a.versionCommand(), a.completionCommand(), a.helpCommand(),
-			a.runCommand(), a.ioCommand(), a.hookCommand(),
-		},
 	}
+	groups := a.groups()
+	for _, g := range groups {
+		table.Commands = append(table.Commands, g.verbs...)
+	}
+	table.Commands = append(table.Commands, a.runCommand(), a.ioCommand(), a.hookCommand())
 	table.OnUsageError = usageError("netsky")
-	table.CustomAppHelpTemplate = helpTemplate
+	table.CustomAppHelpTemplate = listed(table.Usage, groups)
 	settle("netsky", table.Commands)
 	a.mark("", table.Commands)
 	return table
+}
+
+// A group is what `netsky help` lists together, as the README does.
+type group struct {
+	title string
+	verbs []*cli.Command
+}
+
+func (a *app) groups() []group {
+	return []group{
+		{"Everyday", []*cli.Command{
+			a.upCommand(), a.askCommand(), a.inboxCommand(), a.replyCommand(), a.dashboardCommand(), a.attachCommand(), a.peekCommand(),
+			a.statusCommand(), a.showCommand(), a.interruptCommand(), a.needsCommand(), a.approvalsCommand(), a.approveCommand(), a.logCommand(),
+			a.cronCommand(), a.loopCommand(), a.imessageCommand(), a.findCommand(), a.restartCommand(), a.downCommand(),
+		}},
+		{"From a task to your branch", []*cli.Command{
+			a.taskCommand(), a.workCommand(), a.diffCommand(), a.checkCommand(), a.landCommand(), a.undoCommand(), a.costCommand(),
+		}},
+		{"One agent, one message", []*cli.Command{
+			a.agentCommand(), a.forgetCommand(), a.promptCommand(), a.codexCommand(), a.sendCommand(), a.cancelCommand(), a.channelCommand(),
+			a.noteCommand(), a.quietCommand(), a.escalateCommand(),
+		}},
+		{"netsky itself", []*cli.Command{
+			a.initCommand(), a.doctorCommand(), a.daemonCommand(), a.watchdogCommand(), a.serviceCommand(), a.demoCommand(), a.drillCommand(),
+			a.uninstallCommand(), a.completionCommand(), a.versionCommand(), a.helpCommand(),
+		}},
+	}
 }
 
 // isDeed reports whether a verb changes something and then prints what it did. What
@@ -131,11 +153,20 @@ func usageError(verb string) cli.OnUsageErrorFunc {
 	}
 }
 
-const helpTemplate = `netsky: {{.Usage}}
-
-{{range .VisibleCommands}}  {{printf "%-12s" .Name}}{{.Usage}}
-{{end}}
-` + "Run `netsky VERB --help` for details, `netsky` for a summary.\n"
+// listed returns the page of all verbs.
+func listed(usage string, groups []group) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "netsky: %s\n\n", usage)
+	for _, g := range groups {
+		fmt.Fprintf(&b, "%s\n", g.title)
+		for _, c := range g.verbs {
+			fmt.Fprintf(&b, "  %-12s%s\n", c.Name, c.Usage)
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString("Run `netsky VERB --help` for details, `netsky` for a summary.\n")
+	return b.String()
+}
 
 func (a *app) helpCommand() *cli.Command {
 	return &cli.Command{

@@ -153,3 +153,29 @@ func writeCommand(b *bytes.Buffer, path string, c *cli.Command) {
 }
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// TestHelpGroups: `netsky help` lists the verbs of the README's tables together, in their order.
+func TestHelpGroups(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	verb := regexp.MustCompile("`netsky ([a-z]+)")
+	for _, g := range (&app{}).groups()[:2] {
+		_, table, ok := strings.Cut(string(readme), "\n## "+g.title+"\n")
+		table, _, _ = strings.Cut(table, "\n\n```")
+		table, _, _ = strings.Cut(table, "\n## ")
+		var want, have []string
+		for _, m := range verb.FindAllStringSubmatch(table, -1) {
+			if !slices.Contains(want, m[1]) {
+				want = append(want, m[1])
+			}
+		}
+		for _, c := range g.verbs {
+			have = append(have, c.Name)
+		}
+		if !ok || !slices.Equal(have, want) {
+			t.Errorf("%s: help lists %q, the README %q", g.title, have, want)
+		}
+	}
+}
