@@ -36,6 +36,8 @@ type Event struct {
 	Fault   *Fault    `json:"fault,omitempty"` // with EventStopFailed: the vendor's fault it failed of
 	// Background is, with the end of a turn, what the program still works on by itself: it
 	// begins a turn with the result, whose EventPrompt has Self set, and here whose result.
+	// Self means that the program has begun the turn by itself; with the end of a turn, that
+	// nobody gave it anything.
 	Background []Work `json:"background,omitempty"`
 	Self       bool   `json:"self,omitempty"`
 	// Transcript is the runtime's own file of the conversation.

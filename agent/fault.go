@@ -18,10 +18,13 @@ const (
 	ContextFull Reason = "context_full"  // the conversation is too long; only this agent's
 	Unsupported Reason = "not_supported" // the vendor refuses this kind of request for good
 	Budget      Reason = "budget"        // what the owner allows is used up; no vendor says that
+	Unasked     Reason = "unasked"       // the program began too many turns by itself; likewise
 )
 
 // OfAccount reports whether the reason concerns everyone who uses the same account.
-func (r Reason) OfAccount() bool { return r != "" && r != ContextFull && r != Unsupported }
+func (r Reason) OfAccount() bool {
+	return r != "" && r != ContextFull && r != Unsupported && r != Unasked
+}
 
 // Text describes the reason for people.
 func (r Reason) Text() string {
@@ -36,6 +39,8 @@ func (r Reason) Text() string {
 		return "vendor not reachable"
 	case Budget:
 		return "budget used up"
+	case Unasked:
+		return "turns that nobody asked for"
 	}
 	return strings.ReplaceAll(string(r), "_", " ")
 }

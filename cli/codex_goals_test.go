@@ -42,3 +42,28 @@ func TestCodexGoals(t *testing.T) {
 		t.Errorf("two messages made %d requests: the goal is still worked on", n)
 	}
 }
+
+// A goal that a Codex agent may set itself goes on turn after turn: one too many is interrupted,
+// the owner is told, and a message lets the agent go on.
+func TestCodexAlone(t *testing.T) {
+	t.Parallel()
+	w, model := mustCodex(t)
+	w.config(t, "[codex]\nsandbox = \"danger-full-access\"\napproval = \"never\"\ngoals = true\n")
+	w.must(t, "netsky", "agent", "1", "--type", "codex")
+	model.Handle(func(q openai.Request) *openai.Reply {
+		if len(q.Outputs) == 0 && strings.Contains(q.Last(), "set it") {
+			return &openai.Reply{Calls: []openai.Call{{Name: "create_goal", Arguments: map[string]any{"objective": "count for ever"}}}}
+		}
+		return nil
+	})
+	w.mustOne(t, w.mustSend(t, "agent1", "set it"))
+	w.mustShow(t, "status", "blocked", "turns that nobody asked for")
+	w.mustShow(t, "needs", "nobody asked for", "netsky attach agent1")
+	w.mustShow(t, "inbox", "50 turns in a row")
+	n := len(model.Requests())
+	w.must(t, "netsky", "ask", "agent1", "loop: say still here")
+	if n > 70 {
+		t.Errorf("%d requests before the brake", n)
+	}
+	t.Logf("%d requests before the brake, %d after a message", n, len(model.Requests()))
+}

@@ -76,6 +76,7 @@ type resident struct {
 	spent   appserver.Usage  // of the running turn
 	before  *appserver.Usage // the thread's token count reported last
 	spoke   bool             // the model has said something in the running turn
+	asked   bool             // it is known whether somebody asked for the running turn
 	asks    []string         // what the running turn waits for a person to allow
 	renew   chan struct{}    // asks keep for a Codex that reads its login again
 

@@ -176,6 +176,17 @@ func (r *resident) Interrupt(ctx context.Context, _ agent.ID) error {
 	return t.Interrupt(ctx)
 }
 
+// Halt pauses the goal on which Codex begins turn after turn; an error if there is none.
+func (r *resident) Halt(ctx context.Context) error {
+	t := r.opened()
+	if t == nil {
+		return errors.New("not connected to Codex yet")
+	}
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	return t.PauseGoal(ctx)
+}
+
 // opened returns the open thread, or nil.
 func (r *resident) opened() *appserver.Thread {
 	r.mu.Lock()

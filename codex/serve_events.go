@@ -117,12 +117,14 @@ func (r *resident) event(ctx context.Context, e appserver.Event) {
 	switch e.Kind {
 	case appserver.TurnStarted:
 		r.take("")
-		r.spent, r.spoke, r.asks = appserver.Usage{}, false, nil
+		r.spent, r.spoke, r.asked, r.asks = appserver.Usage{}, false, false, nil
 		r.goesOn()
 		r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: e.Turn}})
 	case appserver.Accepted:
-		if e.Input == "" {
-			return // a person typed it
+		r.asked = true
+		if e.Input == "" { // a person typed it
+			r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: e.Turn, Text: "typed"}})
+			return
 		}
 		r.take(e.Input)
 		r.session.accepted(ctx, e.Input)
@@ -132,11 +134,13 @@ func (r *resident) event(ctx context.Context, e appserver.Event) {
 		r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventSessionStart, Session: e.Thread, Text: courier.Compacted}})
 	case appserver.Message:
 		r.print.heading(string(r.Agent), e.Text)
+		r.unasked(e.Turn)
 		if !r.spoke {
 			r.spoke = true
 			r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventTool, ID: e.Turn}})
 		}
 	case appserver.ToolStarted:
+		r.unasked(e.Turn)
 		r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventTool, ID: e.Turn, Tool: e.Tool, Text: envelope.Line(e.Text, maxWords)}})
 		r.print.heading(e.Tool, e.Text)
 		r.works(agent.Report{State: agent.Busy, Detail: strings.TrimSpace(e.Tool + ": " + e.Text)})
@@ -162,6 +166,15 @@ func (r *resident) event(ctx context.Context, e appserver.Event) {
 		r.goesOn()
 	case appserver.TokenUsage:
 		r.count(e.Usage)
+	}
+}
+
+// unasked reports a turn in which the model does something before anybody has asked for that:
+// Codex has begun it by itself.
+func (r *resident) unasked(turn string) {
+	if !r.asked {
+		r.asked = true
+		r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: turn, Self: true}})
 	}
 }
 
@@ -203,7 +216,7 @@ func (r *resident) ended(ctx context.Context, e appserver.Event) {
 	}
 	r.mu.Unlock()
 	r.offering.Unlock()
-	stop := courier.Event{Event: agent.Event{Event: agent.EventStop, ID: e.Turn, Session: e.Thread, Usage: usage(r.spent)}}
+	stop := courier.Event{Event: agent.Event{Event: agent.EventStop, ID: e.Turn, Session: e.Thread, Usage: usage(r.spent), Self: !r.asked}}
 	detail, failed := "", agent.Reason("")
 	switch {
 	case e.Kind == appserver.TurnCompleted:

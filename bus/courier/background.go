@@ -55,6 +55,7 @@ func (d *deferral) reported(e agent.Event) bool {
 func (m *Courier) leaves(ctx context.Context, e agent.Event) {
 	ids := begun(m.background, e.Background)
 	m.background = e.Background
+	m.alone.ends(e, ids)
 	for _, o := range m.ledger.list(true) {
 		d, waits := m.deferred[o.ID]
 		switch own := o.turn == "" || o.turn == e.ID; {

@@ -21,6 +21,9 @@
 // again, before all others. Whoever sent one can cancel it until then. A fault of one model
 // has a breaker of its own, which bars only those that have run into it.
 //
+// Turns that nobody asked for are counted, and interrupted after [MostAlone] in a row, until
+// somebody asks for something.
+//
 // # What a crash leaves
 //
 // Every message is in the ledger, state/owed/<agent>.json, from before it is offered until
@@ -134,6 +137,7 @@ type Courier struct {
 
 	background []agent.Work         // what went on after the last turn
 	deferred   map[string]*deferral // messages that wait for it
+	alone      alone
 }
 
 // A cancel is the wish of an address that a message is dropped, or that the turn ends

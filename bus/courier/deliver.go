@@ -83,9 +83,14 @@ func (m *Courier) interrupt(ctx context.Context, c cancel) {
 		m.o.Log("cancel from "+string(c.by)+": its turn had ended before", nil)
 		return
 	}
+	m.breakOff(ctx, func() error { return m.o.Runtime.Interrupt(ctx, c.by) })
+}
+
+// breakOff ends the running turn; nothing is offered until it has ended.
+func (m *Courier) breakOff(ctx context.Context, end func() error) {
 	m.stopping = true
 	m.group.Go(func() {
-		if err := m.o.Runtime.Interrupt(ctx, c.by); err != nil && ctx.Err() == nil {
+		if err := end(); err != nil && ctx.Err() == nil {
 			m.o.Log("interrupt the turn", err)
 		}
 		select {

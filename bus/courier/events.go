@@ -45,7 +45,7 @@ func (m *Courier) event(ctx context.Context, e Event) {
 			m.cut()
 		}
 	case agent.EventPrompt:
-		m.prompted(e.Event)
+		m.prompted(ctx, e.Event)
 	case agent.EventTool:
 		m.served(ctx)
 	case agent.EventStop:
@@ -57,7 +57,10 @@ func (m *Courier) event(ctx context.Context, e Event) {
 }
 
 // prompted handles the beginning of a turn, or further input to it.
-func (m *Courier) prompted(e agent.Event) {
+func (m *Courier) prompted(ctx context.Context, e agent.Event) {
+	if m.alone.begins(e) {
+		defer m.curb(ctx, e)
+	}
 	if !m.open {
 		m.open, m.opened = true, e.MS
 	}

@@ -65,6 +65,7 @@ type program struct {
 	fresh    int           // texts that the running turn has taken
 	login    time.Time     // when the credentials were changed
 	account  string        // "" is that of all programs of a test
+	left     []agent.Work  // what goes on in the background
 	wake     chan struct{}
 }
 
@@ -318,6 +319,7 @@ func (p *program) end(number, words string, failed error) {
 		e.Error, e.Fault = "", &f.Fault
 	}
 	p.mu.Lock()
+	e.Background = p.left
 	p.ends[number] = e
 	silent := p.silent || p.muted[e.Event]
 	p.mu.Unlock()

@@ -70,6 +70,7 @@ func (m *Courier) remember(ctx context.Context) {
 		case agent.EventSeen:
 			see(e.ID, e.MS, "")
 		case agent.EventPrompt:
+			m.alone.begins(e.Event)
 			if e.Start == m.o.Start && strings.HasPrefix(e.Text, noticeMark) {
 				m.startup, m.facts, forgot = false, false, false
 			}
@@ -94,6 +95,7 @@ func (m *Courier) remember(ctx context.Context) {
 		case agent.EventStop, agent.EventStopFailed:
 			ids := begun(m.background, e.Background)
 			m.background = e.Background
+			m.alone.ends(e.Event, ids)
 			for _, p := range m.past {
 				p.ends(e.Event, ids)
 			}

@@ -129,6 +129,12 @@ type Pointer interface {
 	Point(ctx context.Context, n int) error
 }
 
+// A Halter is a Runtime whose program can be kept from beginning turns by itself. Halt does
+// that until a person at its pane allows it again; it may fail if there is nothing to halt.
+type Halter interface {
+	Halt(ctx context.Context) error
+}
+
 // A Meter is a Runtime that knows what a turn used, in tokens, if the event of its end
 // does not say so.
 type Meter interface {

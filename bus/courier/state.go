@@ -40,7 +40,7 @@ func (m *Courier) look(ctx context.Context, now time.Time) {
 		m.looks = now.Add(gateAgain)
 	}
 	m.state = r
-	report := m.blocked(r.Report, now)
+	report := m.curbed(m.blocked(r.Report, now))
 	if report.State == agent.Idle && len(r.Works) > 0 {
 		report.State, report.Detail = agent.Busy, envelope.Line("in the background: "+agent.Works(r.Works), 200)
 	}

@@ -300,6 +300,12 @@ func (t *Thread) Interrupt(ctx context.Context) error {
 	return nil
 }
 
+// PauseGoal keeps Codex from beginning turns for the thread's goal, until a person resumes
+// it; an error if there is none.
+func (t *Thread) PauseGoal(ctx context.Context) error {
+	return t.s.peer.call(ctx, "thread/goal/set", map[string]any{"threadId": t.id, "status": "paused", "origin": "automatic"}, nil)
+}
+
 // notify handles a notification about the thread.
 func (t *Thread) notify(method string, params json.RawMessage) {
 	var p struct {

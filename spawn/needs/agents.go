@@ -191,6 +191,9 @@ func (s Sources) blocked(kind Kind, a Agent, f agent.Fault, retry time.Time) Nee
 			{compact, open.Line},
 			{"Begin a new conversation", "netsky agent " + a.ID.N() + " --fresh"},
 		}
+	case f.Reason == agent.Unasked:
+		n.Commands = []Command{open, {"Let it go on", "netsky send " + string(a.ID) + ` "go on"`}, {"End it", "netsky down " + a.ID.N()}}
+		n.Otherwise = "each turn that it begins by itself is interrupted, until a message or a typed text comes"
 	case kind == Login:
 		n.Commands, n.Otherwise = []Command{{"Open its terminal to log in", open.Line}, {"Try again now", "netsky up"}}, "its mail waits, and it continues by itself after a login"
 		if retry.After(s.Now) {

@@ -95,6 +95,7 @@ func TestList(t *testing.T) {
 			needs.Sources{Agents: []needs.Agent{
 				limited("agent0", agent.UsageLimit, "a", reset), limited("agent1", agent.UsageLimit, "a", reset), limited("agent2", agent.Login, "b", time.Time{}),
 				limited("agent3", agent.ContextFull, "a", time.Time{}), limited("agent4", agent.Overloaded, "c", time.Time{}), one("agent5", agent.Blocked, detail("why", false)),
+				limited("agent6", agent.Unasked, "", time.Time{}),
 			}},
 			[]string{
 				"login|agent2|is not logged in|not logged in: no (b)|netsky attach agent2|its mail waits, and it continues by itself after a login",
@@ -102,6 +103,7 @@ func TestList(t *testing.T) {
 				"limit|agent4|is not served by its vendor|vendor overloaded: no (c)|netsky attach agent4|its mail waits, and it is tried again by itself",
 				"blocked|agent3|is blocked|context full: no (a)|netsky attach agent3|its mail waits",
 				"blocked|agent5|is blocked|why|netsky attach agent5|its mail waits",
+				"blocked|agent6|is blocked|turns that nobody asked for: no|netsky attach agent6|each turn that it begins by itself is interrupted, until a message or a typed text comes",
 			},
 		},
 		"a limit of one model beside one of the account": {

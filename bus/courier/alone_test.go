@@ -1,0 +1,169 @@
+package courier_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/courier"
+	"netsky/bus/envelope"
+	"netsky/internal/testworld"
+)
+
+// begin begins a turn of the program's own, with the results of these works. over is closed
+// when it is interrupted.
+func (p *post) begin(number string, results ...agent.Work) (over chan struct{}) {
+	p.Helper()
+	over = make(chan struct{})
+	p.program.set(func() { p.program.state, p.program.breakOff = agent.Busy, over })
+	p.program.mustNote(p, agent.Event{Event: agent.EventPrompt, ID: number, Text: "<result>", Self: true, Background: results})
+	return over
+}
+
+// finish ends it.
+func (p *post) finish(number, text string) {
+	p.Helper()
+	p.program.end(number, text, nil)
+	p.program.set(func() { p.program.state, p.program.breakOff = agent.Idle, nil })
+}
+
+func (p *post) mustWait(id string) {
+	p.Helper()
+	testworld.Wait(p, "an answer to "+id, func() bool { return len(p.answers(agent.Owner, id)) == 1 })
+}
+
+func (p *post) mustReport(state agent.State, why agent.Reason) {
+	p.Helper()
+	testworld.Wait(p, fmt.Sprintf("reported as %s %s", state, why), func() bool {
+		r, err := p.home.LoadReport(p.id)
+		return err == nil && r.State == state && r.Fault.Reason == why
+	})
+}
+
+func (p *post) notices() (n int) {
+	p.Helper()
+	list, err := p.bus.List(agent.Owner, bus.Inbox, 0)
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, e := range list {
+		if e.Envelope.Kind == envelope.KindNotice {
+			n++
+		}
+	}
+	return n
+}
+
+// TestAlone: a program that begins turn after turn by itself is interrupted, and its owner
+// told once; a message lets it go on. Results of what a message has begun don't count.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	p.program.mustStart(t)
+	p.run()
+	var works []agent.Work
+	for i := range 5 {
+		works = append(works, agent.Work{ID: fmt.Sprint("work-", i), Kind: "subagent"})
+	}
+	p.program.set(func() { p.program.left = works })
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "begin them"})
+	testworld.Wait(t, "delivered", func() bool { return p.count(me, bus.Delivered) == 1 })
+	p.mustReport(agent.Idle, "")
+	for i, w := range works {
+		p.program.set(func() { p.program.left = works[i+1:] })
+		p.begin(fmt.Sprint("result-", i), w)
+		p.finish(fmt.Sprint("result-", i), "the result")
+	}
+	p.mustWait("owner-0")
+	for i := range courier.MostAlone {
+		p.begin(fmt.Sprint("own-", i))
+		p.finish(fmt.Sprint("own-", i), "on and on")
+	}
+	p.mustReport(agent.Idle, "")
+	if n := p.notices(); n != 0 {
+		t.Errorf("%d notices before the last turn that is allowed", n)
+	}
+	for i := range 2 {
+		<-p.begin(fmt.Sprint("more-", i))
+		p.program.set(func() { p.program.state, p.program.breakOff = agent.Idle, nil })
+		p.mustReport(agent.Blocked, agent.Unasked)
+		testworld.Wait(t, "one notice", func() bool { return p.notices() == 1 })
+	}
+	p.drop(envelope.Envelope{ID: "owner-1", From: agent.Owner, To: me, Text: "go on"})
+	p.mustWait("owner-1")
+	p.mustReport(agent.Idle, "")
+	over := p.begin("again")
+	p.finish("again", "once")
+	p.drop(envelope.Envelope{ID: "owner-2", From: agent.Owner, To: me, Text: "?"})
+	p.mustWait("owner-2")
+	select {
+	case <-over:
+		t.Error("the first turn of its own after a message was interrupted")
+	default:
+	}
+	if n := p.notices(); n != 1 {
+		t.Errorf("%d notices, want 1", n)
+	}
+}
+
+// TestAloneAnswers: a message that waited for work in the background is answered when the turn
+// with the result is interrupted as one too many.
+func TestAloneAnswers(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	p.program.mustStart(t)
+	p.run()
+	watch := agent.Work{ID: "watch", Kind: "monitor"}
+	p.program.set(func() { p.program.left = []agent.Work{watch} })
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "watch it"})
+	testworld.Wait(t, "delivered", func() bool { return p.count(me, bus.Delivered) == 1 })
+	p.mustReport(agent.Idle, "")
+	for i := range 1 + courier.MostAlone { // the first is asked for
+		p.begin(fmt.Sprint("own-", i), watch)
+		p.finish(fmt.Sprint("own-", i), "a line")
+	}
+	<-p.begin("more", watch)
+	p.program.set(func() { p.program.state, p.program.breakOff = agent.Idle, nil })
+	p.mustReport(agent.Blocked, agent.Unasked)
+	p.mustWait("owner-0")
+	if a := p.answers(agent.Owner, "owner-0")[0]; a.Kind != envelope.KindReply || !strings.HasPrefix(a.Text, "a line\n\n[netsky] ") {
+		t.Errorf("the answer: %+v", a)
+	}
+}
+
+// TestBackgroundOfTwo: of two messages whose turns have left work in the background, each is
+// answered with the result of its own.
+func TestBackgroundOfTwo(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	p.program.mustStart(t)
+	p.run()
+	one, two := agent.Work{ID: "one", Kind: "subagent"}, agent.Work{ID: "two", Kind: "subagent"}
+	for i, left := range [][]agent.Work{{one}, {one, two}} {
+		p.program.set(func() { p.program.left = left })
+		p.drop(envelope.Envelope{ID: fmt.Sprint("owner-", i), From: agent.Owner, To: me, Text: "begin"})
+		testworld.Wait(t, "its turn has ended", func() bool {
+			e, ok, err := p.program.Ended(t.Context(), fmt.Sprint("owner-", i), "")
+			return err == nil && ok && e.Event == agent.EventStop
+		})
+		p.mustReport(agent.Idle, "")
+	}
+	p.program.set(func() { p.program.left = []agent.Work{one} })
+	p.begin("of two", two)
+	p.finish("of two", "the second")
+	p.mustWait("owner-1")
+	if n := len(p.answers(agent.Owner, "owner-0")); n != 0 {
+		t.Errorf("%d answers to the first, whose work goes on", n)
+	}
+	p.program.set(func() { p.program.left = nil })
+	p.begin("of one", one)
+	p.finish("of one", "the first")
+	p.mustWait("owner-0")
+	for i, want := range []string{"the first", "the second"} {
+		if list := p.answers(agent.Owner, fmt.Sprint("owner-", i)); len(list) != 1 || list[0].Text != want {
+			t.Errorf("owner-%d: %+v, want %q", i, list, want)
+		}
+	}
+}
