@@ -41,6 +41,8 @@ type Question struct {
 	detail  string
 	taken   bool
 	gone    time.Time // when it was first seen not alive; zero while it is alive
+	renewed bool      // it was started again, and nothing yet shows what that start does about the message
+	rests   time.Time // since when that start has been idle; zero while it is not
 	code    string    // of its permission request reported last
 	missing int       // looks at which the message was nowhere
 	held    string    // why its message is held, as reported last
@@ -90,8 +92,8 @@ func note(s string) string {
 	return "  " + s
 }
 
-// mourning is how long an agent has to be gone before the wait for its answer ends: one
-// that is being restarted is back sooner.
+// mourning is how long an agent has to be gone, or its new start idle, before the wait for
+// its answer ends: one that is being restarted is back sooner.
 const mourning = 5 * time.Second
 
 func (p *Question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, err error) {
@@ -158,8 +160,8 @@ func (p *Question) progress(ctx context.Context) error {
 	case st.Alive():
 		again := p.Up && p.Start != "" && p.Start != st.Start
 		p.Up, p.Start, p.gone = true, st.Start, time.Time{}
-		if again {
-			return p.restarted(ctx)
+		if p.renewed = p.renewed || again; p.renewed {
+			return p.restarted(ctx, st, again)
 		}
 	case !p.Up: // --queue: it may wait
 	case p.gone.IsZero() || p.atWork() || st.State == agent.Dead && backoff.Soon(p.Launcher.Home, p.To, st.Start):
@@ -212,16 +214,32 @@ func (p *Question) heldUp(ctx context.Context) error {
 	return nil
 }
 
-// restarted reports that the agent has been started again, with an error if its new start
-// does nothing about the message.
-func (p *Question) restarted(ctx context.Context) error {
+// restarted reports that the agent has been started again. It returns an error if the new
+// start has been idle for some time and has done nothing about the message: one that only
+// the program itself knows of is answered when that has come so far.
+func (p *Question) restarted(ctx context.Context, st spawn.Status, again bool) error {
 	owed := courier.Owes(p.Launcher.Home, p.To, p.id) // until the answer is sent
 	if place := p.whereabouts(); owed || place == waits || place == handled {
+		p.renewed = false
 		p.Warn("%s was ended and started again; its new start answers the message, or gets it again", p.To)
 		return nil
 	}
 	if _, found, err := p.Launcher.Bus.FindAnswer(ctx, p.To, p.From, p.id, p.sent); found || err != nil {
 		return nil // it is read next
+	}
+	if again {
+		p.rests = time.Time{}
+		p.Warn("%s was ended and started again; it may not know of the message %s any more", p.To, p.id)
+	}
+	switch {
+	case st.State != agent.Idle || st.Detail != "": // as it waits for somebody else
+		p.rests = time.Time{}
+		return nil
+	case p.rests.IsZero():
+		p.rests = time.Now()
+	}
+	if time.Since(p.rests) < mourning {
+		return nil
 	}
 	return unanswered("%s was ended and started again, and has not answered; the message %s is %s, and its new start does not know of it",
 		p.To, p.id, p.whereabouts())
