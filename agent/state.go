@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"netsky/agent/proc"
 )
@@ -33,6 +34,10 @@ func (s State) Word() string {
 
 // Ready reports whether an agent in this state has finished starting.
 func (s State) Ready() bool { return s == Idle || s == Busy || s == Waiting || s == Blocked }
+
+// StartsWithin is how long a start may take to report that it is ready; after that it needs
+// the owner.
+const StartsWithin = time.Minute
 
 // Backlog returns how many of an agent's messages wait and how many it works on, of those in
 // its inbox and those that were claimed for it: in a state without work, these wait too.

@@ -79,7 +79,7 @@ func (s served) Prepare(_ context.Context, l *agent.Launch) error {
 	l.Env = append(l.Env, receiverRole+"=1", "D="+s.dir, "RESUME="+l.Resume)
 	l.Argv = []string{"/bin/sh", "-c", `echo "$AGENT_N $NETSKY_START $RESUME" >>"$D/starts"
 if [ -e "$D/trust" ]; then printf 'Do you trust this? <channel>\n'; while [ -e "$D/trust" ]; do sleep 0.1; done; printf '\033[2J\033[Hthanks\n'; fi
-while [ -e "$D/mute" ]; do sleep 0.1; done
+[ ! -e "$D/mute" ] || echo "it hears nobody"; while [ -e "$D/mute" ]; do sleep 0.1; done
 if [ -e "$D/computes-agent$AGENT_N" ]; then for i in 1 2 3 4 5 6; do sh -c 'while [ -e "$D" ]; do :; done' & done; fi
 "$0" & echo $! >"$D/receiver-agent$AGENT_N"
 while :; do sleep 0.1; if [ -e "$D/menu" ]; then printf 'What do you want to do?\n'; stty -icanon -echo; dd bs=1 count=1 of="$D/key" 2>/dev/null; rm "$D/menu"; printf '\033[2J\033[H'; fi; if [ -e "$D/trust" ]; then printf 'Do you trust this?\n'; while [ -e "$D/trust" ]; do sleep 0.1; done; printf '\033[2J\033[H'; fi; done`, me}
@@ -364,6 +364,41 @@ func TestAttendDialog(t *testing.T) {
 	}
 	if len(seen) != 2 {
 		t.Errorf("told %v, want each of two dialogs once", seen)
+	}
+}
+
+// A start that does not get ready within a minute is shown with what its pane shows, and the
+// owner is told once, whatever the cause is. It is not ended, and may still get ready.
+func TestAttendUnready(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	w.touch("mute")
+	if _, err := w.l.Up(w.ctx, spawn.UpOptions{
+		Plans: []spawn.Plan{{Agent: "agent1", Runtime: w.r, Dir: w.home.Root(), Prompt: prompts.Input{Home: w.home, Runtime: "served"}}},
+		By:    "owner", ReadyWithin: time.Nanosecond,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	la, err := w.home.LoadLaunch("agent1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	la.StartedMS -= agent.StartsWithin.Milliseconds()
+	if err := w.home.SaveLaunch(la); err != nil {
+		t.Fatal(err)
+	}
+	st := w.shows("agent1", agent.Starting, "its pane shows: it hears nobody")
+	if st.Start != la.Start {
+		t.Errorf("%+v", st)
+	}
+	testworld.WaitOr(w, func() bool {
+		list, err := w.bus.Locate(w.ctx, "unready-"+la.Start)
+		return err == nil && len(list) > 0 && strings.Contains(list[0].Envelope.Text, "its pane shows: it hears nobody.\n`netsky attach agent1` ")
+	}, w.log)
+	w.remove("mute")
+	w.answered(w.mail("agent1", "hello"))
+	if st := w.shows("agent1", agent.Idle, ""); st.Start != la.Start {
+		t.Errorf("started again: %+v", st)
 	}
 }
 

@@ -90,7 +90,7 @@ func aloneOf(n need, id agent.ID) need {
 var needWords = map[needs.Kind]string{
 	needs.Approval: "waiting", needs.Dialog: "waiting", needs.Question: "waiting",
 	needs.Login: "blocked", needs.Limit: "blocked", needs.Blocked: "blocked", needs.Daemon: "hung", needs.Unreached: "hung", needs.Config: "hung",
-	needs.Hung: "hung", needs.Looping: "crash-looping", needs.Dead: "dead", needs.Down: "down", needs.Unreadable: "poisoned",
+	needs.Unready: "hung", needs.Hung: "hung", needs.Looping: "crash-looping", needs.Dead: "dead", needs.Down: "down", needs.Unreadable: "poisoned",
 	needs.Conflict: "waiting",
 }
 

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,35 +57,67 @@ func root(env []string, mode string) error {
 	return nil
 }
 
+// A source is a settings file that Claude Code reads by itself, or is started with.
+type source struct {
+	file string
+	all  object
+
+	managed    bool // by the machine's administrator
+	repository bool // from the directory of the agent
+}
+
 // files checks all files that a start reads. Those that Claude Code reads by itself are
 // included because it would ask in the pane about a damaged one.
 func (r *Runtime) files(l agent.Launch, o Options, v Version) error {
-	for _, file := range []string{
-		managedSettings,
-		filepath.Join(configDir(l.Env), "settings.json"),
-		filepath.Join(l.Dir, ".claude", "settings.json"),
-		filepath.Join(l.Dir, ".claude", "settings.local.json"),
-	} {
-		all, err := readObject(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if err := refuse(file, all, o.Mode); err != nil {
+	all, err := r.sources(l)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if err := s.refuse(o.Mode); err != nil {
 			return err
 		}
 	}
 	if _, err := readObject(globalConfig(l.Env)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if _, err := r.settings(o, v); err != nil {
+	data, err := r.settings(o, v)
+	if err != nil {
 		return err
 	}
-	_, err := r.mcpConfig(l, o)
-	return err
+	if _, err := r.mcpConfig(l, o); err != nil {
+		return err
+	}
+	own, err := parseObject(o.Settings, data)
+	if err != nil {
+		return err
+	}
+	return r.hindered(l, o, append(all, source{file: o.Settings, all: own}))
 }
+
+// sources reads the settings files that Claude Code reads by itself.
+func (r *Runtime) sources(l agent.Launch) (all []source, err error) {
+	ruled := []string{filepath.Join(r.managedDir(), "managed-settings.json")}
+	more, _ := filepath.Glob(filepath.Join(r.managedDir(), "managed-settings.d", "*.json")) // its only error is a bad pattern
+	ruled = append(ruled, more...)
+	for i, file := range append(ruled,
+		filepath.Join(configDir(l.Env), "settings.json"),
+		filepath.Join(l.Dir, ".claude", "settings.json"),
+		filepath.Join(l.Dir, ".claude", "settings.local.json"),
+	) {
+		o, err := readObject(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, source{file, o, i < len(ruled), i > len(ruled)})
+	}
+	return all, nil
+}
+
+func (r *Runtime) managedDir() string { return cmp.Or(r.Managed, managedDir) }
 
 // version returns which Claude Code a program is.
 func (r *Runtime) version(ctx context.Context, file string, env []string) (Version, error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"netsky/agent/home"
 )
@@ -66,24 +67,29 @@ func member(o object, name string) (object, error) {
 
 // refuse reports settings that would override what was requested for the agent. Of several
 // files the strictest counts, so netsky's own cannot undo that, and would not.
-func refuse(file string, all object, mode string) error {
+func (s source) refuse(mode string) error {
+	file := s.file
 	var permissions struct {
 		Bypass string `json:"disableBypassPermissionsMode"`
 		Auto   string `json:"disableAutoMode"`
 	}
 	var off, managed bool
 	var auto string
+	var plugins any
 	for name, to := range map[string]any{
 		"disableAllHooks": &off, "allowManagedHooksOnly": &managed, "permissions": &permissions, "disableAutoMode": &auto,
+		"strictPluginOnlyCustomization": &plugins,
 	} {
-		json.Unmarshal(all[name], to) // wrong types are left to Claude Code
+		json.Unmarshal(s.all[name], to) // wrong types are left to Claude Code
 	}
 	const disable = "disable"
 	switch {
 	case off:
 		return fmt.Errorf("%s: disableAllHooks: netsky cannot deliver messages without hooks", file)
-	case managed && file == managedSettings:
+	case managed && s.managed:
 		return fmt.Errorf("%s: allowManagedHooksOnly: netsky cannot deliver messages without hooks", file)
+	case s.managed && locks(plugins, "hooks"):
+		return fmt.Errorf("%s: strictPluginOnlyCustomization: netsky cannot deliver messages without hooks", file)
 	case mode == modeBypass && permissions.Bypass == disable:
 		// It would continue in the mode auto, and only mention it in a corner of the pane.
 		return fmt.Errorf("%s: permissions.disableBypassPermissionsMode: permission mode %s is disabled by this file", file, mode)
@@ -91,4 +97,11 @@ func refuse(file string, all object, mode string) error {
 		return fmt.Errorf("%s: disableAutoMode: permission mode %s is disabled by this file", file, mode)
 	}
 	return nil
+}
+
+// locks reports whether a value of strictPluginOnlyCustomization, true or a list, is about
+// a surface.
+func locks(value any, surface string) bool {
+	list, _ := value.([]any)
+	return value == true || slices.Contains(list, any(surface))
 }

@@ -80,7 +80,7 @@ func neverUsed(env []string, dir string) bool {
 	for _, file := range []string{
 		globalConfig(env), configDir(env), filepath.Join(home, ".claude.json"), filepath.Join(home, ".claude"),
 		filepath.Join(home, ".config", "anthropic"), filepath.Join(home, ".config", "claude"),
-		filepath.Dir(managedSettings), filepath.Join(dir, ".claude"),
+		managedDir, filepath.Join(dir, ".claude"),
 	} {
 		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 			return false

@@ -52,7 +52,10 @@ func mustRig(tb testing.TB) *rig {
 
 // fresh gives the rig a runtime that remembers nothing.
 func (g *rig) fresh() *claude.Runtime {
-	g.runtime = &claude.Runtime{Home: g.home, Binary: "/opt/net sky/netsky", Options: func(agent.ID) claude.Options { return g.options }}
+	g.runtime = &claude.Runtime{
+		Home: g.home, Binary: "/opt/net sky/netsky", Options: func(agent.ID) claude.Options { return g.options },
+		Managed: filepath.Join(filepath.Dir(g.config), "managed"),
+	}
 	return g.runtime
 }
 

@@ -58,6 +58,7 @@ type Runtime struct {
 	Home    home.Dir
 	Binary  string                 // this netsky, absolute
 	Options func(agent.ID) Options // called from several goroutines; nil is all defaults
+	Managed string                 // the directory of the machine's administrator's files; "" is Claude Code's own
 
 	versions program.Answers[Version]
 	logins   program.Answers[struct{}]

@@ -78,7 +78,7 @@ func (r *Runtime) settings(o Options, v Version) ([]byte, error) {
 			return nil, settingsError(err)
 		}
 	}
-	if err := refuse(o.Settings, all, o.Mode); err != nil {
+	if err := (source{file: o.Settings, all: all}).refuse(o.Mode); err != nil {
 		return nil, err
 	}
 	out, err := mergeSettings(all, r.Binary, o.Mode, v)

@@ -3,5 +3,5 @@ package claude
 // inKeychain reports that a login may be in the keychain, which netsky does not read.
 const inKeychain = false
 
-// managedSettings is the settings file of the machine's administrator.
-const managedSettings = "/etc/claude-code/managed-settings.json"
+// managedDir is the directory of the machine's administrator's files.
+const managedDir = "/etc/claude-code"

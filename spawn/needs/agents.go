@@ -228,6 +228,11 @@ func (s Sources) agent(a Agent) (list []Need) {
 		n := add(Blocked, "has lost its receiver", "its mail waits, and it is started again once its turn has ended",
 			Command{"Start it again on its conversation", "netsky restart " + a.ID.N()}, attach("Open its terminal", a.ID))
 		n.Text = cmp.Or(a.Detail, a.Evidence)
+	case a.State == agent.Starting && a.Since != 0 && s.Now.Sub(a.Since.Time()) >= agent.StartsWithin:
+		n := add(Unready, "has been started, and does not report that it is ready", "it stays so, and its mail waits",
+			attach("Open its terminal", a.ID), Command{"Look for the cause", "netsky doctor"},
+			Command{"Start it again, once the cause is gone", "netsky restart " + a.ID.N() + " --force"})
+		n.Text = cmp.Or(a.Detail, a.Evidence)
 	case a.State == agent.Hung:
 		add(Hung, "has work but shows no activity", "it keeps running, and you are told again",
 			Command{"Interrupt it", "netsky interrupt " + string(a.ID)}, attach("Open its terminal", a.ID),

@@ -21,6 +21,7 @@ const (
 	Limit      Kind = "limit"   // an account that does not serve anybody
 	Budget     Kind = "budget"  // of the owner's, which is used up
 	Blocked    Kind = "blocked" // an agent that can't go on: its conversation is full, say
+	Unready    Kind = "unready" // started a while ago, and not ready
 	Hung       Kind = "hung"
 	Looping    Kind = "looping"
 	Dead       Kind = "dead"
@@ -34,7 +35,7 @@ const (
 )
 
 // kinds are all, those that are shown first first.
-var kinds = []Kind{Approval, Dialog, Login, Limit, Budget, Blocked, Hung, Looping, Dead, Down, Config, Daemon, Unreached, Question, Conflict, Unreadable}
+var kinds = []Kind{Approval, Dialog, Login, Limit, Budget, Blocked, Unready, Hung, Looping, Dead, Down, Config, Daemon, Unreached, Question, Conflict, Unreadable}
 
 // words are the kinds' texts: a heading, and the verb for one agent and for several.
 var words = map[Kind]struct{ title, one, many string }{
@@ -44,6 +45,7 @@ var words = map[Kind]struct{ title, one, many string }{
 	Limit:      {"Limits", "is not served by its vendor", "agents are not served by their vendor"},
 	Budget:     {"Budgets", "is at the end of its budget", "agents are at the end of their budget"},
 	Blocked:    {"Blocked", "is blocked", "agents are blocked"},
+	Unready:    {"Not ready", "does not get ready", "agents do not get ready"},
 	Hung:       {"Hung", "is hung", "agents are hung"},
 	Looping:    {"Crashing", "keeps crashing", "agents keep crashing"},
 	Dead:       {"Dead", "is dead", "agents are dead"},
@@ -84,7 +86,7 @@ func Headline(list []Need) string {
 	if list[0].Kind != Approval && list[0].Kind != Dialog {
 		return line
 	}
-	for _, k := range []Kind{Dead, Looping, Hung, Blocked, Login, Limit, Budget, Down} {
+	for _, k := range []Kind{Dead, Looping, Hung, Unready, Blocked, Login, Limit, Budget, Down} {
 		if more := kindLine(list, k); more != "" {
 			return line + ", " + more
 		}
@@ -200,6 +202,7 @@ func (n Need) Next() string {
 	return n.Command + " " + cmp.Or(map[Kind]string{
 		Dialog:     "lets you answer what it waits for; netsky needs shows what that is",
 		Login:      "opens its pane to log in; its mail waits, and it continues by itself then",
+		Unready:    "opens its pane, which shows why it does not get ready",
 		Hung:       "ends its turn",
 		Looping:    "shows how it ended",
 		Dead:       "starts it again",

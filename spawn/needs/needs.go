@@ -1,5 +1,5 @@
 // Package needs lists what needs the owner: approvals, dialogs, logins and limits, budgets that are used up, agents
-// that hang, crash or are down though they are wanted up, a mistake in netsky.toml, the
+// that do not get ready, hang, crash or are down though they are wanted up, a mistake in netsky.toml, the
 // daemon, alerts that did not reach the owner, questions to them, work that conflicts, and
 // unreadable messages.
 // Every surface shows this list in these words: `netsky needs`, `netsky` alone, status, and

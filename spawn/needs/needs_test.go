@@ -55,6 +55,13 @@ func TestList(t *testing.T) {
 			})}},
 			[]string{"blocked|agent1|has lost its receiver|its receiver has exited; restarting once idle|netsky restart 1|its mail waits, and it is started again once its turn has ended"},
 		},
+		"a start that does not get ready": {
+			needs.Sources{Now: now, Agents: []needs.Agent{
+				one("agent1", agent.Starting, func(a *needs.Agent) { a.Detail, a.Evidence = "its pane shows: hello", "no report yet" }),
+				one("agent2", agent.Starting, func(a *needs.Agent) { a.Since = store.At(now.Add(-30 * time.Second)) }),
+			}},
+			[]string{"unready|agent1|has been started, and does not report that it is ready|its pane shows: hello|netsky attach agent1|it stays so, and its mail waits"},
+		},
 		"approval": {
 			needs.Sources{
 				Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1", Tool: "Bash", Text: "rm -rf x"}},

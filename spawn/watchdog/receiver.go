@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/bus/envelope"
 	"netsky/spawn"
 	"netsky/spawn/pane"
 )
@@ -30,6 +34,7 @@ type receiverWatch struct {
 	next   time.Time   // when to look again
 	idle   time.Time   // since when it has been idle
 	failed string      // why the last restart failed
+	paged  bool        // the owner knows that it does not get ready
 
 	dialogWatch
 }
@@ -115,6 +120,9 @@ func (l *loop) seek(w *ward, screens pane.Screens, served spawn.Served) func(con
 			found.orphan = true
 			found.idle, err = l.orphan(ctx, st, served, c.failed)
 		}
+		if late := st.State == agent.Starting && time.Since(st.Since) >= agent.StartsWithin; late && err == nil && !found.shown {
+			found.mute, err = l.mute(ctx, st)
+		}
 		if err == nil {
 			found.report, err = l.reportOf(st)
 		}
@@ -132,6 +140,7 @@ type findings struct {
 	answer bool // one implied by the launch was answered
 	orphan bool // its receiver is gone
 	idle   bool
+	mute   string // what the pane shows of a start that does not get ready
 }
 
 // found acts on the results of seek.
@@ -146,6 +155,9 @@ func (l *loop) found(ctx context.Context, w *ward, f findings, err error) {
 	l.failed(ctx, w, "attend", err)
 	if err != nil {
 		return
+	}
+	if f.mute != "" && !c.paged {
+		c.paged = l.page(ctx, w.Agent, "unready-"+w.Start, fmt.Sprintf("%s has been started, and does not report that it is ready: %s.\n`netsky attach %[1]s` opens its pane, `netsky doctor` looks for the cause.", w.Agent, f.mute))
 	}
 	c.heard = f.heard
 	c.stands(w.Start, f.report)
@@ -252,22 +264,40 @@ func (l *loop) restart(ctx context.Context, w *ward, why string) {
 // nobodys is the evidence of a report about an agent whose receiver has gone.
 const nobodys = "no receiver holds its mailbox"
 
-// noteGone records that the agent's program runs without its receiver, and what is
-// done about it. It does not overwrite the report of a receiver that is running again.
+// mute makes status show what is in the pane of a start that has not reported for a while,
+// and returns that.
+func (l *loop) mute(ctx context.Context, st spawn.Status) (shows string, err error) {
+	lines, err := l.o.Launcher.LastLines(ctx, st, 2000)
+	if err != nil {
+		return "", err
+	}
+	lines = slices.DeleteFunc(lines, func(s string) bool { return !strings.ContainsFunc(s, unicode.IsLetter) })
+	shows = "its pane shows nothing"
+	if len(lines) > 0 {
+		shows = "its pane shows: " + envelope.Line(strings.Join(pane.Edges(lines, 6), " / "), 300)
+	}
+	return shows, note(l.o.Launcher.Home, st, agent.Report{State: agent.Starting, SinceMS: st.Since.UnixMilli(), Evidence: st.Evidence, Detail: shows})
+}
+
+// noteGone records that the agent's program runs without its receiver, and what is done
+// about it.
 func noteGone(h home.Dir, st spawn.Status, what string) error {
+	return note(h, st, agent.Report{State: agent.Waiting, SinceMS: time.Now().UnixMilli(), Evidence: nobodys, Detail: what})
+}
+
+// note records what the watchdog has found of an agent whose program runs without a
+// receiver. It does not overwrite the report of one that runs.
+func note(h home.Dir, st spawn.Status, r agent.Report) error {
 	if _, held := h.LockHolder(home.ReceiverLock(st.Agent)); held {
 		return nil
 	}
-	r, err := h.LoadReport(st.Agent)
-	same := err == nil && r.Start == st.Start && r.By == agent.ByWatchdog
-	if same && r.Detail == what {
-		return nil
+	before, err := h.LoadReport(st.Agent)
+	if err == nil && before.Start == st.Start && before.By == agent.ByWatchdog && before.State == r.State {
+		if before.Detail == r.Detail {
+			return nil
+		}
+		r.SinceMS = before.SinceMS
 	}
-	since := time.Now().UnixMilli()
-	if same {
-		since = r.SinceMS
-	}
-	return h.SaveReport(st.Agent, agent.Report{
-		Start: st.Start, State: agent.Waiting, SinceMS: since, Evidence: nobodys, Detail: what, By: agent.ByWatchdog,
-	})
+	r.Start, r.By = st.Start, agent.ByWatchdog
+	return h.SaveReport(st.Agent, r)
 }
