@@ -22,6 +22,7 @@ import (
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
 	"netsky/spawn/worktree/review"
+	"netsky/spawn/worktree/state"
 	"netsky/store"
 	"netsky/store/work"
 )
@@ -104,6 +105,11 @@ func (a *app) diff(c *cli.Context) error {
 	if c.IsSet("comment") {
 		return a.comment(c, h, change, id, rest)
 	}
+	if aside, err := state.Aside(c.Context, h, id); err != nil {
+		a.warn("%s: %v", id, err)
+	} else if len(aside) > 0 {
+		a.warn("%s: not shown, as it is not in its worktree: %s", id, envelope.Plain(strings.Join(aside, ", ")))
+	}
 	for _, name := range change.Left {
 		a.warn("%s: %s is not shown: it is too large, can't be read, or is a repository of its own", id, git.Shown(name))
 	}
@@ -129,7 +135,7 @@ func (a *app) showDiff(c *cli.Context, change *diff.Change, id agent.ID, paths [
 		return err
 	} else if !any {
 		if len(paths) == 0 {
-			a.warn("%s: nothing has changed", id)
+			a.warn("%s: nothing has changed in its worktree", id)
 		} else {
 			a.warn("%s: nothing of that name has changed: %s", id, strings.Join(paths, ", "))
 		}

@@ -252,6 +252,7 @@ func (u *upRun) agree() error {
 		}
 	}
 	u.tellPlaces()
+	u.tellBehind()
 	u.setUp(u.c.Context)
 	return nil
 }

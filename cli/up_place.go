@@ -181,6 +181,17 @@ func (u *upRun) tellPlaces() {
 	}
 }
 
+// tellBehind says which agents begin a new conversation because they worked in another directory before.
+func (u *upRun) tellBehind() {
+	for _, at := range u.places { // of those that start
+		i := slices.IndexFunc(u.plans, func(p spawn.Plan) bool { return p.Agent == at.Agent })
+		if session, dir := plan.Behind(u.l.Home, u.plans[i]); dir != "" {
+			u.a.warn("%s begins a new conversation: its last, %s, is of %s, and Claude Code continues one only where it began; `claude --resume %s` there shows it",
+				at.Agent, session, tilde(u.a, dir), session)
+		}
+	}
+}
+
 // ownersEnviron returns the environment that what self starts inherits. If self is an agent, that is the one
 // it was started with itself: without what its program adds for its tools, and what it has changed there.
 func (a *app) ownersEnviron(h home.Dir, self agent.ID) ([]string, error) {

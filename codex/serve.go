@@ -42,6 +42,8 @@ type ServeOptions struct {
 	// Approve decides what Codex asks. If nil, a person at the TUI does; headless,
 	// everything is declined.
 	Approve Approver
+	// Edited is told of each file that the model has changed; it may be nil.
+	Edited func(name string)
 	// Headless prints a transcript on Out instead of showing Codex's TUI. That is also
 	// the case if standard input is not this process's terminal.
 	Headless bool

@@ -150,6 +150,10 @@ func (r *resident) event(ctx context.Context, e appserver.Event) {
 		how := " finished: "
 		if e.Failed {
 			how = " failed: "
+		} else if r.Edited != nil {
+			for _, name := range e.Files {
+				r.Edited(name)
+			}
 		}
 		r.record(e.Tool + how + e.Text)
 	case appserver.ApprovalAsked:

@@ -189,6 +189,9 @@ func EventsFile(id agent.ID) string { return EventsDir + "/" + string(id) + ".js
 // Workspace returns the directory for a clone's git worktrees.
 func Workspace(id agent.ID) string { return WorkDir + "/" + string(id) }
 
+// StrayFile returns the file with what an agent does outside of its worktree.
+func StrayFile(id agent.ID) string { return "state/strayed/" + string(id) }
+
 func launchFile(id agent.ID) string { return LaunchDir + "/" + string(id) + ".json" }
 func keeperFile(id agent.ID) string { return KeeperDir + "/" + string(id) + ".json" }
 func reportFile(id agent.ID) string { return ReportDir + "/" + string(id) + ".json" }

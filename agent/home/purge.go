@@ -139,6 +139,7 @@ var shapes = map[string]shape{
 			},
 			"recall":    {files: agentJSON},
 			"worktrees": {files: agentJSON},
+			"strayed":   {files: addressName},
 			"git-hooks": {boxes: &shape{files: `[a-z.-]+`, dirs: map[string]shape{".kept": {files: `[a-z-]+`}, ".installed": {files: `[a-z-]+`}}}},
 			"restart":   {files: requestJSON, dirs: map[string]shape{"new": {files: requestJSON}}},
 			"breakers":  {files: `[a-z0-9-]*-[0-9a-f]{8}\.json`},

@@ -9,6 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/codex"
+	"netsky/spawn"
 	"netsky/spawn/claude"
 )
 
@@ -36,4 +37,14 @@ func Conversation(h home.Dir, id agent.ID) (string, error) {
 		return s.Session, nil
 	}
 	return "", nil
+}
+
+// Behind returns the conversation that a start of an agent leaves behind, as it was in another directory: Claude Code
+// continues one only where it began. The directory is "" if there is none.
+func Behind(h home.Dir, one spawn.Plan) (session, dir string) {
+	s, err := claude.LoadState(h, one.Agent)
+	if err != nil || one.Runtime.Name() != "claude" || !s.Used || s.Dir == one.Dir {
+		return "", ""
+	}
+	return s.Session, s.Dir
 }

@@ -39,6 +39,7 @@ type Event struct {
 	Text     string
 	Tool     string // "shell", "edit", "server.tool", …
 	Failed   bool
+	Files    []string // of a ToolFinished: what an edit has changed
 	Approval *Approval
 	Usage    *Usage
 	Err      error // of a TurnFailed a *TurnError
@@ -186,6 +187,11 @@ func itemEvent(i item, ended bool) (e Event, ok bool) {
 		e = Event{Kind: ToolStarted, Tool: name, Text: text}
 		if ended {
 			e.Kind, e.Failed = ToolFinished, i.failed()
+			for _, c := range i.Changes {
+				if e.Files = append(e.Files, c.Path); word(c.Kind.Move) != "" {
+					e.Files = append(e.Files, word(c.Kind.Move))
+				}
+			}
 		}
 		return e, true
 	}

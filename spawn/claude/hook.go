@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -145,6 +146,22 @@ func reportedWorks(prompt string) (list []agent.Work) {
 		list, prompt = append(list, agent.Work{ID: line(id, 100)}), rest
 	}
 	return list
+}
+
+// Edited is the file that a call has changed, "" if it was no call of a tool for that, or failed.
+func (h Hook) Edited() string {
+	if h.Event != "PostToolUse" || !slices.Contains([]string{"Edit", "MultiEdit", "Write", "NotebookEdit"}, h.Tool) {
+		return ""
+	}
+	for _, name := range []string{"file_path", "notebook_path"} {
+		if i := slices.IndexFunc(h.args, func(f agent.Field) bool { return f.Name == name }); i >= 0 {
+			if filepath.IsAbs(h.args[i].Text) {
+				return h.args[i].Text
+			}
+			return filepath.Join(h.Dir, h.args[i].Text)
+		}
+	}
+	return ""
 }
 
 // File is the file of the conversation that the hook belongs to: a subagent has one of its

@@ -69,11 +69,31 @@ func (w Worktree) Entry() (string, error) { return entryOf(w.Repo, realOf(w.Dir)
 
 // entryOf returns git's own directory for the worktree.
 func entryOf(common, top string) (string, error) {
-	list, err := os.ReadDir(filepath.Join(common, "worktrees"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	list, err := LinkedTo(common)
+	if err != nil {
 		return "", err
 	}
-	for _, e := range list {
+	for _, l := range list {
+		if l.Dir == top || realOf(l.Dir) == top {
+			return l.Entry, nil
+		}
+	}
+	return "", fmt.Errorf("%s %w: %s has no entry for it", top, ErrReplaced, common)
+}
+
+// A Linked is a linked worktree of a repository, as its entry there has it; its directory may be gone.
+type Linked struct {
+	Entry string // git's own directory for it
+	Dir   string
+}
+
+// LinkedTo lists the linked worktrees of a repository, without asking git.
+func LinkedTo(common string) (list []Linked, err error) {
+	names, err := os.ReadDir(filepath.Join(common, "worktrees"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range names {
 		entry := filepath.Join(common, "worktrees", e.Name())
 		to, err := readPath(filepath.Join(entry, "gitdir"))
 		if err != nil {
@@ -82,11 +102,23 @@ func entryOf(common, top string) (string, error) {
 		if !filepath.IsAbs(to) {
 			to = filepath.Join(entry, to)
 		}
-		if dir := filepath.Dir(to); dir == top || realOf(dir) == top {
-			return entry, nil
-		}
+		list = append(list, Linked{entry, filepath.Dir(to)})
 	}
-	return "", fmt.Errorf("%s %w: %s has no entry for it", top, ErrReplaced, common)
+	return list, nil
+}
+
+// Head returns what it has checked out, as git writes it there: "ref: NAME", or a commit.
+func (l Linked) Head() string {
+	head, _ := readPath(filepath.Join(l.Entry, "HEAD")) // what can't be read is nothing
+	return head
+}
+
+// Changed counts the files in it that are not committed, up to a limit. No program is started that the worktree names.
+func (l Linked) Changed(ctx context.Context, common string, limit int) (int, error) {
+	if _, err := os.Lstat(l.Dir); err != nil {
+		return 0, err
+	}
+	return git.Pin(realOf(l.Dir), l.Entry, common).Dirty(ctx, limit)
 }
 
 // movedTo returns the worktree as one of a repository that was moved: nothing is left where it was, and in its

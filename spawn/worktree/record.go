@@ -102,7 +102,9 @@ func List(h home.Dir) (list []Worktree, err error) {
 }
 
 // Forget removes the record of the agent's worktree, which is gone.
-func Forget(h home.Dir, id agent.ID) error { return h.Remove(file(id)) }
+func Forget(h home.Dir, id agent.ID) error {
+	return errors.Join(h.Remove(file(id)), h.Remove(home.StrayFile(id)))
+}
 
 // save records the worktree.
 func (w Worktree) save(h home.Dir) error { return h.Save(file(w.Agent), w, true) }

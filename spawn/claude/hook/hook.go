@@ -19,6 +19,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/spawn/approve"
 	"netsky/spawn/claude"
+	"netsky/spawn/worktree"
 )
 
 // maxHook limits a hook's input, in bytes: a prompt of any length, or what a tool
@@ -65,9 +66,21 @@ func (k Hook) Run(ctx context.Context, event string, in io.Reader) error {
 				k.Warn(err)
 			}
 		}
+		k.strays(h)
 	}
 	k.confirm(ctx, h)
 	return k.note(h.Line())
+}
+
+// strays notes what the agent does outside of its worktree.
+func (k Hook) strays(h claude.Hook) {
+	err := worktree.NoteDir(k.Home, k.Agent, h.Dir)
+	if name := h.Edited(); name != "" {
+		err = errors.Join(err, worktree.NoteStray(k.Home, k.Agent, name))
+	}
+	if err != nil {
+		k.Warn(err)
+	}
 }
 
 // confirm records how questions ended that Claude Code had not confirmed when they were

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"netsky/agent"
@@ -83,6 +84,9 @@ func (d Desk) Land(ctx context.Context, id agent.ID, o LandOptions) (l Landing, 
 	err = d.land(ctx, r, w, m, o, &l, lock)
 	if de := new(DirtyError); errors.As(err, &de) {
 		de.Landing = true
+		if strays, serr := w.Strays(ctx, d.Home); serr == nil && de.Dir == w.Main {
+			de.By, de.Strayed = id, slices.DeleteFunc(strays, func(name string) bool { return !slices.Contains(de.Files, name) })
+		}
 	}
 	return l, err
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree"
@@ -52,6 +53,8 @@ type DirtyError struct {
 	Own   bool     // git does not track them; otherwise they have changes
 	// Landing says that they are in the way of a landing, which could be pushed instead.
 	Landing bool
+	By      agent.ID // whose program has changed Strayed there
+	Strayed []string
 }
 
 func (e *DirtyError) Error() string {
@@ -79,6 +82,13 @@ func (e *DirtyError) Advice() string {
 		return "move them away, then try again"
 	}
 	next := "commit or stash them there, then try again"
+	if n := len(e.Strayed); n > 0 {
+		more := ""
+		if n > 1 {
+			more = fmt.Sprintf(" and %d more", n-1)
+		}
+		next = fmt.Sprintf("%s has changed %s%s there, outside of its own worktree: see whether that is to stay; %s", e.By, git.Shown(e.Strayed[0]), more, next)
+	}
 	if e.Landing {
 		next += "; --pr leaves " + branch(e.Ref) + " alone"
 	}

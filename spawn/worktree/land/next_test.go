@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/agent"
 	"netsky/internal/advice"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree"
@@ -90,6 +91,14 @@ func TestNext(t *testing.T) {
 		}, "set `check` under [work] in netsky.toml; or `netsky land agent1 --onto main --unchecked`, which is recorded"},
 		{"land, dirty", func(y yard, _ testworld.Repo) { y.Write("a.txt", "mine") }, landed(land.LandOptions{Unchecked: true}),
 			"commit or stash them there, then try again; --pr leaves main alone"},
+		{"land, dirty by the agent", func(y yard, at testworld.Repo) {
+			y.Write("a.txt", "mine")
+			err := y.home.SaveLaunch(agent.Launch{Agent: "agent1", Dir: at.Dir})
+			if err := errors.Join(err, worktree.NoteStray(y.home, "agent1", y.Dir+"/a.txt")); err != nil {
+				y.t.Fatal(err)
+			}
+		}, landed(land.LandOptions{Unchecked: true}),
+			"agent1 has changed a.txt there, outside of its own worktree: see whether that is to stay; commit or stash them there, then try again; --pr leaves main alone"},
 		{"undo, dirty", nil, func(y yard) error {
 			l := y.land("agent1", land.LandOptions{Unchecked: true})
 			y.Write("a.txt", "mine")

@@ -68,8 +68,13 @@ type State struct {
 	// Hidden is a file with changes that git was told not to look at; it is looked for once the check has passed.
 	Hidden  string `json:"hidden,omitempty"`
 	Stashed int    `json:"stashed,omitempty"` // stashes made on its branch, which all worktrees share
-	// Elsewhere counts commits that carry its name on branches that are no agent\'s, and have not landed.
+	// Elsewhere counts commits that carry its name and have not landed: on branches that are no agent's, and,
+	// by "no branch, in DIR", in other worktrees.
 	Elsewhere map[string]int `json:"elsewhere,omitempty"`
+	// Beside counts the files that are not committed in other worktrees that it has added, by their directories.
+	Beside map[string]int `json:"beside,omitempty"`
+	// Strayed are files in Main that its program has changed there, and that are not committed.
+	Strayed []string `json:"strayed,omitempty"`
 	// Checking says that a check of it is running.
 	Checking bool   `json:"checking,omitempty"`
 	Here     string `json:"here,omitempty"` // the branch that is checked out in Main
@@ -143,9 +148,9 @@ func (r *Reader) States(ctx context.Context) (list []State, err error) {
 			}
 			st.Here = out[s.Main]
 			if _, known := seen[s.Repo]; !known {
-				seen[s.Repo] = look(ctx, s.Repo, c.Sides)
+				seen[s.Repo] = look(ctx, r.home, s.Repo, sides(c, s.Repo))
 			}
-			st.Stashed, st.Elsewhere = seen[s.Repo].stashed[st.Branch], seen[s.Repo].commits[s.Agent]
+			st.aside(ctx, r.home, s.Worktree, seen[s.Repo])
 		}
 		if _, st.Checking = r.home.LockHolder(home.CheckLock(s.Agent)); st.Gone && r.o.Up != nil {
 			st.Up = r.o.Up(ctx, s.Agent)
@@ -268,8 +273,12 @@ func (st *State) judge(checks bool) {
 	default:
 		st.State = "clean"
 	}
-	if len(st.Elsewhere) > 0 && st.Next == "" {
+	switch {
+	case st.Next != "":
+	case len(st.Elsewhere)+len(st.Beside) > 0:
 		st.Next, st.Does = land.Return(id, st.Branch), "have "+id+" bring its work to its own branch"
+	case len(st.Strayed) > 0:
+		st.Next, st.Does = "git -C "+advice.Word(st.Main)+" status", "see what "+id+" has changed in "+st.Main
 	}
 }
 
@@ -295,6 +304,27 @@ func (st *State) step(checks bool) (line, does string) {
 	return "netsky check " + id + onto, "check " + id + "'s work"
 }
 
+// Aside are the facts of Facts about work that is not in the agent's own worktree and branch.
+func (st State) Aside() (list []string) {
+	count := func(n int, what, where string) {
+		list = append(list, fmt.Sprintf("%d %s%s %s", n, what, map[bool]string{false: "s"}[n == 1], where))
+	}
+	for _, name := range slices.Sorted(maps.Keys(st.Elsewhere)) {
+		count(st.Elsewhere[name], "commit", "on "+git.Shown(name))
+	}
+	for _, dir := range slices.Sorted(maps.Keys(st.Beside)) {
+		count(st.Beside[dir], "file", "not committed in "+git.Shown(dir))
+	}
+	if n := len(st.Strayed); n > 0 {
+		names := git.Shown(st.Strayed[0])
+		if n > 1 {
+			names += fmt.Sprintf(" and %d more", n-1)
+		}
+		list = append(list, "changed in "+git.Shown(st.Main)+": "+names)
+	}
+	return list
+}
+
 // Facts are what is true of the work, in a few words each, what matters most first.
 func (st State) Facts() (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
@@ -315,9 +345,7 @@ func (st State) Facts() (list []string) {
 	if st.Dirty > 0 {
 		add("dirty %d", st.Dirty)
 	}
-	for _, name := range slices.Sorted(maps.Keys(st.Elsewhere)) {
-		add("%d commit%s on %s", st.Elsewhere[name], map[bool]string{false: "s"}[st.Elsewhere[name] == 1], git.Shown(name))
-	}
+	list = append(list, st.Aside()...)
 	if st.Stashed > 0 {
 		add("stashed %d", st.Stashed)
 	}

@@ -1,6 +1,6 @@
 // Package trailer makes the commits of an agent carry its name, as "Netsky-Agent: agent3", whoever
 // git's configuration says that the author is. It keeps agents in worktrees from the stash, which all
-// worktrees share.
+// worktrees share, and notes which worktrees they add.
 //
 // The agent's git is told, by an environment variable alone, to look for hooks in a directory of
 // the home. Each hook there runs the one of the same name that the repository has, or that its own
@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -38,7 +39,7 @@ const variable = "GIT_CONFIG_PARAMETERS"
 // none of them, as git does not pass the variable on to it.
 var plain = []string{
 	"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "post-commit",
-	"pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-auto-gc", "post-rewrite", "sendemail-validate",
+	"pre-rebase", "post-merge", "pre-push", "pre-auto-gc", "post-rewrite", "sendemail-validate",
 }
 
 // In the directory of an agent's hooks are a copy of them, and what programs such as lefthook have installed
@@ -52,6 +53,16 @@ const (
 const forward = `own=$(env -u ` + variable + ` git rev-parse --git-path "hooks/${0##*/}" 2>/dev/null) || exit 0
 [ -f "$own" ] && [ -x "$own" ] || own=${0%/*}/` + installed + `/${0##*/}
 [ -f "$own" ] && [ -x "$own" ] || exit 0
+`
+
+// checkedOut notes a worktree that the agent adds: nothing was checked out there before.
+const checkedOut = `#!/bin/sh
+# netsky: notes each worktree that the agent adds; runs the repository's own hook of this name.
+case "$1" in
+*[!0]*) ;;
+*) { git rev-parse --absolute-git-dir >> STRAYED; } 2>/dev/null ;;
+esac
+` + forward + `exec "$own" "$@"
 `
 
 // restore runs whenever git has written an index, as before a commit. Of what has replaced a hook of
@@ -121,7 +132,7 @@ const refsOwn = forward + `printf '%s\n' "$input" | "$own" "$@"
 // A variable that an earlier Prepare has set is replaced. r is the repository that the agent works
 // in; the zero Repo is none.
 func Prepare(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, environ []string) ([]string, error) {
-	files := map[string]string{"prepare-commit-msg": named(prepare, id), "commit-msg": named(check, id)}
+	files := map[string]string{"prepare-commit-msg": named(prepare, id), "commit-msg": named(check, id), "post-checkout": strings.Replace(checkedOut, "STRAYED", quoted(h.Path(home.StrayFile(id))), 1)}
 	for _, name := range plain {
 		files[name] = hook
 	}
@@ -131,6 +142,11 @@ func Prepare(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, environ [
 	if files["post-index-change"] = restore; r.Top != "" && has(ctx, r, "post-index-change") {
 		files["post-index-change"] += forward + `exec "$own" "$@"
 `
+	}
+	if dir, err := h.OpenDir(path.Dir(home.StrayFile(id)), true); err != nil {
+		return nil, err
+	} else if err := dir.Close(); err != nil {
+		return nil, err
 	}
 	rel := filepath.Join(Dirname, string(id))
 	for name, text := range files {
@@ -144,10 +160,12 @@ func Prepare(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, environ [
 			return nil, err
 		}
 	}
-	own := "'core.hooksPath=" + strings.ReplaceAll(h.Path(rel), "'", `'\''`) + "'"
+	own := quoted("core.hooksPath=" + h.Path(rel))
 	before := strings.TrimSpace(strings.TrimSuffix(program.Value(environ, variable), own))
 	return append(program.Without(environ, variable), variable+"="+strings.TrimSpace(before+" "+own)), nil
 }
+
+func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // named puts the agent's name into a hook.
 func named(hook string, id agent.ID) string { return strings.ReplaceAll(hook, "AGENT", string(id)) }

@@ -1,0 +1,159 @@
+package state_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/internal/testworld"
+	"netsky/spawn/worktree"
+	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/state"
+	"netsky/spawn/worktree/trailer"
+)
+
+// Work in a worktree that an agent has added itself is named: wherever it is, committed or not, and only that agent's.
+// No git there obeys what the agent has written.
+func TestBeside(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := testworld.NewRepo(t, filepath.Join(root, "src"))
+	r, err := git.Open(t.Context(), f.Dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := make(map[agent.ID][]string)
+	dirs := make(map[agent.ID]string)
+	for _, id := range []agent.ID{"agent1", "agent2"} {
+		p, err := worktree.Make(t.Context(), h, id, r, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dirs[id] = p.Dir; err == nil {
+			env[id], err = trailer.Prepare(t.Context(), h, id, r, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	as := func(id agent.ID, dir string, args ...string) {
+		t.Helper()
+		cmd := exec.Command("git", args...)
+		cmd.Dir, cmd.Env = dir, env[id]
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+	}
+	reader := state.New(h, state.Options{})
+	defer reader.Close()
+	want := func(facts ...string) {
+		t.Helper()
+		list, err := reader.States(t.Context())
+		if err != nil || len(list) != len(facts) {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		for i, st := range list {
+			if have := strings.Join(st.Facts(), ", "); have != facts[i] {
+				t.Errorf("%s: %s; want %s", st.Agent, have, facts[i])
+			}
+			if aside, err := state.Aside(t.Context(), h, st.Agent); err != nil || strings.Join(aside, ", ") != strings.TrimSuffix(strings.TrimSuffix(facts[i], "clean"), ", ") {
+				t.Errorf("%s aside: %q, %v", st.Agent, aside, err)
+			}
+			if asks := strings.Contains(st.Next, "netsky ask"); asks != (facts[i] != "clean") {
+				t.Errorf("%s: next: %q", st.Agent, st.Next)
+			}
+		}
+	}
+	f.Git("worktree", "add", "-q", "-b", "mine", filepath.Join(root, "owners"))
+	f.At(filepath.Join(root, "owners")).Write("new", "the owner's")
+	want("clean", "clean")
+	own, far := filepath.Join(f.Dir, ".claude", "worktrees", "x"), filepath.Join(root, "far")
+	as("agent1", dirs["agent1"], "worktree", "add", "-q", "-b", "worktree-x", own)
+	as("agent2", dirs["agent2"], "worktree", "add", "-q", "--detach", far)
+	want("clean", "clean")
+	f.At(own).Write("a", "1", "b", "2")
+	ran := filepath.Join(root, "ran")
+	f.At(far).Write("c", "1", ".gitattributes", "* filter=x")
+	f.At(far).Git("config", "extensions.worktreeConfig", "true")
+	f.At(far).Git("config", "--worktree", "core.fsmonitor", "touch "+ran+"; false")
+	f.At(far).Git("config", "--worktree", "filter.x.clean", "touch "+ran+"; cat")
+	want("2 files not committed in "+own+", clean", "2 files not committed in "+far+", clean")
+	if _, err := os.Lstat(ran); err == nil {
+		t.Error("a program ran that the agent's configuration names")
+	}
+	f.At(far).Git("config", "--worktree", "--unset", "core.fsmonitor")
+	f.At(far).Git("config", "--worktree", "--unset", "filter.x.clean")
+	as("agent2", far, "add", "-A")
+	as("agent2", far, "commit", "-qm", "on no branch")
+	as("agent1", own, "add", "-A")
+	as("agent1", own, "commit", "-qm", "on its branch")
+	f.At(own).Write("a", "3")
+	want("1 commit on worktree-x, 1 file not committed in "+own+", clean", "1 commit on no branch, in "+far+", clean")
+}
+
+// What an agent's program has changed in the owner's directory is named until it is committed or taken back.
+func TestStrayed(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := testworld.NewRepo(t, filepath.Join(root, "src"))
+	f.Commit("one", "a b.txt", "1", "c", "1")
+	r, err := git.Open(t.Context(), f.Dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := worktree.Make(t.Context(), h, "agent1", r, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.SaveLaunch(agent.Launch{Agent: "agent1", Dir: p.Dir}); err != nil {
+		t.Fatal(err)
+	}
+	reader := state.New(h, state.Options{})
+	defer reader.Close()
+	want := func(facts string) {
+		t.Helper()
+		list, err := reader.States(t.Context())
+		if err != nil || len(list) != 1 || strings.Join(list[0].Facts(), ", ") != facts {
+			t.Errorf("%+v, %v; want %s", list, err, facts)
+		}
+	}
+	f.At(p.Dir).Write("own", "1")
+	f.Write("a b.txt", "2", "sub/[n]ew", "1", "c", "the owner's")
+	for _, name := range []string{"a b.txt", "a b.txt", "sub/[n]ew"} {
+		if err := worktree.NoteStray(h, "agent1", filepath.Join(f.Dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{filepath.Join(p.Dir, "own"), filepath.Join(root, "x"), "/", "c", ""} {
+		if err := worktree.NoteStray(h, "agent1", name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := worktree.NoteStray(h, "agent9", filepath.Join(f.Dir, "c")); err != nil {
+		t.Error(err)
+	}
+	want("dirty 1, changed in " + f.Dir + ": a b.txt and 1 more")
+	f.Git("checkout", "-q", "a b.txt")
+	want("dirty 1, changed in " + f.Dir + ": sub/[n]ew")
+	f.Commit("taken over", "c", "the owner's")
+	want("dirty 1, behind 1")
+	if err := h.SaveLaunch(agent.Launch{Agent: "agent1", Dir: f.Dir}); err != nil {
+		t.Fatal(err)
+	}
+	f.Write("c", "where it works")
+	if err := worktree.NoteStray(h, "agent1", filepath.Join(f.Dir, "c")); err != nil {
+		t.Error(err)
+	}
+	want("dirty 1, behind 1")
+}
