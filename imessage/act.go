@@ -256,10 +256,13 @@ func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard,
 	if h.Note == noteLate {
 		e.Text += "\n(This belongs to the owner's message before it.)"
 	}
-	files, lost := b.files(ctx, *h, e.To, e.ID)
+	files, lost, notes := b.files(ctx, *h, e.To, e.ID)
 	e.Attachments = files
 	if len(lost) > 0 {
 		e.Text = strings.TrimSpace(e.Text + "\n(The owner also sent " + strings.Join(lost, "; ") + ".)")
+	}
+	if len(notes) > 0 {
+		e.Text = strings.TrimSpace(e.Text + "\n(" + strings.Join(notes, "; ") + ".)")
 	}
 	if strings.TrimSpace(e.Text) == "" {
 		if len(files) == 0 {
@@ -284,6 +287,9 @@ func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard,
 	}
 	if len(lost) > 0 {
 		hints = append(hints, "Not passed on: "+strings.Join(lost, "; ")+".")
+	}
+	for _, n := range notes {
+		hints = append(hints, n+".")
 	}
 	if len(hints) == 0 {
 		return nil, nil

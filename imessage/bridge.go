@@ -70,6 +70,8 @@ type Options struct {
 	To func() (chat.Chat, error)
 	// Via is what envelopes from the phone say about how they were sent.
 	Via string
+	// Convert makes a picture that few programs can read into a JPEG. It may be nil.
+	Convert func(ctx context.Context, picture []byte) (jpeg []byte, err error)
 	// Pace is how much is sent to one chat; the zero Pace is what transports are known to bear.
 	Pace Pace
 	// Shown reports whether the owner has seen a message elsewhere.

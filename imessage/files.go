@@ -23,8 +23,8 @@ const (
 )
 
 // files stores what came with a message in the agent's mailbox, and returns the names for the
-// envelope. lost says what could not be stored, and why.
-func (b *Bridge) files(ctx context.Context, h phone.Heard, to agent.ID, id string) (names, lost []string) {
+// envelope. lost says what could not be stored, and why; notes what is to be known of the rest.
+func (b *Bridge) files(ctx context.Context, h phone.Heard, to agent.ID, id string) (names, lost, notes []string) {
 	for i, a := range h.Files {
 		said := envelope.Line(a.Name, 80)
 		if said == "" {
@@ -32,7 +32,7 @@ func (b *Bridge) files(ctx context.Context, h phone.Heard, to agent.ID, id strin
 		}
 		switch {
 		case i >= mostFiles:
-			return names, append(lost, fmt.Sprintf("%d more files, of which %d are taken", len(h.Files)-mostFiles, mostFiles))
+			return names, append(lost, fmt.Sprintf("%d more files, of which %d are taken", len(h.Files)-mostFiles, mostFiles)), notes
 		case a.Missing != "":
 			lost = append(lost, said+": "+a.Missing)
 			continue
@@ -40,25 +40,7 @@ func (b *Bridge) files(ctx context.Context, h phone.Heard, to agent.ID, id strin
 			lost = append(lost, fmt.Sprintf("%s: larger than %d MiB", said, mostBytes>>20))
 			continue
 		}
-		name := id + "-" + strconv.Itoa(i+1) + suffix(a.Name)
-		rel := home.Mailbox(to) + "/attach/" + name
-		if b.o.Home.Mark(rel).Exists() { // before a crash
-			names = append(names, "attach/"+name)
-			continue
-		}
-		r, err := b.o.Transport.Open(ctx, chat.Attachment(a), mostBytes)
-		if err == nil {
-			var data []byte
-			data, err = io.ReadAll(io.LimitReader(r, mostBytes+1))
-			r.Close()
-			switch {
-			case err != nil:
-			case len(data) > mostBytes:
-				err = fmt.Errorf("larger than %d MiB", mostBytes>>20)
-			default:
-				err = b.o.Home.WriteFile(rel, data, true)
-			}
-		}
+		kept, note, err := b.keep(ctx, a, to, id+"-"+strconv.Itoa(i+1))
 		if errors.Is(err, fs.ErrNotExist) {
 			err = errors.New("its file is not there")
 		}
@@ -66,9 +48,52 @@ func (b *Bridge) files(ctx context.Context, h phone.Heard, to agent.ID, id strin
 			lost = append(lost, said+": "+err.Error())
 			continue
 		}
-		names = append(names, "attach/"+name)
+		if note != "" {
+			notes = append(notes, said+": "+note)
+		}
+		names = append(names, "attach/"+kept)
 	}
-	return names, lost
+	return names, lost, notes
+}
+
+// keep stores one file in the agent's mailbox under a name without its end, and returns the whole
+// name. note says what it may be of no use for.
+func (b *Bridge) keep(ctx context.Context, a phone.File, to agent.ID, name string) (kept, note string, err error) {
+	end := suffix(a.Name)
+	heic := end == ".heic" || end == ".heif" || a.MIME == "image/heic" || a.MIME == "image/heif"
+	ends := []string{end}
+	if heic {
+		ends, note = []string{".jpg", end}, "passed on as it is, in HEIC, which many programs cannot read; nothing here could convert it"
+	}
+	rel := func(end string) string { return home.Mailbox(to) + "/attach/" + name + end }
+	for _, e := range ends {
+		if b.o.Home.Mark(rel(e)).Exists() { // before a crash
+			if e != end {
+				note = ""
+			}
+			return name + e, note, nil
+		}
+	}
+	r, err := b.o.Transport.Open(ctx, chat.Attachment(a), mostBytes)
+	if err != nil {
+		return "", "", err
+	}
+	defer r.Close()
+	data, err := io.ReadAll(io.LimitReader(r, mostBytes+1))
+	if err == nil && len(data) > mostBytes {
+		err = fmt.Errorf("larger than %d MiB", mostBytes>>20)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	if heic && b.o.Convert != nil {
+		if jpeg, err := b.o.Convert(ctx, data); err == nil {
+			data, end, note = jpeg, ".jpg", ""
+		} else {
+			b.o.Log.Warn("a picture is not converted", "error", err)
+		}
+	}
+	return name + end, note, b.o.Home.WriteFile(rel(end), data, true)
 }
 
 // suffix returns the end of a file's name by which programs know its type, if it looks like

@@ -171,7 +171,7 @@ func allowed(l access.List) (handles []string) {
 func (p Phone) Options(t imessage.Transport, b *bus.Bus, records func() *store.DB, desk imessage.Desk, log *slog.Logger) imessage.Options {
 	return imessage.Options{
 		Home: p.Home, Bus: b, Records: records, Transport: t, Gate: p.Gate(), Desk: desk, SelfChat: p.Config.IMessage.SelfChat && !p.Config.Telegram.Enabled,
-		To: p.To, Via: p.Via(), Log: log,
+		To: p.To, Via: p.Via(), Log: log, Convert: p.convert,
 		Shown: func(ctx context.Context, message string) (bool, error) { return shown(ctx, p.Home, b, message) },
 		Reached: func() {
 			if _, err := escalate.Clear(context.Background(), p.Home); err != nil { // which is bounded in time

@@ -42,8 +42,8 @@ var messages = []struct {
 	{"any, nothing says", object{"chats": in("any;-;+15550100", 45), "handle": by(nil)}, func(m *chat.Message) {
 		m.Chat.GUID, m.Service = "any;-;+15550100", ""
 	}},
-	{"iMessageLite is not iMessage", object{"chats": in("any;-;+15550100", 45), "handle": by("iMessageLite")}, func(m *chat.Message) {
-		m.Chat.GUID, m.Service = "any;-;+15550100", ""
+	{"iMessageLite is iMessage by satellite", object{"chats": in("any;-;+15550100", 45), "handle": by("iMessageLite")}, func(m *chat.Message) {
+		m.Chat.GUID = "any;-;+15550100"
 	}},
 	{"a group", object{"chats": in("iMessage;+;chat77", 43)}, func(m *chat.Message) {
 		m.Chat = chat.Chat{Key: "+;chat77", Identifier: "chat77", GUID: "iMessage;+;chat77"}

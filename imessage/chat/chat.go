@@ -175,8 +175,11 @@ func (d *Degraded) Error() string { return d.Reason }
 func (d *Degraded) Unwrap() error { return d.Err }
 
 // ServiceName returns the service in the spelling of the constants above; unknown ones are
-// returned as they are.
+// returned as they are. iMessageLite is iMessage by satellite.
 func ServiceName(s string) string {
+	if strings.EqualFold(s, "iMessageLite") {
+		return ServiceIMessage
+	}
 	for _, known := range []string{ServiceIMessage, ServiceSMS, ServiceRCS, ServiceTelegram} {
 		if strings.EqualFold(s, known) {
 			return known

@@ -33,7 +33,7 @@ func (v *view) message(r *row) (chat.Message, error) {
 		m.Kind, m.About = chat.Reaction, target(r.about)
 		m.Reaction, m.Removed = reactionOf(r.aboutType, r.emoji)
 		return m, nil
-	case !r.message():
+	case !r.message(), r.automatic:
 		m.Kind, m.About = chat.Event, target(r.about)
 		return m, nil
 	}
@@ -41,8 +41,13 @@ func (v *view) message(r *row) (chat.Message, error) {
 	if err != nil {
 		return m, err
 	}
+	if r.balloon != "" { // what the app itself has stored, such as the picture of a link's preview
+		files = slices.DeleteFunc(files, func(a chat.Attachment) bool { return strings.HasSuffix(a.Name, ".pluginPayloadAttachment") })
+	}
 	m.Attachments = files
-	m.Text, m.Unreadable = v.words(r)
+	if m.Text, m.Unreadable = v.words(r); m.Unreadable == "" && r.subject != "" {
+		m.Text = strings.TrimSpace(r.subject + "\n" + m.Text)
+	}
 	if m.After, err = v.beforeLink(r); err == nil {
 		m.More, err = v.hasLink(r)
 	}
@@ -53,7 +58,9 @@ func (v *view) message(r *row) (chat.Message, error) {
 		m.Kind, m.Unreadable = chat.Event, ""
 	} else if m.Text == "" && m.Unreadable == "" && len(files) == 0 {
 		m.Unreadable = "the message has no text"
-		if r.balloon != "" {
+		if r.balloon == linkBalloon {
+			m.Unreadable = "the message is a link without its address"
+		} else if r.balloon != "" {
 			m.Unreadable = "the message is from an app in Messages (" + r.balloon + ")"
 		} else if r.marked {
 			m.Unreadable = "the message has an attachment that is not stored here"
@@ -76,7 +83,7 @@ func (v *view) words(r *row) (text, unreadable string) {
 	if err != nil {
 		return "", fmt.Sprintf("the text can't be decoded: %v", err)
 	}
-	return strings.TrimSpace(strings.ReplaceAll(text, placeholder, "")), ""
+	return plainText(text), ""
 }
 
 // target returns the message that "p:0/GUID" or "bp:GUID" means.

@@ -15,6 +15,9 @@ import (
 // maxBody is the longest body that is read.
 const maxBody = 4 << 20
 
+// maxSubject is the longest subject that is read.
+const maxSubject = 4 << 10
+
 // maxName is the longest guid that is read. The guid of a message is its writer's; in place of one
 // that is longer, its row's number is taken.
 const maxName = 500
@@ -43,6 +46,8 @@ type row struct {
 	summary   []byte
 	retracted bool
 	planned   bool // it is to be sent later
+	automatic bool // a phone wrote it by itself, while its owner drives
+	subject   string
 	thread    string
 	replyTo   string // the message that it follows
 
@@ -70,12 +75,13 @@ func (s schema) columns() string {
 		short(body, maxBody), "coalesce(octet_length(" + body + "), 0)",
 		number("message.date"), "coalesce(message.is_from_me, 0) <> 0", number("message.handle_id"), named("message.service"),
 	}
-	for _, name := range []string{"error", "cache_has_attachments", "item_type", "associated_message_type", "date_retracted", "schedule_type", "schedule_state"} {
+	for _, name := range []string{"error", "cache_has_attachments", "item_type", "associated_message_type", "date_retracted", "schedule_type", "schedule_state", "is_auto_reply"} {
 		list = append(list, number(col(name, "0")))
 	}
 	for _, column := range []string{"associated_message_guid", "associated_message_emoji", "balloon_bundle_id", "thread_originator_guid", "reply_to_guid"} {
 		list = append(list, named(col(column, "''")))
 	}
+	list = append(list, "coalesce("+short(col("subject", "''"), maxSubject)+", '')")
 	list = append(list, short(col("message_summary_info", "NULL"), 64<<10))
 	return strings.Join(list, ", ")
 }
@@ -87,16 +93,17 @@ func number(column string) string { return "CAST(coalesce(" + column + ", 0) AS 
 func (v *view) row(id int64) (*row, bool, error) {
 	r := &row{}
 	var text, body []byte
-	var textLen, bodyLen, hasFiles, retracted, schedule, stage int64
+	var textLen, bodyLen, hasFiles, retracted, schedule, stage, automatic int64
 	ok, err := v.one("SELECT "+v.schema.columns()+" FROM message WHERE ROWID = ?", []any{id},
 		&r.id, &r.guid, &text, &textLen, &body, &bodyLen, &r.date, &r.fromMe, &r.handle, &r.service,
-		&r.failed, &hasFiles, &r.item, &r.aboutType, &retracted, &schedule, &stage, &r.about, &r.emoji, &r.balloon, &r.thread, &r.replyTo, &r.summary)
+		&r.failed, &hasFiles, &r.item, &r.aboutType, &retracted, &schedule, &stage, &automatic, &r.about, &r.emoji, &r.balloon, &r.thread, &r.replyTo, &r.subject, &r.summary)
 	if err != nil || !ok {
 		return nil, false, err
 	}
 	r.retracted = retracted != 0 || bytes.Contains(r.summary, retractedKey)
 	r.planned = schedule == sendLater && stage == stagePlanned
-	r.text = strings.TrimSpace(strings.ReplaceAll(string(text), placeholder, ""))
+	r.automatic = automatic != 0
+	r.text, r.subject = plainText(string(text)), plainText(r.subject)
 	r.marked = hasFiles != 0 || bytes.Contains(text, []byte(placeholder))
 	switch {
 	case textLen > maxBody:
@@ -122,6 +129,15 @@ const (
 // placeholder stands in a text where an attachment is shown.
 const placeholder = "\ufffc"
 
+// plainText returns what a text says; of one in which every character was lost, nothing.
+func plainText(s string) string {
+	s = strings.TrimSpace(strings.ReplaceAll(s, placeholder, ""))
+	if strings.Trim(s, "\ufffd \t\r\n") == "" {
+		return ""
+	}
+	return s
+}
+
 // retractedKey is the key "rp", the parts that were unsent, as a string of a binary property list.
 var retractedKey = []byte("\x52rp")
 
@@ -132,7 +148,7 @@ func (r *row) message() bool {
 
 // empty reports whether a message has no content yet.
 func (r *row) empty() bool {
-	return r.message() && r.text == "" && len(r.body) == 0 && r.long == 0 && !r.marked && !r.retracted && (r.balloon == "" || r.balloon == linkBalloon)
+	return r.message() && r.text == "" && len(r.body) == 0 && r.long == 0 && r.subject == "" && !r.retracted && (r.balloon == "" && !r.marked || r.balloon == linkBalloon)
 }
 
 // chatsOf returns the chats that a row is in, in the order in which one is chosen.

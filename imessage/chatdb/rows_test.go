@@ -68,7 +68,15 @@ func TestKinds(t *testing.T) {
 		{"service of the chat", message{Text: "a", Chat: "SMS;-;" + friend, Columns: columns("service", nil)}, chat.Message{Kind: chat.Text, Text: "a", Service: chat.ServiceSMS}},
 		{"service of the chat's guid", message{Text: "a", Chat: "RCS;-;" + friend, Columns: columns("service", nil)}, chat.Message{Kind: chat.Text, Text: "a", Service: chat.ServiceRCS}},
 		{"rcs", message{Text: "a", Service: "rcs"}, chat.Message{Kind: chat.Text, Text: "a", Service: chat.ServiceRCS}},
-		{"unknown service", message{Text: "a", Service: "iMessageLite"}, chat.Message{Kind: chat.Text, Text: "a", Service: "iMessageLite"}},
+		{"by satellite", message{Text: "a", Service: "iMessageLite"}, chat.Message{Kind: chat.Text, Text: "a"}},
+		{"unknown service", message{Text: "a", Service: "iMessageOther"}, chat.Message{Kind: chat.Text, Text: "a", Service: "iMessageOther"}},
+		{"subject", message{Text: "yes abcde", Columns: columns("subject", "About it ")}, chat.Message{Kind: chat.Text, Text: "About it\nyes abcde"}},
+		{"subject alone", message{Columns: columns("subject", "About it")}, chat.Message{Kind: chat.Text, Text: "About it"}},
+		{"automatic answer", message{Text: "I am driving", Columns: columns("is_auto_reply", 1)}, chat.Message{Kind: chat.Event}},
+		{"text lost, but not in the body", message{Text: "\ufffd\ufffd", Body: []byte("body:words")}, chat.Message{Kind: chat.Text, Text: "words"}},
+		{"link without its address", message{Columns: columns("balloon_bundle_id", "com.apple.messages.URLBalloonProvider", "cache_has_attachments", 1)},
+			chat.Message{Kind: chat.Text, Unreadable: "the message is a link without its address"}},
+		{"text lost", message{Text: "\ufffd \ufffd"}, chat.Message{Kind: chat.Text, Unreadable: "the message has no text"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -76,6 +84,9 @@ func TestKinds(t *testing.T) {
 			tt.row.From = friend
 			r.sim.Insert(tt.row)
 			list := r.after(soon)
+			if len(list) == 0 { // it waits for its content
+				list = append(r.after(late), r.after(10*time.Second)...)
+			}
 			if len(list) != 1 {
 				t.Fatalf("%d messages, want 1", len(list))
 			}
@@ -169,6 +180,21 @@ func TestEditAndUnsend(t *testing.T) {
 	r.want(list, "mine")
 	if list, err = r.db.History(t.Context(), chat.Chat{Key: "-;nobody"}, 10); err != nil || len(list) > 0 {
 		t.Errorf("an unknown chat: %v, %v", list, err)
+	}
+}
+
+// The files of a link's preview are Messages' own.
+func TestPreview(t *testing.T) {
+	t.Parallel()
+	r := mustReader(t, 26, nil)
+	r.sim.Insert(message{From: friend, Text: "https://a.example", Columns: columns("balloon_bundle_id", "com.apple.messages.URLBalloonProvider"), Files: []messagesim.File{
+		{GUID: "a", Name: "0A1B.pluginPayloadAttachment", Path: "~/Library/Messages/Attachments/a", Bytes: 5, State: 5},
+		{GUID: "b", Name: "plan.pdf", Path: "~/Library/Messages/Attachments/b", Bytes: 5, State: 5},
+	}})
+	list := r.after(soon)
+	r.want(list, "https://a.example")
+	if files := list[0].Attachments; len(files) != 1 || files[0].Name != "plan.pdf" {
+		t.Errorf("files %+v", files)
 	}
 }
 

@@ -24,7 +24,7 @@ var needed = []struct{ table, columns string }{
 // optional are the further columns that are read where they exist.
 var optional = []struct{ table, columns string }{
 	{"message", "attributedBody error cache_has_attachments item_type associated_message_guid associated_message_type " +
-		"associated_message_emoji balloon_bundle_id message_summary_info thread_originator_guid reply_to_guid date_retracted schedule_type schedule_state"},
+		"associated_message_emoji balloon_bundle_id message_summary_info thread_originator_guid reply_to_guid date_retracted schedule_type schedule_state subject is_auto_reply"},
 	{"chat", "chat_identifier service_name"},
 	{"attachment", "guid filename mime_type transfer_name transfer_state total_bytes hide_attachment"},
 	{"message_attachment_join", "message_id attachment_id"},

@@ -1,0 +1,41 @@
+package phone_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"netsky/cli/phone"
+	"netsky/internal/testworld"
+	"netsky/store"
+)
+
+// A picture is converted by the program that macOS has for it, if it is there; what it says is told.
+func TestConvert(t *testing.T) {
+	t.Parallel()
+	convert := func(script string) (string, error) {
+		bin := t.TempDir()
+		if script != "" {
+			testworld.Program(t, bin+"/sips", script)
+		}
+		o := phone.Phone{Home: testworld.FastHome(t), Env: []string{"PATH=" + bin + ":/usr/bin-none"}}.
+			Options(nil, nil, func() *store.DB { return nil }, nil, slog.New(slog.DiscardHandler))
+		jpeg, err := o.Convert(t.Context(), []byte("HEIC"))
+		return string(jpeg), err
+	}
+	if jpeg, err := convert(`#!/bin/sh
+[ "$1 $2 $3 $5" = "-s format jpeg --out" ] && /bin/cat "$4" >"$6" && echo " as JPEG" >>"$6"
+`); jpeg != "HEIC as JPEG\n" || err != nil {
+		t.Errorf("%q, %v", jpeg, err)
+	}
+	for script, want := range map[string]string{
+		"": "no program that converts HEIC is on PATH",
+		"#!/bin/sh\necho not a picture >&2\nexit 1\n": "sips: exit status 1: not a picture",
+		"#!/bin/sh\nexit 0\n":                         "no such file",
+		"#!/bin/sh\n: >\"$6\"\n":                      "sips has made no usable picture",
+	} {
+		if jpeg, err := convert(script); jpeg != "" || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %q, %v, want %q", script, jpeg, err, want)
+		}
+	}
+}
