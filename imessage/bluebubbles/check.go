@@ -39,7 +39,13 @@ func (t *Transport) Check(ctx context.Context) []chat.Fact {
 func about(i info) []chat.Fact {
 	facts := []chat.Fact{{Name: "the Mac", State: chat.OK, Detail: fmt.Sprintf("macOS %s, BlueBubbles %s", clip(i.System), clip(i.Version))}}
 	private := chat.Fact{Name: "private API", State: chat.OK, Detail: "off; netsky does not need it"}
-	if i.Private {
+	switch {
+	case i.modern() && i.Private && i.Helper:
+		private.Detail = "on, its helper is connected; netsky sends by it, as macOS 26 needs"
+	case i.modern():
+		private.State, private.Detail = chat.Unchecked, "off, or its helper is not connected: on macOS 26 what is sent without it may not arrive"
+		private.Next = "turn it on in BlueBubbles' settings, which say how; reading works without it"
+	case i.Private:
 		private.Detail = "on, its helper is connected; netsky does not use it"
 		if !i.Helper {
 			private.Detail = "on, but its helper is not connected; netsky does not use it"

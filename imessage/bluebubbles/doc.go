@@ -14,7 +14,8 @@
 // the socket, queries are made every fifteen seconds all the same, because the server's own
 // watching can fail; without, every five; and however much the socket says, four a second at most.
 //
-// Sending hands the text to the server, which hands it to Messages by AppleScript. Only a row
+// Sending hands the text to the server, which hands it to Messages by AppleScript; since macOS 26 by
+// the server's private API, where that is on. Only a row
 // without an error counts as sent. Where the server does not tell, the row is looked for; and if
 // there is none, the message is unconfirmed, not failed, until it is ten minutes old.
 //

@@ -257,6 +257,11 @@ func TestCheck(t *testing.T) {
 			"BlueBubbles server": chat.OK, "the Mac": chat.OK, "private API": chat.OK, "iMessage account": chat.OK,
 			"messages": chat.OK, "event socket": chat.OK, "sending": chat.Unchecked,
 		}},
+		{"macOS 26 without the private API", func(m *mac) { m.info["os_version"] = "26.0" }, map[string]chat.FactState{"private API": chat.Unchecked}},
+		{"macOS 26 with it", func(m *mac) {
+			m.info["os_version"], m.info["private_api"], m.info["helper_connected"] = "26.0", true, true
+		},
+			map[string]chat.FactState{"private API": chat.OK}},
 		{"no socket", func(m *mac) { m.deaf = true }, map[string]chat.FactState{"event socket": chat.Bad}},
 		{"an early server", func(m *mac) { m.info = object{"os_version": "10.15", "server_version": "0.9"} }, map[string]chat.FactState{
 			"iMessage account": chat.Unchecked, "messages": chat.OK,

@@ -59,7 +59,7 @@ func (t *Transport) openFile(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-func (t *Transport) sendFile(ctx context.Context, out chat.Outgoing, f io.Reader, size int64) (*row, bool, error) {
+func (t *Transport) sendFile(ctx context.Context, out chat.Outgoing, method string, f io.Reader, size int64) (*row, bool, error) {
 	name := filepath.Base(out.File)
 	var head bytes.Buffer
 	form := multipart.NewWriter(&head)

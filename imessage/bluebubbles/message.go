@@ -14,7 +14,7 @@ func (r *row) message() chat.Message {
 		FromMe:  r.FromMe,
 		Service: r.service(),
 		Chat:    r.chat(),
-		Text:    value(r.Text),
+		Text:    r.words(),
 	}
 	if r.Created != nil && *r.Created != 0 {
 		m.At = time.UnixMilli(*r.Created)
@@ -23,7 +23,7 @@ func (r *row) message() chat.Message {
 		m.Handle = chat.Handle(r.Handle.Address)
 	}
 	for _, f := range r.Files {
-		if !f.Hidden { // a link's preview, and the like
+		if !f.Hidden && !(value(r.Balloon) != "" && strings.HasSuffix(value(f.Name), ".pluginPayloadAttachment")) { // a link's preview, and the like
 			m.Attachments = append(m.Attachments, f.attachment())
 		}
 	}
@@ -36,7 +36,7 @@ func (r *row) message() chat.Message {
 func (r *row) classify(m *chat.Message) {
 	m.Kind = chat.Event
 	switch {
-	case r.Item != 0:
+	case r.Item != 0, bool(r.Automatic):
 	case r.Assoc == 0, r.Assoc == 2, r.Assoc == 3:
 		if r.unsent() {
 			return
@@ -68,7 +68,19 @@ func (r *row) unsent() bool {
 
 // empty reports whether the row has neither text nor attachment (yet).
 func (r *row) empty() bool {
-	return strings.Trim(value(r.Text), " \t\r\n\ufffc") == "" && len(r.Files) == 0
+	return strings.Trim(r.words(), " \t\r\n\ufffc") == "" && len(r.Files) == 0
+}
+
+// words returns the row's subject and text; of one in which every character was lost, nothing.
+func (r *row) words() string {
+	text := strings.TrimSpace(value(r.Subject) + "\n" + value(r.Text))
+	if value(r.Subject) == "" {
+		text = value(r.Text)
+	}
+	if strings.Contains(text, "\ufffd") && strings.Trim(text, " \t\r\n\ufffc\ufffd") == "" {
+		return ""
+	}
+	return text
 }
 
 // late reports whether the row's body may follow.
@@ -86,13 +98,18 @@ func target(s string) string {
 	return strings.TrimPrefix(s, "bp:")
 }
 
-// chat returns the conversation. A message can be in two; the first is as good as the other.
-func (r *row) chat() chat.Chat {
-	if len(r.Chats) == 0 {
-		return chat.Chat{}
+// chat returns the conversation. A message can be in two; a direct one comes before a group.
+func (r *row) chat() (c chat.Chat) {
+	for i, in := range r.Chats {
+		if this := in.chat(); i == 0 || this.Direct && !c.Direct {
+			c = this
+		}
 	}
-	const direct, group = 45, 43 // '-' and '+', as in the guid
-	in := r.Chats[0]
+	return c
+}
+
+func (in chatRow) chat() chat.Chat {
+	const direct = 45 // '-', as in the guid
 	c, ok := chat.KeyOf(in.GUID)
 	if !ok { // "chat123" alone: a group
 		id := chat.Handle(in.Identifier)

@@ -45,6 +45,15 @@ var messages = []struct {
 	{"iMessageLite is iMessage by satellite", object{"chats": in("any;-;+15550100", 45), "handle": by("iMessageLite")}, func(m *chat.Message) {
 		m.Chat.GUID = "any;-;+15550100"
 	}},
+	{"in a group and a direct chat", object{"chats": append(in("any;+;chat77", 43), in("any;-;+15550100", 45)...)}, func(m *chat.Message) { m.Chat.GUID = "any;-;+15550100" }},
+	{"in two direct chats", object{"chats": append(in("any;-;+15550100", 45), in("iMessage;-;+15550100", 45)...)}, func(m *chat.Message) { m.Chat.GUID = "any;-;+15550100" }},
+	{"in two groups", object{"chats": append(in("any;+;chat77", 43), in("any;+;chat78", 43)...)}, func(m *chat.Message) {
+		m.Chat = chat.Chat{Key: "+;chat77", Identifier: "chat77", GUID: "any;+;chat77"}
+	}},
+	{"with a subject", object{"subject": "About it"}, func(m *chat.Message) { m.Text = "About it\nhello" }},
+	{"an automatic answer", object{"isAutoReply": true}, func(m *chat.Message) { m.Kind = chat.Event }},
+	{"an automatic answer, as a number", object{"isAutoReply": 1}, func(m *chat.Message) { m.Kind = chat.Event }},
+	{"none", object{"isAutoReply": nil}, func(*chat.Message) {}},
 	{"a group", object{"chats": in("iMessage;+;chat77", 43)}, func(m *chat.Message) {
 		m.Chat = chat.Chat{Key: "+;chat77", Identifier: "chat77", GUID: "iMessage;+;chat77"}
 	}},

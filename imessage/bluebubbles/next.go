@@ -86,6 +86,7 @@ func (t *Transport) begin(ctx context.Context, from string) (cursor, string, err
 	if err != nil {
 		return cursor{}, "", err
 	}
+	t.info.Store(&i)
 	top, err := t.newest(ctx)
 	if err != nil {
 		return cursor{}, "", err
@@ -139,16 +140,28 @@ func (t *Transport) look(ctx context.Context, c *cursor) (chat.Batch, error) {
 	now := t.opts.Now()
 	here := map[int64]bool{}
 	size, full := 0, false
+	var before []*row
 	err := t.scan(ctx, c.Row, func(list []row) bool {
 		for i := range list {
 			r := &list[i]
 			here[r.ID] = true
 			size += len(value(r.Text))
+			earlier := before
+			before = append(before, r)[max(0, len(before)+1-mostBefore):]
 			if c.has(r.ID) || t.hold(r, now) {
 				continue
 			}
 			c.add(r.ID, now)
+			if r.repeats(earlier) {
+				continue
+			}
 			t.deliver(c, r, &b)
+			if n := len(b.Messages) - 1; r.unreadable == nil {
+				b.Messages[n].More = slices.ContainsFunc(list[i+1:], func(link row) bool { return link.follows(r) })
+				if k := slices.IndexFunc(earlier, r.follows); k >= 0 {
+					b.Messages[n].After = earlier[k].GUID
+				}
+			}
 			if full = len(b.Messages) == chat.MaxBatch || len(b.Notes) == chat.MaxBatch || size >= maxText; full {
 				return false
 			}
@@ -212,7 +225,13 @@ func (t *Transport) History(ctx context.Context, c chat.Chat, limit int) ([]chat
 	if limit <= 0 {
 		return nil, nil
 	}
-	list, err := t.ask(ctx, query{Chat: c.GUID, With: withAll, Sort: "DESC", Limit: min(limit, chat.MaxBatch)})
+	q := query{Chat: c.GUID, With: withAll, Sort: "DESC", Limit: min(limit, chat.MaxBatch)}
+	list, err := t.ask(ctx, q)
+	if err == nil && len(list) == 0 {
+		if q.Chat = otherName(c.GUID); q.Chat != "" {
+			list, err = t.ask(ctx, q)
+		}
+	}
 	if err != nil {
 		return nil, t.degraded(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,9 +30,54 @@ func (t *Transport) Mark(ctx context.Context) (string, error) {
 	return string(data), err
 }
 
-// method is how Messages is told to send. The other way needs a Mac without its protection of
-// system files.
-const method = "apple-script"
+// How Messages is told to send. The second way needs a Mac without its protection of system files;
+// it is the one that macOS 26 leaves to chats of its new kind.
+const (
+	byScript  = "apple-script"
+	byPrivate = "private-api"
+)
+
+// anyChat is how macOS 26 names direct chats, whatever service they use.
+const anyChat, scriptChat = "any;-;", "iMessage;-;"
+
+// otherName returns a direct chat's name before or since macOS 26; empty if it has none.
+func otherName(guid string) string {
+	for _, names := range [][2]string{{anyChat, scriptChat}, {scriptChat, anyChat}} {
+		if rest, ok := strings.CutPrefix(guid, names[0]); ok {
+			return names[1] + rest
+		}
+	}
+	return ""
+}
+
+// way returns how a message is sent, and to which names of its chat, in turn.
+func (t *Transport) way(ctx context.Context, guid string) (method string, names []string) {
+	i := t.info.Load()
+	if i == nil {
+		if now, err := t.who(ctx); err == nil {
+			i = &now
+			t.info.Store(i)
+		}
+	}
+	other := otherName(guid)
+	switch {
+	case i != nil && i.modern() && i.Private && i.Helper:
+		if names = []string{guid}; other != "" {
+			names = append(names, other)
+		}
+		return byPrivate, names
+	case strings.HasPrefix(guid, anyChat): // "any" is no service to AppleScript
+		guid = other
+	}
+	return byScript, []string{guid}
+}
+
+// modern reports whether the Mac has macOS 26 or later.
+func (i info) modern() bool {
+	major, _, _ := strings.Cut(i.System, ".")
+	n, err := strconv.Atoi(major)
+	return err == nil && n >= 26
+}
 
 // Send implements imessage.Transport.
 func (t *Transport) Send(ctx context.Context, out chat.Outgoing) (chat.Receipt, error) {
@@ -42,25 +88,15 @@ func (t *Transport) Send(ctx context.Context, out chat.Outgoing) (chat.Receipt, 
 		return chat.Receipt{}, err
 	}
 	ctx = context.WithoutCancel(ctx)
-	var sent *row
-	var reached bool
-	var err error
-	if out.File == "" {
-		sent, reached, err = t.sendText(ctx, out)
-	} else {
-		f, size, fault := t.openFile(out.File)
-		if fault != nil {
-			return chat.Receipt{}, fault
-		}
-		defer f.Close()
-		sent, reached, err = t.sendFile(ctx, out, f, size)
-	}
+	sent, reached, err := t.try(ctx, out)
 	var api *apiError
 	switch {
 	case err == nil && sent != nil && sent.GUID != "":
 		return receipt(sent), nil
 	case err == nil, errors.Is(err, errNoData):
 		err = errors.New("the server does not say which message it sent")
+	case errors.As(err, new(unopened)):
+		return chat.Receipt{}, errors.Unwrap(err)
 	case !reached:
 		return chat.Receipt{}, t.degraded(err)
 	case errors.As(err, &api) && api.status == http.StatusTooManyRequests:
@@ -74,6 +110,38 @@ func (t *Transport) Send(ctx context.Context, out chat.Outgoing) (chat.Receipt, 
 	}
 	return t.afterwards(ctx, out, err), nil
 }
+
+// try hands a message to the server, under each name of its chat until it knows one.
+func (t *Transport) try(ctx context.Context, out chat.Outgoing) (sent *row, reached bool, err error) {
+	method, names := t.way(ctx, out.Chat.GUID)
+	for _, name := range names {
+		out.Chat.GUID = name
+		if out.File == "" {
+			sent, reached, err = t.sendText(ctx, out, method)
+		} else {
+			sent, reached, err = t.sendNamed(ctx, out, method)
+		}
+		var api *apiError
+		if !errors.As(err, &api) || !strings.Contains(strings.ToLower(err.Error()), "does not exist") {
+			break
+		}
+	}
+	return sent, reached, err
+}
+
+func (t *Transport) sendNamed(ctx context.Context, out chat.Outgoing, method string) (*row, bool, error) {
+	f, size, err := t.openFile(out.File)
+	if err != nil {
+		return nil, false, unopened{err}
+	}
+	defer f.Close()
+	return t.sendFile(ctx, out, method, f, size)
+}
+
+// unopened is the error of a file that cannot be sent.
+type unopened struct{ error }
+
+func (u unopened) Unwrap() error { return u.error }
 
 // sendable says why a message cannot be sent at all.
 func sendable(out chat.Outgoing) error {
@@ -96,7 +164,7 @@ func sendable(out chat.Outgoing) error {
 // way.
 func tempGUID(out chat.Outgoing) string { return "netsky-" + out.ID }
 
-func (t *Transport) sendText(ctx context.Context, out chat.Outgoing) (*row, bool, error) {
+func (t *Transport) sendText(ctx context.Context, out chat.Outgoing, method string) (*row, bool, error) {
 	var sent *row
 	reached, err := t.call(ctx, t.opts.Sending, jsonRequest("message/text", map[string]string{
 		"chatGuid": out.Chat.GUID,

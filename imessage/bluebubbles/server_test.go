@@ -48,6 +48,7 @@ type mac struct {
 	fault func(http.ResponseWriter, *http.Request) bool
 	// onSend says what becomes of a text or file: its row and the response.
 	onSend func(sent object) (status int, data any)
+	noChat string // what is said of a failed send instead
 }
 
 func newMac(tb testing.TB) *mac {
@@ -246,7 +247,7 @@ func (m *mac) send(w http.ResponseWriter, r *http.Request) {
 		data = m.insert(outgoing(sent))
 	}
 	if status != 200 {
-		failure(w, status, "Message send timeout", data)
+		failure(w, status, cmp.Or(m.noChat, "Message send timeout"), data)
 		return
 	}
 	success(w, data)

@@ -34,6 +34,8 @@ type Transport struct {
 	connected atomic.Bool
 	wake      chan struct{} // has one place: more than "look again" is never to be said
 
+	info atomic.Pointer[info] // what the server said of itself last
+
 	// What only Next uses: since when rows are held back, and when the server was last asked
 	// who it is.
 	held    map[int64]time.Time

@@ -25,6 +25,10 @@ type row struct {
 	Assoc      assoc        `json:"associatedMessageType"`
 	Thread     *string      `json:"threadOriginatorGuid"`
 	Corrupt    *bool        `json:"isCorrupt"`
+	Subject    *string      `json:"subject"`
+	Automatic  flag         `json:"isAutoReply"` // a phone wrote it by itself
+	Balloon    *string      `json:"balloonBundleId"`
+	ReplyTo    *string      `json:"replyToGuid"` // the message before it
 	unreadable error        // why a field could not be read
 }
 
@@ -45,6 +49,14 @@ type attachment struct {
 	MIME   *string `json:"mimeType"`
 	Bytes  *int64  `json:"totalBytes"`
 	Hidden bool    `json:"hideAttachment"`
+}
+
+// A flag is set if the server says so in any way; it says some as numbers.
+type flag bool
+
+func (f *flag) UnmarshalJSON(data []byte) error {
+	*f = string(data) == "true" || string(data) == "1"
+	return nil
 }
 
 // An assoc is an associated_message_type. The server writes some by name and the others as a

@@ -205,6 +205,9 @@ func (v *view) beforeLink(r *row) (guid string, err error) {
 	if err != nil || len(list) == 0 || list[0].balloon != "" || r.replyTo != list[0].guid || timeOf(r.date).Sub(timeOf(list[0].date)).Abs() > pairWithin {
 		return "", err
 	}
+	if again, err := v.repeatsLink(r); again || err != nil {
+		return "", err
+	}
 	return list[0].guid, nil
 }
 

@@ -138,6 +138,8 @@ func TestWordsWithLink(t *testing.T) {
 	words("others")
 	link("https://c.example", "words", friend, at)
 	link("https://d.example", "others", "", at)
+	words("https://f.example")
+	r.sim.Insert(message{GUID: "again", From: friend, Text: "https://f.example", At: at, Columns: columns("balloon_bundle_id", "com.apple.messages.URLBalloonProvider", "reply_to_guid", "https://f.example")})
 	words("alone")
 	link("https://e.example", "alone", friend, at.Add(10*time.Second))
 	got := make(map[string]string)
@@ -145,7 +147,7 @@ func TestWordsWithLink(t *testing.T) {
 		got[m.GUID] = fmt.Sprint(m.After, " ", m.More)
 	}
 	want := map[string]string{"words": " true", "https://a.example": "words false", "https://b.example": " false", "others": " false",
-		"https://c.example": " false", "https://d.example": " false", "alone": " false", "https://e.example": " false"}
+		"https://c.example": " false", "https://d.example": " false", "alone": " false", "https://e.example": " false", "https://f.example": " false"}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)
 	}
