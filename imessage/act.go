@@ -205,7 +205,7 @@ func (b *Bridge) effect(ctx context.Context, rec phone.Records, h *phone.Heard) 
 	return b.message(ctx, rec, h, a)
 }
 
-const help = "status: how everything is\nneeds: what needs you; needs CODE: all of one\nyes CODE, no CODE, or thumbs up or down on its text: answers it\nstop agent2: ends its turn\n" +
+const help = "status: how everything is\nneeds: what needs you; needs CODE: all of one\nyes CODE, no CODE, or thumbs up or down on its text: answers it\nstop agent2: ends its turn, not the agent\n" +
 	"peek agent1, peek agent1 50: the end of its screen\nagent2: TEXT, or a reply to its text: a message to agent2\nAnything else is a message to agent0."
 
 // reply returns our answer to a message of the owner's.

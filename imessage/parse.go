@@ -75,6 +75,9 @@ func command(text string) ask {
 		return message(text)
 	}
 	verb, rest := strings.ToLower(words[0]), words[1:]
+	if verb == "interrupt" { // as the verb at the computer is called
+		verb = askStop
+	}
 	switch {
 	case len(rest) == 0 && (verb == askStop || verb == askPeek):
 		return ask{what: askWhom, text: verb}

@@ -21,7 +21,7 @@ func TestNearCommands(t *testing.T) {
 		{"/start", "yes CODE, no CODE"}, {"/help", "yes CODE, no CODE"}, {"/status", "2 agents up"},
 		{"stop", "Which agent? For example: stop agent1"}, {"Peek", "Which agent? For example: peek agent1"},
 		{"/start abc", "yes CODE, no CODE"}, {"/needs@owners_bot", "Nothing needs you."}, {"/stop@owners_bot agent1", "agent1: its turn has ended."}, {"/peek 2 30", "the screen of agent2, 30 lines"},
-		{"/no kxqvd", "no item kxqvd needs you"}, {"stop 2", "agent2: its turn has ended."}, {"peek 1 30", "the screen of agent1, 30 lines"}, {"peek infinity", "the screen of agentinfinity, 20 lines"},
+		{"Interrupt 2", "agent2: its turn has ended."}, {"interrupt", "Which agent? For example: stop agent1"}, {"/no kxqvd", "no item kxqvd needs you"}, {"stop 2", "agent2: its turn has ended."}, {"peek 1 30", "the screen of agent1, 30 lines"}, {"peek infinity", "the screen of agentinfinity, 20 lines"},
 	} {
 		w.wire.Text(tt.text)
 		w.says(tt.want)

@@ -207,7 +207,7 @@ func (d Desk) Stop(ctx context.Context, id agent.ID) (string, error) {
 	case !ended:
 		return fmt.Sprintf("%s is %s: there is nothing to end.", id, st.State), nil
 	}
-	return string(id) + ": its turn has ended.", nil
+	return fmt.Sprintf("%s: its turn has ended; the agent stays up (on the computer, `netsky down %[1]s` ends it).", id), nil
 }
 
 // Waits implements [imessage.Desk].

@@ -25,7 +25,7 @@ var habits = []habit{
 		if len(agents) == 0 {
 			return "`netsky down` asks agent0 and the clones to finish, then ends them; with --all, everything"
 		}
-		return cmd("netsky down", agents) + " lets the running turn finish, then ends the agent"
+		return cmd("netsky down", agents) + " lets the running turn finish, then ends the agent; " + cmd("netsky interrupt", agents[:1]) + " ends only its turn, as `stop` by phone does"
 	}},
 	{[]string{"kill", "killall"}, func(agents, _ []string) string {
 		if len(agents) == 0 {
