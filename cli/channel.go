@@ -103,10 +103,11 @@ func (a *app) textFile(option, file string) (string, error) {
 }
 
 func (a *app) send(c *cli.Context) error {
-	const usage = "channel send: needs an address and one text, in quotes"
+	verb := verbOf(c)
+	usage := verb + ": needs an address and one text, in quotes"
 	kind, take := envelope.Kind(c.String("kind")), a.textArg
 	if c.String("in-reply-to") == "" && (kind == envelope.KindReply || kind == envelope.KindError) {
-		return usagef("channel send: --kind %s: needs --in-reply-to, the id of what it answers", kind)
+		return usagef("%s: --kind %s: needs --in-reply-to, the id of what it answers", verb, kind)
 	}
 	if kind.Control() {
 		take = a.givenText // some of them need no text
@@ -125,10 +126,10 @@ func (a *app) send(c *cli.Context) error {
 	}
 	until := c.String("wait")
 	if until != "" && until != "delivered" && until != "answered" {
-		return usagef("channel send: --wait %q: must be delivered or answered", until)
+		return usagef("%s: --wait %q: must be delivered or answered", verb, until)
 	}
 	if until != "" && c.Duration("timeout") <= 0 {
-		return usagef("channel send: --timeout %v: must be above 0", c.Duration("timeout"))
+		return usagef("%s: --timeout %v: must be above 0", verb, c.Duration("timeout"))
 	}
 	if _, err := a.madeHome(); err != nil {
 		return err
@@ -144,12 +145,12 @@ func (a *app) send(c *cli.Context) error {
 	if c.IsSet("expires") {
 		d := c.Duration("expires")
 		if d <= 0 {
-			return usagef("channel send: --expires %v: must be above 0", d)
+			return usagef("%s: --expires %v: must be above 0", verb, d)
 		}
 		e.Expires = e.Time.Add(d)
 	}
 	if e.Kind.Control() && self != agent.Owner {
-		return usagef("channel send: kind %q: agents can't send it", e.Kind)
+		return usagef("%s: kind %q: agents can't send it", verb, e.Kind)
 	}
 	if e.InReplyTo != "" {
 		q, err := lookup.One(c.Context, b, self, e.InReplyTo, to)

@@ -316,7 +316,7 @@ func binary() (string, error) {
 }
 
 func one(c *cli.Context, what string) (string, error) {
-	if c.NArg() != 1 {
+	if c.NArg() != 1 || c.Args().First() == "" {
 		return "", usagef("%s: needs %s", verbOf(c), what)
 	}
 	return c.Args().First(), nil

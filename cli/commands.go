@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/cli/config"
+	"netsky/cli/spell"
 )
 
 // cli returns the command table. docs/cli.md is generated from it.
@@ -180,7 +181,10 @@ func (a *app) helpCommand() *cli.Command {
 				}
 				at := slices.IndexFunc(list, func(x *cli.Command) bool { return x.HasName(word) })
 				line = append(line, word)
-				if at < 0 {
+				switch meant := spell.Habit(word, nil); {
+				case at < 0 && len(line) == 2 && meant != "":
+					return usagef("help: no verb %q: %s", word, meant)
+				case at < 0:
 					return usagef("help: no verb %q; `netsky help` lists them", strings.Join(line[1:], " "))
 				}
 				list = list[at].Subcommands

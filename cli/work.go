@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +57,10 @@ func (a *app) workCommand() *cli.Command {
 }
 
 func (a *app) work(c *cli.Context) error {
-	if c.NArg() > 1 {
+	switch verb := c.Args().First(); {
+	case c.NArg() > 1 && slices.Contains([]string{"diff", "check", "land", "undo"}, verb):
+		return usagef("work: no verb %q: `netsky %s` is a verb of its own", verb, strings.Join(c.Args().Slice(), " "))
+	case c.NArg() > 1:
 		return usagef("work: takes one agent at most")
 	}
 	var only agent.ID

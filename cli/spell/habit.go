@@ -72,6 +72,9 @@ var habits = []habit{
 		}
 		return cmd("netsky interrupt", agents[:1]) + " ends its running turn"
 	}},
+	{[]string{"no", "deny", "reject", "refuse"}, func([]string, []string) string {
+		return "`netsky approve CODE --deny` refuses what an agent asks for; `netsky approvals` lists it"
+	}},
 	{[]string{"yes", "allow", "accept"}, func([]string, []string) string {
 		return "`netsky approvals` lists what agents ask permission for; `netsky approve CODE` allows it"
 	}},
@@ -87,6 +90,15 @@ var habits = []habit{
 			agents = []string{"AGENT"}
 		}
 		return cmd("netsky land", agents[:1]) + " puts an agent's work on your branch; `netsky work` lists what is ready"
+	}},
+	{[]string{"revert", "rollback"}, func([]string, []string) string {
+		return "`netsky undo ID` takes a landing back; `netsky land ls` lists them"
+	}},
+	{[]string{"review", "changes"}, func(agents, _ []string) string {
+		if len(agents) == 0 {
+			agents = []string{"AGENT"}
+		}
+		return cmd("netsky diff", agents[:1]) + " shows what an agent has changed"
 	}},
 	{[]string{"telegram", "phone", "whatsapp", "signal"}, func([]string, []string) string {
 		return "`netsky imessage` is the phone bridge, for iMessage and for Telegram: [telegram] in netsky.toml"
@@ -107,11 +119,26 @@ var habits = []habit{
 		return "`netsky status` names the directory; `netsky up --dir DIR` works in another one; NETSKY_HOME=DIR is a second home"
 	}},
 	{[]string{"launchd", "systemd", "boot", "autostart"}, func([]string, []string) string {
-		return "`netsky service install` starts netsky with the machine"
+		return "`netsky service install` has what was up come up again after a reboot"
 	}},
 	{[]string{"session", "sessions", "self", "whoami", "who"}, func([]string, []string) string {
 		return "`netsky status -v` prints each agent's session; `netsky show AGENT` its history"
 	}},
+	{[]string{"agents"}, func([]string, []string) string { return "`netsky status` lists the agents" }},
+	{[]string{"answer", "respond"}, func([]string, []string) string {
+		return "`netsky reply ID \"…\"` answers a message; `netsky approve CODE` a request for permission"
+	}},
+	{[]string{"export", "backup", "dump"}, func([]string, []string) string {
+		return "`netsky show ID --json` and `netsky log --json` print the records; all files are in netsky's home, which `netsky status` names"
+	}},
+	{[]string{"login", "logout", "auth"}, func([]string, []string) string {
+		return "agents use the login of the program they run on, claude or codex; `netsky doctor` says whether there is one"
+	}},
+	{[]string{"clean", "reset"}, func([]string, []string) string {
+		return "`netsky agent N --fresh` begins a new conversation; `netsky uninstall --purge` removes what netsky made"
+	}},
+	{[]string{"health", "info", "ping", "diagnose"}, func([]string, []string) string { return "`netsky doctor` examines the installation" }},
+	{[]string{"tail", "follow"}, func([]string, []string) string { return "`netsky log --follow`" }},
 	{[]string{"watch", "top"}, func([]string, []string) string { return "`netsky status --watch`" }},
 }
 
