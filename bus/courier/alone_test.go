@@ -29,6 +29,29 @@ func (p *post) finish(number, text string) {
 	p.program.set(func() { p.program.state, p.program.breakOff = agent.Idle, nil })
 }
 
+// mustTurn waits until the program has ended the turn that took a message.
+func (p *post) mustTurn(id string) {
+	p.Helper()
+	testworld.Wait(p, "the turn of "+id+" has ended", func() bool {
+		_, ok, err := p.program.Ended(p.Context(), id, "")
+		return err == nil && ok && p.program.State(p.Context()).State == agent.Idle
+	})
+}
+
+// mustBreak waits until a turn is interrupted.
+func (p *post) mustBreak(over chan struct{}) {
+	p.Helper()
+	testworld.Wait(p, "the turn is interrupted", func() bool {
+		select {
+		case <-over:
+			p.program.set(func() { p.program.state, p.program.breakOff = agent.Idle, nil })
+			return true
+		default:
+			return false
+		}
+	})
+}
+
 func (p *post) mustWait(id string) {
 	p.Helper()
 	testworld.Wait(p, "an answer to "+id, func() bool { return len(p.answers(agent.Owner, id)) == 1 })
@@ -69,8 +92,7 @@ func TestAlone(t *testing.T) {
 	}
 	p.program.set(func() { p.program.left = works })
 	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "begin them"})
-	testworld.Wait(t, "delivered", func() bool { return p.count(me, bus.Delivered) == 1 })
-	p.mustReport(agent.Idle, "")
+	p.mustTurn("owner-0")
 	for i, w := range works {
 		p.program.set(func() { p.program.left = works[i+1:] })
 		p.begin(fmt.Sprint("result-", i), w)
@@ -86,8 +108,7 @@ func TestAlone(t *testing.T) {
 		t.Errorf("%d notices before the last turn that is allowed", n)
 	}
 	for i := range 2 {
-		<-p.begin(fmt.Sprint("more-", i))
-		p.program.set(func() { p.program.state, p.program.breakOff = agent.Idle, nil })
+		p.mustBreak(p.begin(fmt.Sprint("more-", i)))
 		p.mustReport(agent.Blocked, agent.Unasked)
 		testworld.Wait(t, "one notice", func() bool { return p.notices() == 1 })
 	}
@@ -118,14 +139,12 @@ func TestAloneAnswers(t *testing.T) {
 	watch := agent.Work{ID: "watch", Kind: "monitor"}
 	p.program.set(func() { p.program.left = []agent.Work{watch} })
 	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "watch it"})
-	testworld.Wait(t, "delivered", func() bool { return p.count(me, bus.Delivered) == 1 })
-	p.mustReport(agent.Idle, "")
+	p.mustTurn("owner-0")
 	for i := range 1 + courier.MostAlone { // the first is asked for
 		p.begin(fmt.Sprint("own-", i), watch)
 		p.finish(fmt.Sprint("own-", i), "a line")
 	}
-	<-p.begin("more", watch)
-	p.program.set(func() { p.program.state, p.program.breakOff = agent.Idle, nil })
+	p.mustBreak(p.begin("more", watch))
 	p.mustReport(agent.Blocked, agent.Unasked)
 	p.mustWait("owner-0")
 	if a := p.answers(agent.Owner, "owner-0")[0]; a.Kind != envelope.KindReply || !strings.HasPrefix(a.Text, "a line\n\n[netsky] ") {
@@ -144,11 +163,7 @@ func TestBackgroundOfTwo(t *testing.T) {
 	for i, left := range [][]agent.Work{{one}, {one, two}} {
 		p.program.set(func() { p.program.left = left })
 		p.drop(envelope.Envelope{ID: fmt.Sprint("owner-", i), From: agent.Owner, To: me, Text: "begin"})
-		testworld.Wait(t, "its turn has ended", func() bool {
-			e, ok, err := p.program.Ended(t.Context(), fmt.Sprint("owner-", i), "")
-			return err == nil && ok && e.Event == agent.EventStop
-		})
-		p.mustReport(agent.Idle, "")
+		p.mustTurn(fmt.Sprint("owner-", i))
 	}
 	p.program.set(func() { p.program.left = []agent.Work{one} })
 	p.begin("of two", two)
