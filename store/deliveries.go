@@ -181,3 +181,27 @@ func (db *DB) Waiting(ctx context.Context, target agent.ID) ([]Delivery, error) 
 	return Collect(ctx, db.read.Load(), scanDelivery, "SELECT "+deliveryColumns+
 		" FROM deliveries WHERE filed IN ('queued', 'claimed') AND target = ? ORDER BY seq", target)
 }
+
+// An Arrival is a delivery that has come to its end, without what was delivered.
+type Arrival struct {
+	From          agent.ID
+	Queued, Filed Time
+}
+
+// Arrivals calls f for each finished delivery to a mailbox, in no order.
+func (db *DB) Arrivals(ctx context.Context, target agent.ID, f func(Arrival)) error {
+	rows, err := db.read.Load().QueryContext(ctx, `SELECT sender, queued, iif(delivered > 0, delivered, ended) FROM deliveries
+		WHERE target = ? AND filed IN ('delivered', 'expired', 'cancelled')`, target)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var a Arrival
+	for rows.Next() {
+		if err := rows.Scan(&a.From, &a.Queued, &a.Filed); err != nil {
+			return err
+		}
+		f(a)
+	}
+	return rows.Err()
+}

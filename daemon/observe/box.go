@@ -1,7 +1,9 @@
 package observe
 
 import (
+	"context"
 	"hash/maphash"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -9,6 +11,8 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/store"
 )
 
 // A box is what the observer remembers of one mailbox.
@@ -63,4 +67,41 @@ func (o *Observer) statFile(id agent.ID, at bus.Place, name string) mark {
 		return mark{}
 	}
 	return mark{st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano()}
+}
+
+// remember takes the delivered files that an earlier observer has recorded for known: those
+// whose sender, and times of sending and of arrival, are those of a delivery on record. It
+// looks at each file and opens none. What others named, have touched since or brought from
+// elsewhere is left to be read, and so are files that it can't tell apart if one of them is
+// not on record.
+func (o *Observer) remember(ctx context.Context, id agent.ID, p *place, names []string) error {
+	key := func(from string, sent, arrived store.Time) uint64 {
+		return o.hash(from, strconv.FormatInt(int64(sent), 10), strconv.FormatInt(int64(arrived), 10))
+	}
+	keys := make([]uint64, len(names))
+	unknown := make(map[uint64]int, len(names)) // files without a record, by key
+	for i, name := range names {
+		ns, from, ok := envelope.NameParts(name)
+		m := o.statFile(id, bus.Delivered, name)
+		if ok && m != (mark{}) {
+			keys[i] = key(from, store.At(time.Unix(0, ns)), store.At(time.Unix(0, m.ctime)))
+			unknown[keys[i]]++
+		}
+	}
+	err := o.DB.Arrivals(ctx, id, func(a store.Arrival) {
+		k := key(string(a.From), a.Queued, a.Filed)
+		if _, ok := unknown[k]; ok {
+			unknown[k]--
+		}
+	})
+	if err != nil {
+		return err
+	}
+	p.known = make(map[uint64]uint64, len(names))
+	for i, name := range names {
+		if n, ok := unknown[keys[i]]; ok && n == 0 {
+			p.known[o.hash(name)] = 0 // whose it is matters only where mail waits
+		}
+	}
+	return ctx.Err()
 }

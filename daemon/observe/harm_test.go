@@ -110,6 +110,45 @@ func TestReadsOnce(t *testing.T) {
 	}
 }
 
+// A later observer reads of delivered mail only what the records don't show as it is. A
+// file that is read fills in what its record lacks.
+func TestReadsOnceInAllStarts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "agent1")
+	for i := range 4 {
+		_, err := r.bus.Send(t.Context(), envelope.Envelope{ID: fmt.Sprint("m-", i), From: "owner", To: "agent1", Text: "hi", Via: "test"})
+		r.must(err)
+		r.take("agent1", func(d *bus.Delivery) error { return d.Confirm() })
+	}
+	r.sync()
+	mustSQL(t, r.home, "UPDATE messages SET via = ''")
+	names, err := r.bus.Names("agent1", bus.Delivered)
+	r.must(err)
+	touched, replaced := r.path("agent1", bus.Delivered, names[1]), names[2]
+	changed := func(path string) int64 {
+		info, err := os.Lstat(path)
+		r.must(err)
+		return changeTime(info.Sys().(*syscall.Stat_t)) / 1e6
+	}
+	last := changed(r.path("agent1", bus.Delivered, names[3]))
+	testworld.Wait(r, "a later time of change", func() bool {
+		r.must(os.Chtimes(touched, time.Now(), time.Now()))
+		return changed(touched) > last
+	})
+	r.drop("agent1", bus.Delivered, replaced, newEnvelope("m-other", "owner", `,"via":"test"`))
+	_, err = r.bus.Send(t.Context(), envelope.Envelope{ID: "m-new", From: "owner", To: "agent1", Text: "hi", Via: "test"})
+	r.must(err)
+	r.take("agent1", func(d *bus.Delivery) error { return d.Confirm() })
+	r.obs = &observe.Observer{Bus: r.bus, DB: r.db}
+	r.sync()
+	for id, want := range map[string]string{"m-0": "", "m-1": "test", "m-2": "", "m-3": "", "m-other": "test", "m-new": "test"} {
+		m, err := r.db.Message(t.Context(), id)
+		if err != nil || m.Via != want {
+			t.Errorf("%s: via %q, %v, want %q", id, m.Via, err, want)
+		}
+	}
+}
+
 // The process that observes is killed at random moments while mail flows. In
 // the end the records say what the directories say.
 func TestKilled(t *testing.T) {

@@ -4,8 +4,9 @@
 // The directories are the truth and the records follow. An [Observer] lists them,
 // remembers which names it has recorded, and reads only new files; its watch and its ticks
 // are hints to list again. So nothing is lost when the database fails, when the observer
-// is not running, or when it is killed: a new one lists everything, and recording twice
-// changes nothing. What was pruned from a mailbox stays recorded.
+// is not running, or when it is killed: a new one lists everything and reads each file that
+// the records don't show to be unchanged, and recording twice changes nothing. What was
+// pruned from a mailbox stays recorded.
 //
 // It only lists and reads. It takes no lock, and a mailbox works the same with or without
 // it.

@@ -47,6 +47,11 @@ func (o *Observer) look(ctx context.Context, b *box, at bus.Place, p *place) err
 		return err
 	}
 	o.forget(b, at, p, names)
+	if at == bus.Delivered && !p.seen.Exists() && len(p.known) == 0 {
+		if err := o.remember(ctx, b.id, p, names); err != nil {
+			return err
+		}
+	}
 	w := writer{o: o, box: b, known: p.known, names: make(map[uint64]uint64)}
 	waiting := make(map[uint64]mark)
 	for _, name := range names {
