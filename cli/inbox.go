@@ -103,23 +103,22 @@ func (a *app) inbox(c *cli.Context) error {
 	if c.Bool("pause") {
 		pages = console.NewPager(a.in, a.out)
 	}
-	out := a.reader()
-	show := func(e bus.Entry) (taken bool, err error) {
-		text := story.Mail(e)
+	printer := mailPrinter{Reader: a.reader(), most: mostAtOnce, text: func(e bus.Entry) (string, error) {
 		if c.Bool("json") {
 			line, err := json.Marshal(e.Envelope)
-			if err != nil {
-				return false, err
-			}
-			text = string(line) + "\n"
-		} else if !pages.Room(2 + strings.Count(e.Envelope.Text, "\n")) {
-			return false, console.ErrClosed
+			return string(line) + "\n", err
 		}
-		return out.Show(ctx, text)
+		if !pages.Room(2 + strings.Count(e.Envelope.Text, "\n")) {
+			return "", console.ErrClosed
+		}
+		return story.Mail(e), nil
+	}}
+	if pages != nil {
+		printer.most = 1
 	}
 	shown := 0
 	for all := c.Bool("all"); ; all = false {
-		n, err := a.showMail(ctx, l, all, newest, show)
+		n, err := a.showMail(ctx, l, all, newest, printer)
 		if errors.Is(err, console.ErrClosed) {
 			return nil // what was not printed stays new
 		}
@@ -194,9 +193,20 @@ func (a *app) newest(list []owner.Letter, n int) []owner.Letter {
 	return list[older:]
 }
 
-// showMail prints the mail one by one and marks what was taken as read. The error is
-// console.ErrClosed if the reader has gone.
-func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest int, show func(bus.Entry) (taken bool, err error)) (n int, err error) {
+// mostAtOnce is how many messages are printed before the reader is waited for.
+const mostAtOnce = 256
+
+// A mailPrinter prints messages.
+type mailPrinter struct {
+	*console.Reader
+	text func(bus.Entry) (string, error)
+	most int // messages at once
+}
+
+// showMail prints the mail and marks what was taken as read: one message at first, and more
+// at once as long as the reader takes all. The error is console.ErrClosed if the reader has
+// gone.
+func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest int, out mailPrinter) (n int, err error) {
 	list, copies, err := owner.Letters(l.Bus, all)
 	if err != nil || len(list)+len(copies) == 0 {
 		return 0, err
@@ -216,8 +226,7 @@ func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest 
 		return 0, err
 	}
 	list = a.newest(list, newest)
-	var written []string // but not known to be taken
-	first := 0           // the first message not known to be taken
+	first := 0 // the first message not known to be taken
 	defer func() {
 		if len(list) > first && (left(err) || errors.Is(err, console.ErrNotTaken)) {
 			a.notShown("has gone", len(list)-first, all)
@@ -226,29 +235,50 @@ func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest 
 			a.notShown("has not taken all", n-first, all)
 		}
 	}()
-	for i, m := range list {
-		if ctx.Err() != nil {
-			return n, nil
+	ends, begin := []int64{}, out.Printed() // where each message printed ends, in bytes
+	for size := 1; n < len(list) && ctx.Err() == nil; {
+		text, err := out.batch(list[n:min(n+size, len(list))])
+		if err != nil {
+			return n, err
 		}
-		taken, err := show(m.Entry)
+		for _, t := range text {
+			begin += int64(len(t))
+			ends = append(ends, begin)
+		}
+		taken, err := out.Show(ctx, strings.Join(text, ""))
+		var names []string
+		for ; first < len(ends) && (taken || ends[first] <= out.Taken()); first++ {
+			names = append(names, list[first].Names()...)
+		}
+		if merr := r.Mark(names...); merr != nil { // it was printed, even if ctx ends now
+			return n, errors.Join(err, merr)
+		}
 		if err != nil {
 			if ctx.Err() != nil {
 				err = nil
 			}
 			return n, err
 		}
-		n++
-		written = append(written, m.Names()...)
-		if !taken {
-			continue
+		if n = len(ends); taken {
+			size = min(2*size, out.most)
 		}
-		first = i + 1
-		if err := r.Mark(written...); err != nil { // it was printed, even if ctx ends now
-			return n, err
-		}
-		written = nil
 	}
 	return n, nil
+}
+
+// batch returns the texts of the first messages, all if they are short.
+func (p mailPrinter) batch(list []owner.Letter) (texts []string, err error) {
+	size := 0
+	for _, m := range list {
+		text, err := p.text(m.Entry)
+		if err != nil {
+			return nil, err
+		}
+		if texts, size = append(texts, text), size+len(text); size > 32<<10 {
+			break
+		}
+	}
+	return texts, nil
 }
 
 // notShown prints how many messages the reader of stdout has not read.

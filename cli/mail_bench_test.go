@@ -88,7 +88,7 @@ func (w *world) mustRecord(b *testing.B, n int) {
 
 // mustMail puts an envelope of agent0's into a directory, under a name as the
 // bus makes them.
-func mustMail(b *testing.B, dir string, n int) {
+func mustMail(b testing.TB, dir string, n int) {
 	b.Helper()
 	at := time.Now().UTC()
 	name := fmt.Sprintf("%020d-%010d-%08x-%010d-from-agent0.json", at.UnixNano(), 1, n, n)

@@ -46,13 +46,16 @@ func IsClosed(stream any) bool {
 		st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == null.Rdev
 }
 
-// state reports whether something written has not been read, and whether no reader is
-// left. If the system doesn't count unread bytes, unread is false.
-func (p *pipe) state() (unread, gone bool) {
+// state returns how many bytes written have not been read, and whether no reader is left. If
+// the system doesn't count unread bytes, unread is 0.
+func (p *pipe) state() (unread int, gone bool) {
 	list := []unix.PollFd{{Fd: int32(p.fd)}}
 	if _, err := unix.Poll(list, 0); err == nil {
 		gone = list[0].Revents&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0
 	}
 	n, err := unix.IoctlGetInt(p.fd, p.request) // only now: it may read all, and then go
-	return err == nil && n > 0, gone
+	if err != nil {
+		n = 0
+	}
+	return max(n, 0), gone
 }

@@ -15,8 +15,9 @@ type Reader struct {
 	pipe *pipe     // nil: what is written counts as taken
 	till time.Time // when waiting for a slow reader ends; zero before the first Print
 
-	person bool // a person at a terminal reads, and is waited for without limit
-	slow   bool // the last wait for the reader timed out, and it has taken nothing since
+	wrote  int64 // bytes
+	person bool  // a person at a terminal reads, and is waited for without limit
+	slow   bool  // the last wait for the reader timed out, and it has taken nothing since
 }
 
 // slowReader is how long a drain waits for its reader in total. A reader that reads
@@ -41,17 +42,36 @@ func (t *Reader) Print(ctx context.Context, text string) error {
 	if t.till.IsZero() {
 		t.till = time.Now().Add(slowReader)
 	}
-	if _, err := t.out.Write([]byte(text)); err != nil {
+	if err := t.write(text); err != nil {
 		return err
 	}
 	_, err := t.wait(ctx, t.till)
 	return err
 }
 
+// Printed returns how many bytes were printed.
+func (t *Reader) Printed() int64 { return t.wrote }
+
+// Taken returns how many of them the reader has taken.
+func (t *Reader) Taken() int64 {
+	if t.pipe == nil {
+		return t.wrote
+	}
+	unread, _ := t.pipe.state()
+	return t.wrote - int64(unread)
+}
+
+// write prints the text.
+func (t *Reader) write(text string) error {
+	n, err := io.WriteString(t.out, text)
+	t.wrote += int64(n)
+	return err
+}
+
 // Show prints the text, waits anew each time, and reports whether the reader has taken
 // everything printed so far.
 func (t *Reader) Show(ctx context.Context, text string) (taken bool, err error) {
-	if _, err := t.out.Write([]byte(text)); err != nil {
+	if err := t.write(text); err != nil {
 		return false, err
 	}
 	till := time.Now()
@@ -73,9 +93,9 @@ func (t *Reader) wait(ctx context.Context, till time.Time) (taken bool, err erro
 	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
 		unread, gone := t.pipe.state()
 		switch {
-		case unread && gone:
+		case unread > 0 && gone:
 			return false, ErrNotTaken
-		case !unread:
+		case unread == 0:
 			return true, nil
 		case !t.person && time.Now().After(till):
 			return false, nil
