@@ -200,6 +200,47 @@ func TestPointBudget(t *testing.T) {
 	w.told()
 }
 
+// What takes none of its mail is told of it some times, later each time, and then no more:
+// it is blocked, until some is taken.
+func TestPointInVain(t *testing.T) {
+	t.Parallel()
+	w := newSilentWorld(t, repl)
+	w.mail("agent1", "one")
+	w.mail("agent1", "two")
+	var at []time.Time
+	var last pane.Pointed
+	for !last.Last && len(at) < 20 {
+		last = w.points("told", func(p pane.Pointed) bool { return p.Told > 0 })
+		at = append(at, w.clock.now())
+		if n := len(at); n > 2 && at[n-1].Sub(at[n-2]) < 3*at[n-2].Sub(at[n-3])/2 {
+			t.Errorf("told again after %v, before that after %v", at[n-1].Sub(at[n-2]), at[n-2].Sub(at[n-3]))
+		}
+	}
+	if len(at) != 6 || last.Times != 6 {
+		t.Errorf("told %d times, the last %+v", len(at), last)
+	}
+	for range 100 {
+		p, err := w.l.Point(w.ctx, "agent1")
+		if err != nil || p.Told > 0 || p.Again <= 0 {
+			t.Fatalf("after the last time: %+v, %v", p, err)
+		}
+		w.clock.pass(p.Again)
+	}
+	if st := w.status("agent1"); st.State != agent.Blocked || !strings.Contains(st.Detail, "told of its mail 6 times") {
+		t.Errorf("status: %+v", st)
+	}
+	if _, err := w.bus.Drain(w.ctx, "agent1", 1, func(envelope.Envelope) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.home.Remove(home.LockDir + "/receiver-agent1"); err != nil { // as the process of a drain ends
+		t.Fatal(err)
+	}
+	w.told()
+	if st := w.status("agent1"); st.State == agent.Blocked {
+		t.Errorf("some was taken: %+v", st)
+	}
+}
+
 // The pause holds only while mail lies there that the program was told of: one
 // that takes its mail hears of the next at once.
 func TestPointAfterADrain(t *testing.T) {

@@ -46,8 +46,12 @@ func (l *Launcher) judgeSilent(st *Status, p *tmux.Pane, k agent.Keeper) {
 		st.State, st.Since = agent.Idle, p.Activity
 		st.Evidence = "its pane is quiet" // since when is Since: what counts time would be news each second
 	}
-	if st.Inbox+st.Claimed > 0 {
-		st.Detail = l.panes().Told(st.Agent, st.Start)
+	if st.Inbox+st.Claimed <= 0 {
+		return
+	}
+	st.Detail = l.panes().Told(st.Agent, st.Start)
+	if why, since := l.panes().Ignored(st.Agent, st.Start); why != "" && st.State == agent.Idle {
+		st.State, st.Since, st.Detail = agent.Blocked, since, why
 	}
 }
 

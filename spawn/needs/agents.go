@@ -204,7 +204,7 @@ func (s Sources) blocked(kind Kind, a Agent, f agent.Fault, retry time.Time) Nee
 	case kind == Limit:
 		n.Commands, n.Otherwise = []Command{open}, "its mail waits, and it is tried again by itself"
 	default:
-		n.Commands = []Command{open}
+		n.Commands = []Command{open, {"Start it again", "netsky restart " + a.ID.N()}}
 	}
 	return n
 }

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	pointTime   = time.Minute      // at most one line per this time about the same mail
+	pointTime   = time.Minute      // at least this between two lines about the same mail, and each time twice as long
+	mostTold    = 6                // lines about mail of which it takes nothing
 	personTime  = 30 * time.Second // since a person's last key
 	beforeEnter = 700 * time.Millisecond
 	nothing     = time.Minute // while no mail waits
@@ -32,6 +33,8 @@ type pointing struct {
 	Start  string `json:"start"`
 	ToldMS int64  `json:"told_ms,omitempty"` // when the program was last nudged
 	Told   int    `json:"told,omitempty"`    // of how many messages
+	Oldest int64  `json:"oldest,omitempty"`  // of them, in nanoseconds
+	Vain   int    `json:"vain,omitempty"`    // how often it was told while that one waited
 	HeldMS int64  `json:"held_ms,omitempty"` // since when it can't be nudged
 	Held   string `json:"held,omitempty"`    // why not
 	// Calm is the input line at a time when nobody could have written in it.
@@ -63,20 +66,35 @@ func (l *Panes) Told(id agent.ID, start string) string {
 	return ""
 }
 
+// Ignored says for how long, and how often, a silent agent was told under that start of mail
+// of which it has taken nothing; "" while it is told again.
+func (l *Panes) Ignored(id agent.ID, start string) (why string, since time.Time) {
+	p := l.pointing(id, start)
+	since = time.UnixMilli(p.ToldMS)
+	if p.Vain < mostTold || l.since(since) < pointTime {
+		return "", since
+	}
+	return fmt.Sprintf("was told of its mail %d times, last at %s, and has taken none; it is told no more until some is taken (%s) or it is started again",
+		p.Vain, since.Format("15:04:05"), lineEnd), since
+}
+
 // Pointed is the result of Point.
 type Pointed struct {
 	Told  int           // of how many messages the program was told just now
+	Times int           // how often it was told of the oldest of them
+	Last  bool          // it is told no more, unless it takes some
 	Held  string        // why it was not told although mail waits
 	New   bool          // Held has changed
 	Again time.Duration // until then only the mailbox can change anything
 }
 
-// Point tells a silent agent that it has mail, by one line typed into its pane and Enter:
-// at most once a minute while any of that mail is still waiting, only if that disturbs
-// nothing, and not while a budget of the owner's is used up. The pane must have been quiet for 5 s, its program must receive what is typed,
-// no person may have used it for 30 s or have left a draft, and it must not show what
-// looks like a question. Without mail Point only records how the empty input line looks,
-// to recognise a draft later.
+// Point tells a silent agent that it has mail, by one line typed into its pane and Enter,
+// only if that disturbs nothing, and not while a budget of the owner's is used up. It is
+// told again of mail of which it takes nothing a minute later, then after twice as long each
+// time, and after six times no more. The pane must have been quiet for 5 s, its program must
+// receive what is typed, no person may have used it for 30 s or have left a draft, and it
+// must not show what looks like a question. Without mail Point only records how the empty
+// input line looks, to recognise a draft later.
 //
 // What is a draft in an unknown program? If nobody ever attached, there is none. After
 // that the input line (the cursor's row, or the last with a prompt sign if the program
@@ -92,8 +110,15 @@ func (l *Panes) Point(ctx context.Context, la agent.Launch, find func(context.Co
 	}
 	p := l.pointing(id, la.Start)
 	last := time.UnixMilli(p.ToldMS)
+	if oldest.UnixNano() != p.Oldest { // it has taken some
+		p.Vain = 0
+	}
+	if n > 0 && p.Vain >= mostTold {
+		return Pointed{Again: nothing}, nil
+	}
 	// Once all that it was told of has been taken, any mail is new.
-	if left := pointTime - l.since(last); n > 0 && !oldest.After(last) && left > 0 && left <= pointTime {
+	wait := pointTime << max(p.Vain-1, 0)
+	if left := wait - l.since(last); n > 0 && !oldest.After(last) && left > 0 && left <= wait {
 		return Pointed{Again: left}, nil
 	}
 	if n == 0 && p.Calm != nil {
@@ -131,6 +156,7 @@ func (l *Panes) Point(ctx context.Context, la agent.Launch, find func(context.Co
 	}
 	// Recorded before it is typed: after a crash it must not be typed again.
 	p.ToldMS, p.Told, p.HeldMS, p.Held = l.Bus.Now().UnixMilli(), n, 0, ""
+	p.Oldest, p.Vain = oldest.UnixNano(), p.Vain+1
 	if err := l.Home.Save(pointingFile(id), p, false); err != nil {
 		return Pointed{Again: LookAgain}, err
 	}
@@ -141,7 +167,7 @@ func (l *Panes) Point(ctx context.Context, la agent.Launch, find func(context.Co
 	if err := l.typeLine(ctx, pane, look, text); err != nil {
 		return Pointed{Again: pointTime}, err
 	}
-	return Pointed{Told: n, Again: pointTime}, nil
+	return Pointed{Told: n, Times: p.Vain, Last: p.Vain == mostTold, Again: pointTime}, nil
 }
 
 // waiting counts what a silent agent has not taken, and returns since when the oldest has

@@ -49,10 +49,17 @@ func (l *loop) point(ctx context.Context, w *ward) {
 		switch {
 		case err != nil:
 		case r.Told > 0:
-			log.Info("point", "messages", r.Told)
-			l.o.Records.Record(ctx, store.AddLog{
+			log.Info("point", "messages", r.Told, "times", r.Times)
+			entry := store.AddLog{
 				Part: "daemon", Actor: id, About: start, Text: fmt.Sprintf("told of waiting mail (%d) by a line in its pane", r.Told),
-			})
+			}
+			if r.Last {
+				entry.Level = store.LevelWarn
+				entry.Text += fmt.Sprintf(" %d times, and has taken none so far; it is told no more until some is taken", r.Times)
+			}
+			if r.Times == 1 || r.Last { // those between say nothing new
+				l.o.Records.Record(ctx, entry)
+			}
 		case r.New:
 			log.Info("not told of its mail", "why", r.Held)
 		}
