@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/codex"
@@ -146,9 +147,14 @@ func (a *app) desk(l *spawn.Launcher) approve.Desk {
 // or in the pane.
 func (a *app) approver(l *spawn.Launcher, id agent.ID, start string) codex.Approver {
 	return func(ctx context.Context, q codex.Approval) (codex.Decision, func(codex.Taken)) {
-		answer, settled, ok := a.desk(l).Put(ctx, agent.Approval{
+		asks := agent.Approval{
 			Agent: id, Start: start, Tool: q.Tool, Text: q.Text, Fields: q.Fields, Only: q.Only, Reason: q.Reason, Dir: q.Dir, Message: q.Message,
-		})
+		}
+		if own := a.own(l.Home, a.config.Codex.CommitAndCheck == config.Allow); own != nil && own.Allows(ctx, asks) {
+			a.desk(l).Granted(ctx, asks)
+			return codex.Accept, nil
+		}
+		answer, settled, ok := a.desk(l).Put(ctx, asks)
 		if !ok {
 			return codex.Leave, nil // the pane can still answer
 		}

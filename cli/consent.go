@@ -64,6 +64,9 @@ func (a *app) askMode(w config.Warrant, in *bufio.Reader) (config.Mode, error) {
 	fmt.Fprintf(a.err, "What may %s agents do on this machine without asking you?\n", w.Name)
 	for i, m := range w.Modes {
 		fmt.Fprintf(a.err, "  %d  %s\n", i+1, m.Words)
+		if m.More != "" {
+			fmt.Fprintf(a.err, "     (%s)\n", strings.ReplaceAll(m.More, "\n", "\n      "))
+		}
 	}
 	fmt.Fprintf(a.err, "1, 2 or 3 (anything else starts nothing): ")
 	line, err := in.ReadString('\n')

@@ -6,6 +6,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"netsky/agent/home"
+	"netsky/cli/config"
+	"netsky/spawn/approve"
 	"netsky/spawn/claude"
 	"netsky/spawn/claude/hook"
 )
@@ -47,5 +50,17 @@ func (a *app) hook(ctx context.Context, event string) error {
 	return hook.Hook{
 		Home: h, Bus: b, Agent: self, Start: a.getenv("NETSKY_START"), ConfigDir: claude.ConfigDir(a.getenv), Out: a.out,
 		Warn: func(err error) { a.warn("hook: %v", err) },
+		Own: func() *approve.Own {
+			cfg, err := a.cfg()
+			return a.own(h, err == nil && cfg.Claude.CommitAndCheck == config.Allow)
+		},
 	}.Run(ctx, event, a.in)
+}
+
+// own returns what agents may do in their worktrees without asking, if the owner has said that they may.
+func (a *app) own(h home.Dir, allowed bool) *approve.Own {
+	if !allowed {
+		return nil
+	}
+	return &approve.Own{Home: h, Check: checkOf(a.config), Path: a.getenv("PATH")}
 }

@@ -75,6 +75,7 @@ type ownerConfig struct {
 
 type claudeConfig struct {
 	PermissionMode string   `toml:"permission_mode"`
+	CommitAndCheck string   `toml:"commit_and_check"`
 	Model          string   `toml:"model"`
 	Effort         string   `toml:"effort"`
 	Delivery       string   `toml:"delivery"`
@@ -83,10 +84,11 @@ type claudeConfig struct {
 }
 
 type codexConfig struct {
-	Sandbox  string `toml:"sandbox"`
-	Approval string `toml:"approval"`
-	Model    string `toml:"model"`
-	Goals    bool   `toml:"goals"`
+	Sandbox        string `toml:"sandbox"`
+	Approval       string `toml:"approval"`
+	CommitAndCheck string `toml:"commit_and_check"`
+	Model          string `toml:"model"`
+	Goals          bool   `toml:"goals"`
 }
 
 type runtimeConfig struct {
@@ -231,6 +233,11 @@ func Default() Config {
 }
 
 // permissionModes are Claude Code's.
+// Allow is what lets agents commit, and run the check command, in worktrees of their own without asking.
+const Allow = "allow"
+
+var commitAndCheck = []string{"", "ask", Allow}
+
 var permissionModes = []string{"bypassPermissions", "acceptEdits", "manual", "auto", "dontAsk", "plan"}
 
 func (c Config) check() error {
@@ -247,6 +254,10 @@ func (c Config) check() error {
 		return fmt.Errorf("claude.delivery: %q: must be auto or channel", c.Claude.Delivery)
 	case c.Claude.PermissionMode != "" && !slices.Contains(permissionModes, c.Claude.PermissionMode):
 		return fmt.Errorf("claude.permission_mode: %q: must be one of %s", c.Claude.PermissionMode, strings.Join(permissionModes, ", "))
+	case !slices.Contains(commitAndCheck, c.Claude.CommitAndCheck):
+		return fmt.Errorf("claude.commit_and_check: %q: must be ask or allow", c.Claude.CommitAndCheck)
+	case !slices.Contains(commitAndCheck, c.Codex.CommitAndCheck):
+		return fmt.Errorf("codex.commit_and_check: %q: must be ask or allow", c.Codex.CommitAndCheck)
 	case (c.Dashboard.Cert == "") != (c.Dashboard.Key == ""):
 		return errors.New("dashboard: cert and key: set both or neither")
 	}

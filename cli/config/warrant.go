@@ -18,48 +18,62 @@ type Warrant struct {
 	Runtime string   // and the table of netsky.toml
 	Name    string   // as printed
 	Modes   []Mode   // the first is full access
-	Keys    []string // in the table; a mode has a value for each
+	Keys    []string // in the table; a mode has a value for each, and one for the key also, or ""
 	said    func(*Config) []*string
 }
 
 // A Mode is one answer. Every line of an up shows its words.
 type Mode struct {
 	Words  string
+	More   string // said where it is asked for
 	values []string
 }
 
 const (
-	mayAll  = "everything you can do, without asking"
-	mayEdit = "edit in its directory; ask for the rest"
-	mayRead = "read; ask for all else"
+	mayAll      = "everything you can do, without asking"
+	mayEdit     = "edit in its directory, commit and check in its worktree; ask for the rest"
+	mayEditOnly = "edit in its directory; ask for the rest" // an earlier netsky's answer
+	mayRead     = "read; ask for all else"
+
+	editMeans = "in a worktree of its own: plain `git add` and `git commit`, which run your hooks, and exactly your check command,\nonce you have agreed to it, which runs what the agent has written"
 )
+
+// also is the key of a table that a mode may set beside those that are needed.
+const also = "commit_and_check"
 
 // Warrants returns the warrants of all runtimes that need one.
 func Warrants() []Warrant {
 	return []Warrant{
 		{
 			Runtime: "claude", Name: "Claude Code", Keys: []string{"permission_mode"},
-			Modes: []Mode{{mayAll, []string{"bypassPermissions"}}, {mayEdit, []string{"acceptEdits"}}, {mayRead, []string{"manual"}}},
-			said:  func(c *Config) []*string { return []*string{&c.Claude.PermissionMode} },
+			Modes: []Mode{
+				{mayAll, "", []string{"bypassPermissions", ""}}, {mayEdit, editMeans, []string{"acceptEdits", Allow}}, {mayRead, "", []string{"manual", ""}},
+			},
+			said: func(c *Config) []*string { return []*string{&c.Claude.PermissionMode, &c.Claude.CommitAndCheck} },
 		},
 		{
 			Runtime: "codex", Name: "Codex", Keys: []string{"sandbox", "approval"},
 			Modes: []Mode{
-				{mayAll, []string{"danger-full-access", "never"}},
-				{mayEdit, []string{"workspace-write", "on-request"}},
-				{mayRead, []string{"read-only", "untrusted"}},
+				{mayAll, "", []string{"danger-full-access", "never", ""}},
+				{mayEdit, editMeans, []string{"workspace-write", "on-request", Allow}},
+				{mayRead, "", []string{"read-only", "untrusted", ""}},
 			},
-			said: func(c *Config) []*string { return []*string{&c.Codex.Sandbox, &c.Codex.Approval} },
+			said: func(c *Config) []*string {
+				return []*string{&c.Codex.Sandbox, &c.Codex.Approval, &c.Codex.CommitAndCheck}
+			},
 		},
 	}
 }
 
 // Given reports whether the configuration gives the warrant.
-func (w Warrant) Given(c Config) bool { return !slices.Contains(w.of(c), "") }
+func (w Warrant) Given(c Config) bool { return !slices.Contains(w.of(c)[:len(w.Keys)], "") }
 
 func (w Warrant) of(c Config) (values []string) {
 	for _, v := range w.said(&c) {
 		values = append(values, *v)
+	}
+	if last := len(values) - 1; values[last] == "ask" {
+		values[last] = ""
 	}
 	return values
 }
@@ -86,6 +100,9 @@ func (c Config) May(runtime string) string {
 			return "may " + m.Words
 		}
 	}
+	if said = said[:len(w.Keys)]; slices.Equal(w.Modes[1].values[:len(said)], said) {
+		return "may " + mayEditOnly
+	}
 	var parts []string
 	for i, key := range w.Keys {
 		parts = append(parts, strings.ReplaceAll(key, "_", " ")+" "+cmp.Or(said[i], "-"))
@@ -95,8 +112,14 @@ func (c Config) May(runtime string) string {
 
 // Write sets the mode in the home's netsky.toml and leaves the rest of it as it is.
 func (w Warrant) Write(h home.Dir, m Mode) error {
-	return set(h, w.Runtime, w.Keys, m.values, func(line string) bool { return emptyValue(line, w.Keys) }, // an empty value is replaced
-		func(c Config) bool { return slices.Equal(w.of(c), m.values) })
+	keys, values := w.Keys, m.values
+	if last := len(values) - 1; values[last] != "" {
+		keys = append(slices.Clone(keys), also)
+	} else {
+		values = values[:last]
+	}
+	return set(h, w.Runtime, keys, values, func(line string) bool { return emptyValue(line, keys) }, // an empty value is replaced
+		func(c Config) bool { return slices.Equal(w.of(c)[:len(values)], values) })
 }
 
 // SetListen sets the dashboard's address in the home's netsky.toml and leaves the rest of it as it is.

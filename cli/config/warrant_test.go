@@ -18,9 +18,9 @@ func TestWarrantWrite(t *testing.T) {
 		w            Warrant
 		want         string // "" is a refusal
 	}{
-		{"no file", "", claude, "\n[claude]\npermission_mode = \"acceptEdits\"\n"},
-		{"an empty value gives way", "[claude] # mine\npermission_mode = \"\"\nmodel = \"m\"\n", claude, "[claude] # mine\npermission_mode = \"acceptEdits\"\nmodel = \"m\"\n"},
-		{"no newline at the end", "[bus]\nkeep = \"1h\"", codex, "[bus]\nkeep = \"1h\"\n\n[codex]\nsandbox = \"workspace-write\"\napproval = \"on-request\"\n"},
+		{"no file", "", claude, "\n[claude]\npermission_mode = \"acceptEdits\"\ncommit_and_check = \"allow\"\n"},
+		{"an empty value gives way", "[claude] # mine\npermission_mode = \"\"\nmodel = \"m\"\n", claude, "[claude] # mine\npermission_mode = \"acceptEdits\"\ncommit_and_check = \"allow\"\nmodel = \"m\"\n"},
+		{"no newline at the end", "[bus]\nkeep = \"1h\"", codex, "[bus]\nkeep = \"1h\"\n\n[codex]\nsandbox = \"workspace-write\"\napproval = \"on-request\"\ncommit_and_check = \"allow\"\n"},
 		{"a table in a text", "[owner]\nname = \"\"\"\n[claude]\n\"\"\"\n", claude, ""},
 		{"an inline table", "claude = {model = \"m\"}\n", claude, ""},
 	} {
@@ -54,6 +54,13 @@ func TestWarrantWrite(t *testing.T) {
 				t.Errorf("it is read as %q, %v", c.May(tt.w.Runtime), err)
 			}
 		})
+	}
+	old, err := Parse([]byte("[claude]\npermission_mode = \"acceptEdits\"\n[codex]\nsandbox = \"workspace-write\"\napproval = \"on-request\"\ncommit_and_check = \"ask\"\n"))
+	if err != nil || !claude.Given(old) || !codex.Given(old) || old.May("claude") != "may "+mayEditOnly || old.May("codex") != "may "+mayEditOnly {
+		t.Errorf("an answer of before: %q, %q, %v", old.May("claude"), old.May("codex"), err)
+	}
+	if _, err := Parse([]byte("[codex]\ncommit_and_check = \"yes\"\n")); err == nil {
+		t.Error("another word is taken")
 	}
 	if c := Default(); claude.Given(c) || codex.Given(c) {
 		t.Error("without an answer a warrant is given")

@@ -332,6 +332,15 @@ func (d Desk) Answered(ctx context.Context, q agent.Approval, answer agent.Answe
 	d.settled(ctx, q, By(answer), map[string]any{"code": q.Code, "answer": answer.ID})
 }
 
+// Granted records that a request was allowed without asking; see [Own].
+func (d Desk) Granted(ctx context.Context, q agent.Approval) {
+	j := store.NewJournal(d.Home)
+	defer j.Close()
+	_ = j.Record(context.WithoutCancel(ctx), store.AddLog{ // as in settled
+		Part: logPart, Actor: q.Agent, About: cmp.Or(q.Message, q.Start), Text: logText("allowed by commit_and_check in netsky.toml", q),
+	})
+}
+
 // Settled records how a request was settled otherwise.
 func (d Desk) Settled(ctx context.Context, q agent.Approval, how string) {
 	d.settled(ctx, q, how, map[string]any{"code": q.Code})

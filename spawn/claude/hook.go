@@ -23,6 +23,7 @@ type Hook struct {
 	Session    string
 	Transcript string // the conversation's file
 	Dir        string // the current working directory
+	Mode       string // the permission mode, as the person may have set it in the pane
 	Turn       string // the same from a prompt to its stop; not in every event
 	Subagent   string // "" is the conversation itself
 	Prompt     string // UserPromptSubmit: the exact prompt
@@ -48,6 +49,7 @@ type hookInput struct {
 	Session    flexible        `json:"session_id"`
 	Transcript flexible        `json:"transcript_path"`
 	Dir        flexible        `json:"cwd"`
+	Mode       flexible        `json:"permission_mode"`
 	Turn       flexible        `json:"prompt_id"`
 	Subagent   flexible        `json:"agent_id"`
 	Prompt     flexible        `json:"prompt"`
@@ -92,7 +94,7 @@ func ParseHook(event string, stdin []byte) (Hook, error) {
 		return Hook{}, fmt.Errorf("hook %s: not a JSON object", event)
 	}
 	h := Hook{
-		Event: event, Session: string(in.Session), Transcript: string(in.Transcript), Dir: string(in.Dir),
+		Event: event, Session: string(in.Session), Transcript: string(in.Transcript), Dir: string(in.Dir), Mode: string(in.Mode),
 		Turn: string(in.Turn), Subagent: string(in.Subagent), Prompt: string(in.Prompt),
 		Tool: string(in.Tool), ToolUse: string(in.ToolUse),
 		Source: string(in.Source), Reason: string(in.Reason), Message: string(in.Message), Type: string(in.Type),

@@ -27,13 +27,14 @@ type Options struct {
 const (
 	modeManual  = "manual"
 	modeBypass  = "bypassPermissions"
+	ModeEdits   = "acceptEdits"
 	modeAuto    = "auto"
 	modePlan    = "plan"
 	modeDontAsk = "dontAsk"
 )
 
 var (
-	modes   = []string{"acceptEdits", modeAuto, modeBypass, modeManual, modeDontAsk, modePlan}
+	modes   = []string{ModeEdits, modeAuto, modeBypass, modeManual, modeDontAsk, modePlan}
 	efforts = []string{"low", "medium", "high", "xhigh", "max"}
 )
 

@@ -123,3 +123,20 @@ func (w Worktree) Strays(ctx context.Context, h home.Dir) (names []string, err e
 	}
 	return names, err
 }
+
+// WorksAt returns the agent's worktree if that is where it works, and git finds no other repository from a directory in
+// it: none with a .git, and none without.
+func WorksAt(h home.Dir, id agent.ID, dir string) (w Worktree, ok bool) {
+	w, ok, err := worksIn(h, id)
+	if !ok || err != nil || !filepath.IsAbs(dir) {
+		return w, false
+	}
+	dir = realOf(dir)
+	top := topOf(dir)
+	for ; dir != top; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, "HEAD")); !errors.Is(err, fs.ErrNotExist) {
+			return w, false
+		}
+	}
+	return w, top == realOf(w.Dir)
+}

@@ -38,6 +38,8 @@ type Hook struct {
 	ConfigDir string    // Claude Code's
 	Out       io.Writer // read by Claude Code
 	Warn      func(error)
+	// Own returns what needs no question, nil for nothing.
+	Own func() *approve.Own
 }
 
 // Run handles one event and its input. [ErrAgain] means to block the prompt; no other
@@ -211,6 +213,11 @@ func (k Hook) permission(ctx context.Context, h claude.Hook) error {
 	defer stop()
 	desk := approve.Desk{Home: k.Home, Bus: k.Bus, Warn: k.Warn}
 	q.Agent, q.Start, q.Message = k.Agent, k.Start, k.Home.InTurn(k.Agent, k.Start)
+	if own := k.Own(); own != nil && h.Mode == claude.ModeEdits && own.Allows(ctx, q) {
+		desk.Granted(ctx, q)
+		_, err := k.Out.Write(claude.Decision(true, ""))
+		return err
+	}
 	q, err := desk.Ask(ctx, q)
 	if err != nil {
 		return err
