@@ -37,6 +37,7 @@ func (a *app) checkCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "again", Usage: "run it even if it has passed there"},
 			&cli.StringFlag{Name: "onto", Usage: "merge into `BRANCH`", DefaultText: "the one that was checked out when the worktree was made"},
+			&cli.StringFlag{Name: "set", Usage: "first make `COMMAND` your check, in netsky.toml"},
 			&cli.BoolFlag{Name: "yes", Usage: "agree to the text of the check command"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		},
@@ -52,6 +53,11 @@ func (a *app) check(c *cli.Context) error {
 	id := self
 	if c.NArg() > 0 || !self.IsClone() {
 		if id, err = oneAgent(c, "the agent whose work to check"); err != nil {
+			return err
+		}
+	}
+	if c.IsSet("set") {
+		if err := a.setCheck(self, c.String("set")); err != nil {
 			return err
 		}
 	}
@@ -102,6 +108,29 @@ func (a *app) check(c *cli.Context) error {
 	}
 	a.warn("its output: %s", tilde(a, d.Home.Path(k.Log)))
 	return exitError{exitFailed, errTold}
+}
+
+// setCheck makes a text the check command, which the owner has agreed to by typing it.
+func (a *app) setCheck(self agent.ID, text string) error {
+	if self != agent.Owner {
+		return usagef("check: --set: only the owner can set the check command")
+	}
+	if console.Blank(text) {
+		return usagef("check: --set: needs the command, in quotes, such as --set \"make test\"")
+	}
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	if _, err := a.cfg(); err != nil {
+		return err
+	}
+	if err := config.SetCheck(h, text); err != nil {
+		return err
+	}
+	a.config.Work.Check = text
+	a.warn("the check is from now on, as written to %s: %s", tilde(a, h.Path(home.ConfigFile)), console.Brief(text, 200))
+	return checkOf(a.config).Agree(h)
 }
 
 // checkLine says how a check ended.

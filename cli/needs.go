@@ -16,14 +16,16 @@ import (
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/needs"
+	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
+	"netsky/spawn/worktree/state"
 )
 
 func (a *app) needsCommand() *cli.Command {
 	return &cli.Command{
 		Name: "needs", Usage: "list everything that needs you, and the command that settles it", ArgsUsage: "[CODE]",
 		Description: "Approvals, dialogs, logins and limits, agents that hang, crash or are down, and questions to you; with CODE, all of one.\n" +
-			"The dashboard shows the same list.",
+			"Behind them, as `also`, what could be done with the agents' work now. The dashboard shows the same list.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "print it again every second, until Ctrl-C"},
@@ -33,9 +35,12 @@ func (a *app) needsCommand() *cli.Command {
 				return usagef("needs: takes one code at most")
 			}
 			if c.Bool("watch") {
+				read, end := a.workNow(c.Context)
+				defer end()
 				return a.watch(c, func(width, height int) ([]string, error) {
 					v, err := a.view(c.Context)
 					lines, unsure := v.NeedsNow()
+					lines = append(lines, readyLines(needs.Ready(read()))...)
 					if unsure != nil {
 						lines = append(lines, "! the list may be incomplete: "+unsure.Error())
 					}
@@ -58,10 +63,18 @@ func (a *app) needs(c *cli.Context) error {
 		}
 	}
 	list := v.Needs
-	if c.NArg() > 0 || c.Bool("json") { // the lines have no room for steps
-		a.steps(c.Context, list)
+	ready := []needs.Command{}
+	if one := c.NArg() > 0; !one || slices.ContainsFunc(list, needs.Need.Stepwise) {
+		read, end := a.workNow(c.Context)
+		states := read()
+		end()
+		for i := range list {
+			list[i].AddStep(states)
+		}
+		ready = append(ready, needs.Ready(states)...)
 	}
 	lines, unsure := v.NeedsNow()
+	lines = append(lines, readyLines(ready)...)
 	if code := c.Args().First(); code != "" {
 		n, ok := needs.Find(list, code)
 		if !ok {
@@ -71,7 +84,7 @@ func (a *app) needs(c *cli.Context) error {
 		list, lines = []needs.Need{n}, n.Whole(time.Now())
 	}
 	if c.Bool("json") {
-		err = errors.Join(a.writeJSON(map[string]any{"needs": list}), err)
+		err = errors.Join(a.writeJSON(map[string]any{"needs": list, "ready": ready}), err)
 	} else if len(lines) > 0 {
 		a.print("%s", strings.Join(lines, "\n"))
 	}
@@ -81,30 +94,46 @@ func (a *app) needs(c *cli.Context) error {
 	return err
 }
 
-// stepsLimit is how long git may take to tell the next steps; without them each item has its other commands.
-const stepsLimit = 5 * time.Second
+// workLimit is how long git may take to tell how the work is; without that, each item has its other commands.
+const workLimit = 3 * time.Second
 
-// steps adds to conflicts between two agents what can be done about them now.
-func (a *app) steps(ctx context.Context, list []needs.Need) {
-	if !slices.ContainsFunc(list, needs.Need.Stepwise) {
-		return
-	}
+// workNow returns what reads how the agents' work is, for what can be done about it. The caller must call end.
+func (a *app) workNow(ctx context.Context) (read func() []state.State, end func()) {
+	read, end = func() []state.State { return nil }, func() {}
 	h, err := a.home()
 	if err != nil {
-		return
+		return read, end
+	}
+	if trees, err := worktree.List(h); err == nil && len(trees) == 0 {
+		return read, end
 	}
 	cfg, err := a.cfg()
 	if err != nil || git.Version(ctx) != nil {
-		return // whose mistake is an item of its own, as `netsky work` reports a git too old
+		return read, end // whose mistake is an item of its own, as `netsky work` reports a git too old
 	}
-	ctx, cancel := context.WithTimeout(ctx, stepsLimit)
-	defer cancel()
 	r, end := a.stateReader(ctx, h, cfg)
-	defer end()
-	states, _ := r.States(ctx)
-	for i := range list {
-		list[i].AddStep(states)
+	return func() []state.State {
+		ctx, cancel := context.WithTimeout(ctx, workLimit)
+		defer cancel()
+		list, _ := r.States(ctx)
+		return list
+	}, end
+}
+
+// maxReady is how many lines say what could be done though nothing needs the owner.
+const maxReady = 5
+
+func readyLines(list []needs.Command) (lines []string) {
+	for _, r := range list[:min(len(list), maxReady)] {
+		lines = append(lines, fmt.Sprintf("also   %s: %s", r.Does, r.Line))
 	}
+	if more := len(list) - maxReady; more > 0 {
+		lines = append(lines, fmt.Sprintf("also   %d more: netsky work", more))
+	}
+	for i := range lines {
+		lines[i] = envelope.Plain(lines[i])
+	}
+	return lines
 }
 
 // need returns what needs the owner under that code.

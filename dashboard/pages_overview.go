@@ -17,9 +17,10 @@ import (
 // An overviewBody is the first page: the agents, what needs the owner, and what has
 // just happened.
 type overviewBody struct {
-	Cards  []card       // with many agents, only those that need attention
-	Roster []roster     // with many agents, the others
-	Down   []live.Agent // as intended
+	Cards  []card          // with many agents, only those that need attention
+	Roster []roster        // with many agents, the others
+	Down   []live.Agent    // as intended
+	Ready  []needs.Command // what could be done with the agents' work, though nothing waits for it
 	Tasks  []worded.Task
 	Mail   []letter
 	Unread int
@@ -76,6 +77,7 @@ func (p *pages) overviewPage(ctx context.Context, sh *shell, _ *query) (string, 
 	b.Tasks, b.Logs = p.told(ctx, snap.Tasks[:min(len(snap.Tasks), 8)]), snap.Logs[:min(len(snap.Logs), 12)]
 	sh.failed(p.crew(ctx, db, sh.Agents, snap, &b))
 	p.steps(ctx, sh.Health.Waits) // its groups are parts of them
+	b.Ready = p.ready(ctx)
 	sh.Body = b
 	return "overview", nil
 }

@@ -134,7 +134,7 @@ func TestPages(t *testing.T) {
 		want []string // in this order
 	}{
 		{"/", []string{"<title>(2) Overview", "agent2 asks for permission, agent3 is dead</h1>", "2 items need you · 2 busy", "Permission", "asks for permission to use Bash", "git push --force", "netsky approve ", "--deny",
-			"Dead", "is dead", "netsky agent 3", "Agents", "card-agent3", "card-agent2", "card-agent0", "reading agent1&#39;s proof", "Check the tables", "2 waiting", "Your messages", "Tide tables work offline", "Recent events", "agent3 exited 2", "Tasks", "Rebase release/1.4"}},
+			"Dead", "is dead", "netsky agent 3", "Agents", "card-agent3", "card-agent2", "card-agent0", "reading agent1&#39;s proof", "Check the tables", "2 waiting", "Your messages", "Tide tables work offline", "Recent events", "agent3 exited 2", "Ready", "agent1&#39;s work is checked and can land", "netsky land agent1", "Tasks", "Rebase release/1.4"}},
 		{"/agents/agent1", []string{"agent1", "worker", "busy", "running go test", `rel="prev" href="/agents/agent0"`, `rel="next" href="/agents/agent2"`, "Terminal", "go test ./tides", `name="text"`, "Current tasks", "Check the tables", "Waiting in its inbox", "Which commit has", "Messages", "hook: Bash began", "/sessions/" + start(1)}},
 		{"/agents/agent3", []string{"dead", "Ended", "exit status 2", "index out of range", "netsky agent 3", "its keeper wrote", "exited 2"}},
 		{"/panes", []string{"agent0", "Planning the next step", "agent2", "Do you want to proceed", "agent3", "index out of range"}},

@@ -71,6 +71,17 @@ func (s *Server) steps(ctx context.Context, waits []need) {
 	}
 }
 
+// ready lists what could be done with the agents' work now, as far as git tells it in time.
+func (s *Server) ready(ctx context.Context) []needs.Command {
+	if s.o.Work == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wordLimit)
+	defer cancel()
+	list, _, _ := s.o.Work.States(ctx)
+	return needs.Ready(list)
+}
+
 // aloneOf returns the need of one of several agents that wait at the same dialog. A conflict is not one
 // agent's alone, nor is a budget that several share.
 func aloneOf(n need, id agent.ID) need {

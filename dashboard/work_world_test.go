@@ -151,7 +151,7 @@ func (w *world) showWork(tb testing.TB, now time.Time) {
 	const min = time.Minute
 	dir := "/home/ada/.netsky/workspaces/"
 	w.work.states = []state.State{
-		{Agent: "agent1", State: "ahead", Branch: "netsky/agent1", Base: "main", Dir: dir + "agent1", Ahead: 2, Proof: state.Checked, Next: "netsky land agent1"},
+		{Agent: "agent1", State: "ahead", Branch: "netsky/agent1", Base: "main", Dir: dir + "agent1", Ahead: 2, Tree: "7ea1", Proof: state.Checked, Next: "netsky land agent1"},
 		{Agent: "agent2", State: "conflict", Branch: "netsky/agent2", Base: "main", Dir: dir + "agent2", Ahead: 1, Dirty: 3, Behind: 1, Next: "netsky diff agent2",
 			Conflicts: []state.Conflict{{With: "agent1", Files: []string{"tides/south.go", "tides/ports.go"}}}},
 		{Agent: "agent3", State: "landed", Branch: "netsky/agent3", Base: "main", Dir: dir + "agent3", Landed: true, Behind: 2},

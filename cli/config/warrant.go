@@ -130,6 +130,14 @@ func SetListen(h home.Dir, addr string) error {
 	}, func(c Config) bool { return c.Dashboard.Listen == addr })
 }
 
+// SetCheck sets the check command in the home's netsky.toml and leaves the rest of it as it is.
+func SetCheck(h home.Dir, text string) error {
+	return set(h, "work", []string{"check"}, []string{text}, func(line string) bool {
+		key, _, ok := strings.Cut(line, "=")
+		return ok && strings.TrimSpace(key) == "check"
+	}, func(c Config) bool { return c.Work.Check == text })
+}
+
 // set writes the values into a table of the home's netsky.toml, in place of the lines of that table that are
 // replaced. It writes nothing if the file would not mean that.
 func set(h home.Dir, table string, names, values []string, replaced func(line string) bool, means func(Config) bool) error {

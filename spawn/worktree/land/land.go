@@ -75,7 +75,7 @@ var (
 	// ErrNothing is returned if the branch has nothing that its target has not.
 	ErrNothing = errors.New("nothing to land")
 	// ErrNoCheck is returned if there is no check command.
-	ErrNoCheck = advice.With(errors.New("no check is set"), "set `check` under [work] in netsky.toml, such as check = \"make test\"")
+	ErrNoCheck = advice.With(errors.New("no check is set"), "`netsky check AGENT --set \"COMMAND\"` sets one, as does `check` under [work] in netsky.toml")
 	// ErrAgree is returned if the owner has not agreed to the check command.
 	ErrAgree = errors.New("the owner has not agreed to the check command")
 	// ErrNoWorktree is returned for an agent without one.

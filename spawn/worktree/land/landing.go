@@ -105,7 +105,7 @@ func (d Desk) proved(ctx context.Context, id agent.ID, repo string, m Merge, o L
 	case err != nil:
 		return "", fmt.Errorf("%s: whether its check has passed: %w", id, err)
 	case d.Command.Text == "":
-		return "", advice.With(refusef("%s: %w", id, ErrNoCheck), "set `check` under [work] in netsky.toml; or `netsky land %s%s --unchecked`, which is recorded", id, onto(o.Onto))
+		return "", advice.With(refusef("%s: %w", id, ErrNoCheck), "`netsky check %s%s --set \"COMMAND\"` sets one; or `netsky land %[1]s%[2]s --unchecked`, which is recorded", id, onto(o.Onto))
 	case k.State == work.Failed:
 		return "", advice.With(refusef("%s: the check %s has failed", id, k.ID), "its output is in %s", d.Home.Path(k.Log))
 	}

@@ -88,7 +88,7 @@ func TestNext(t *testing.T) {
 		{"land, no command", func(y yard, _ testworld.Repo) {}, func(y yard) error {
 			y.desk.Command.Text = ""
 			return landed(land.LandOptions{Onto: "main"})(y)
-		}, "set `check` under [work] in netsky.toml; or `netsky land agent1 --onto main --unchecked`, which is recorded"},
+		}, "`netsky check agent1 --onto main --set \"COMMAND\"` sets one; or `netsky land agent1 --onto main --unchecked`, which is recorded"},
 		{"land, dirty", func(y yard, _ testworld.Repo) { y.Write("a.txt", "mine") }, landed(land.LandOptions{Unchecked: true}),
 			"commit or stash them there, then try again; --pr leaves main alone"},
 		{"land, dirty by the agent", func(y yard, at testworld.Repo) {

@@ -240,6 +240,11 @@ func short(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }
 // own reports whether the agent has committed work that has not landed.
 func (st *State) own() bool { return st.Ahead > 0 && !st.Landed }
 
+// Ready reports whether the work could be checked, or landed, now: all of it is committed, and merges.
+func (st State) Ready() bool {
+	return st.own() && st.Dirty == 0 && st.Tree != "" && st.Out == "" && st.Error == "" && !st.Gone && !st.Checking && st.Proof != Failed
+}
+
 // judge decides the state's word and the next step.
 func (st *State) judge(checks bool) {
 	id := string(st.Agent)
@@ -297,7 +302,7 @@ func (st *State) step(checks bool) (line, does string) {
 	case st.Dirty > 0 || st.Proof == Failed:
 		return "netsky diff " + id, "see what " + id + " has changed"
 	case !checks:
-		return "netsky land " + id + onto + " --unchecked", "land " + id + "'s work, without a check"
+		return "netsky check " + id + onto + " --set \"COMMAND\"", "set the command that checks work, and check " + id + "'s with it"
 	case st.Proof == Checked:
 		return "netsky land " + id + onto, "land " + id + "'s work"
 	}

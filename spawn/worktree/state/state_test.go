@@ -124,15 +124,15 @@ func TestNext(t *testing.T) {
 		up      bool
 		want    string // facts, and the next step
 	}{
-		{"no check", "", "", nil, false, "ahead 1: netsky land agent1 --unchecked"},
+		{"no check", "", "", nil, false, `ahead 1: netsky check agent1 --set "COMMAND"`},
 		{"a check", "", "true", nil, false, "ahead 1, unchecked: netsky check agent1"},
-		{"detached", "--detach", "", nil, false, "ahead 1, no branch to land on: netsky land agent1 --onto BRANCH --unchecked"},
+		{"detached", "--detach", "", nil, false, `ahead 1, no branch to land on: netsky check agent1 --onto BRANCH --set "COMMAND"`},
 		{"detached, then on a branch", "--detach", "true", func(mine, _ testworld.Repo) { mine.Git("switch", "-q", "main") }, false,
 			"ahead 1, no branch to land on: netsky check agent1 --onto main"},
 		{"the owner is elsewhere", "", "true", func(mine, _ testworld.Repo) { mine.Git("switch", "-q", "-c", "other") }, false,
 			"ahead 1, lands on main, unchecked: netsky check agent1"},
 		{"the target is gone", "", "", func(mine, _ testworld.Repo) { mine.Git("branch", "-q", "-m", "trunk") }, false,
-			"ahead 1, main, its target, is gone: netsky land agent1 --onto trunk --unchecked"},
+			`ahead 1, main, its target, is gone: netsky check agent1 --onto trunk --set "COMMAND"`},
 		{"conflict with the target", "", "true", func(mine, _ testworld.Repo) { mine.Commit("theirs", "a.txt", "theirs") }, false,
 			`ahead 1, behind 1, conflicts with main in a.txt: netsky ask agent1 "merge main into your branch and resolve the conflicts"`},
 		{"a name of two lines", "", "true", func(mine, at testworld.Repo) {
@@ -153,8 +153,8 @@ func TestNext(t *testing.T) {
 			at.Git("bisect", "start", "HEAD", "HEAD~1")
 			at.Git("checkout", "-q", "--detach")
 		}, false,
-			"in the middle of a bisection, ahead 1: netsky land agent1 --unchecked"},
-		{"no branch", "", "", func(_, at testworld.Repo) { at.Git("checkout", "-q", "--detach") }, false, "no branch is checked out, ahead 1: netsky land agent1 --unchecked"},
+			`in the middle of a bisection, ahead 1: netsky check agent1 --set "COMMAND"`},
+		{"no branch", "", "", func(_, at testworld.Repo) { at.Git("checkout", "-q", "--detach") }, false, `no branch is checked out, ahead 1: netsky check agent1 --set "COMMAND"`},
 		{"gone", "", "", func(_, at testworld.Repo) { os.RemoveAll(at.Dir) }, false, "its directory is gone, ahead 1: netsky up agent1"},
 		{"gone, and the agent runs", "", "", func(_, at testworld.Repo) { os.RemoveAll(at.Dir) }, true, "its directory is gone, ahead 1: netsky restart agent1"},
 	} {
