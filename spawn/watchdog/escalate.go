@@ -123,7 +123,7 @@ func (l *loop) dueAlerts(now time.Time) (due []envelope.Envelope, urgent bool, e
 			continue
 		}
 		due = append(due, m)
-		urgent = urgent || m.RequiresAck || strings.HasPrefix(m.ID, "approval-")
+		urgent = urgent || m.RequiresAck || strings.HasPrefix(m.ID, "approval-") // which no agent can use
 	}
 	return due, urgent, err
 }
@@ -136,16 +136,23 @@ func (l *loop) seesPane(id agent.ID) bool {
 }
 
 func alertText(due []envelope.Envelope) (subject, body string) {
-	first := envelope.Line(due[0].Text, 150)
-	subject = "netsky: " + first
+	subject = "netsky: " + envelope.Line(said(due[0]), 150)
 	if n := len(due); n > 1 {
 		subject = fmt.Sprintf("netsky: %d things need you", n)
 	}
 	var texts []string
 	for _, m := range due {
-		texts = append(texts, m.Text)
+		texts = append(texts, said(m))
 	}
 	return subject, strings.Join(texts, "\n\n")
+}
+
+// said is the text of a message, with its sender if that is not netsky itself.
+func said(m envelope.Envelope) string {
+	if m.Via != "code" {
+		return string(m.From) + " writes: " + m.Text
+	}
+	return m.Text
 }
 
 // escalated records how an alert went. One that reached nobody is not repeated: status
