@@ -151,6 +151,14 @@ func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *report.Dow
 	if len(unproved) > 0 {
 		rep.Say(unprovedHint(unproved))
 	}
+	strangers := 0
+	if all {
+		others, serr := l.Strangers(ctx)
+		for _, r := range others {
+			rep.Say("not proved: " + r.What)
+		}
+		strangers, err = len(others), errors.Join(err, serr)
+	}
 	if now := func(r spawn.Remnant) bool { return !r.Earlier }; err == nil && len(left) == 0 && len(unproved) > 0 && !slices.ContainsFunc(unproved, now) {
 		rep.Say("their last starts are proved to have ended; this is about earlier ones")
 	}
@@ -158,7 +166,7 @@ func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *report.Dow
 	case len(left) > 0:
 		rep.Failed = true
 		err = errors.Join(err, fmt.Errorf("verify: %d still there", len(left)))
-	case len(unproved) > 0:
+	case len(unproved) > 0, strangers > 0:
 		err = errors.Join(err, errUnproved)
 	case err != nil:
 		rep.Failed = true

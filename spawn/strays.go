@@ -12,6 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/internal/advice"
 	"netsky/tmux"
 )
 
@@ -89,6 +90,22 @@ func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, e
 		}
 		for _, p := range procs[0] {
 			add(fmt.Sprintf("process %d of %s", p.PID, id), id, p.PID)
+		}
+	}
+	return list, err
+}
+
+// Strangers lists the sessions on this home's own tmux server that netsky did not start: whoever runs there can
+// have made them, an agent as well. Nothing ends them. A configured server may be anybody's.
+func (l *Launcher) Strangers(ctx context.Context) (list []Remnant, err error) {
+	if l.Tmux.Socket != l.Home.TmuxSocket() {
+		return nil, nil
+	}
+	panes, err := l.Tmux.Panes(ctx)
+	for _, p := range panes {
+		if p.Tags[TagHome] != l.Home.Root() {
+			what := fmt.Sprintf("tmux session %s is on netsky's own server, and netsky did not start it; `tmux -L %s attach -t =%[1]s` shows it", advice.Word(p.Session), l.Tmux.Socket)
+			list = append(list, Remnant{What: what, PID: p.PID})
 		}
 	}
 	return list, err
