@@ -223,19 +223,25 @@ func (r *Receiver) claimNamed(names []string) (list []*letter, err error) {
 }
 
 // Unread lists the names of the owner's mail that has not been shown yet, oldest first,
-// without copies and expired mail. It opens no envelope, so some may be no message.
-// Without a mailbox there is none.
+// without copies and expired mail, and without what was settled by itself. It opens no
+// envelope, so some may be no message. Without a mailbox there is none.
 func (b *Bus) Unread() ([]string, error) {
-	names, err := b.Mail(agent.Owner, false)
+	names, settled, err := b.ToShow()
+	return slices.DeleteFunc(names, func(name string) bool { return settled[name] }), err
+}
+
+// ToShow is Unread with what was settled before it was shown, and which that is.
+func (b *Bus) ToShow() (names []string, settled map[string]bool, err error) {
+	names, err = b.Mail(agent.Owner, false)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNoMailbox) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	shown, err := b.shown.Names(b.home)
+	shown, settled, err := b.shown.Names(b.home)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return shown[name] }), nil
+	return slices.DeleteFunc(names, func(name string) bool { return shown[name] && !settled[name] }), settled, nil
 }

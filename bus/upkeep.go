@@ -173,7 +173,7 @@ func eachf(about string, err error) error {
 // the owner's mail only what the owner has been shown. Only the daemon calls it. It
 // returns how many files it removed; a crash leaves the rest for the next time.
 func (b *Bus) Prune(ctx context.Context, recorded func(envelopeID string) bool) (n int, err error) {
-	shown, err := b.home.ShownMail()
+	shown, settled, err := b.shown.Names(b.home)
 	if err != nil {
 		return 0, err
 	}
@@ -184,7 +184,7 @@ func (b *Bus) Prune(ctx context.Context, recorded func(envelopeID string) bool) 
 	for _, id := range boxes {
 		for _, p := range []Place{Delivered, Sent} {
 			removed, perr := b.prunePlace(ctx, id, p, func(name, envelopeID string) bool {
-				return (id != agent.Owner || p != Delivered || shown[name]) && recorded(envelopeID)
+				return (id != agent.Owner || p != Delivered || shown[name] && !settled[name]) && recorded(envelopeID)
 			})
 			n += removed
 			if perr != nil && !errors.Is(perr, ErrNoMailbox) {

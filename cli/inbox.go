@@ -28,7 +28,7 @@ func (a *app) inboxCommand() *cli.Command {
 		Args:  true,
 		Usage: "print your mail",
 		Description: "Prints the messages that you have not been shown yet, oldest first. They then count as read; they are kept for a\n" +
-			"week, and --all prints them again.",
+			"week, and --all prints them again. A notice about what has settled by itself before you read it says so.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "keep printing new mail, until Ctrl-C"},
 			&cli.BoolFlag{Name: "all", Usage: "also print what you have read"},
@@ -296,10 +296,16 @@ func (a *app) reader() *console.Reader {
 	return console.NewReader(a.stdout(), a.out, person)
 }
 
-// unread counts the owner's messages that were not shown yet.
-func (a *app) unread(l *spawn.Launcher) (int, error) {
-	names, err := l.Bus.Unread()
-	return len(names), err
+// unread counts the owner's messages that were not shown yet, and those of them that have
+// been settled by themselves.
+func (a *app) unread(l *spawn.Launcher) (unread, settled int, err error) {
+	names, was, err := l.Bus.ToShow()
+	for _, name := range names {
+		if was[name] {
+			settled++
+		}
+	}
+	return len(names) - settled, settled, err
 }
 
 // markRead marks a message as read, and files it.

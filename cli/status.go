@@ -113,7 +113,7 @@ func (a *app) lastServer(l *spawn.Launcher) bool {
 func (a *app) overviewOptions(l *spawn.Launcher) overview.Options {
 	return overview.Options{
 		Launcher: l, Runtimes: a.planner(l).Runtimes(), Version: Version, UserHome: a.getenv("HOME"),
-		Unread:  func() (int, error) { return a.unread(l) },
+		Unread:  func() (unread, settled int, err error) { return a.unread(l) },
 		Mistake: func() (text, then string) { return config.Mistake(l.Home) },
 		Phone:   func() []string { return a.phoneNotes(l.Home) },
 		Budgets: func() []string { return a.budgetNotes(l.Home) },

@@ -34,7 +34,7 @@ func (a *app) statusLine(ctx context.Context, width int) error {
 	if err != nil && len(list) == 0 {
 		return text("netsky: tmux does not answer")
 	}
-	unread, err := a.unread(l)
+	unread, _, err := a.unread(l)
 	if err != nil {
 		unread = 0
 	}
@@ -89,7 +89,7 @@ func (a *app) summary(c *cli.Context) error {
 		where = " in " + envelope.Line(v.Places(), 200)
 	}
 	fmt.Fprintf(a.stdout(), "agents up: %d%s   daemon: %s\n", len(up), where, v.Daemon.Word())
-	fmt.Fprintf(a.stdout(), "mail for you: %d\n", v.Unread)
+	a.print("%s", v.Mail())
 	fmt.Fprintf(a.stdout(), "not yet handled by agents: %d\n", waiting)
 	for _, line := range v.NeedLines(3) {
 		a.print("%s", line)
@@ -107,7 +107,7 @@ func (a *app) summary(c *cli.Context) error {
 		next = "netsky up starts agents"
 	case urgent:
 		next = first.Next()
-	case v.Unread > 0:
+	case v.Unread+v.Settled > 0:
 		next = "netsky inbox shows your mail"
 	case first.Code != "":
 		next = first.Next()

@@ -23,6 +23,23 @@ func (h Dir) MarkShown(names ...string) error {
 	return errors.Join(err, f.Close())
 }
 
+// settledMark begins the line of mail that was settled before it was shown. A name has no
+// slash.
+const settledMark = "settled/"
+
+// MarkSettled records files of the owner's mail as settled by themselves: nothing is left to
+// do about them. They count as shown, but until they are, [Dir.SettledMail] has them.
+func (h Dir) MarkSettled(names ...string) error {
+	lines := make([]string, len(names))
+	for i, name := range names {
+		lines[i] = SettledLine(name)
+	}
+	return h.MarkShown(lines...)
+}
+
+// SettledLine is the line about such mail in [OwnerRead].
+func SettledLine(name string) string { return settledMark + name }
+
 // openShown opens the file for appending. Until it is closed nobody replaces it.
 func (h Dir) openShown() (*os.File, error) {
 	for {
@@ -68,62 +85,92 @@ func (h Dir) ForgetShown(gone func(name string) bool) (n int, err error) {
 	if flockShown(f, unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return 0, nil // it is being written; the next time
 	}
-	shown, err := h.ShownMail()
+	lines, err := h.shownLines()
 	if err != nil {
 		return 0, err
 	}
 	var keep []byte
-	for name := range shown {
-		if gone(name) {
+	for line := range lines {
+		if gone(strings.TrimPrefix(line, settledMark)) {
 			n++
 		} else {
-			keep = append(append(keep, name...), '\n')
+			keep = append(append(keep, line...), '\n')
 		}
 	}
-	if n < len(shown)/2 {
+	if n < len(lines)/2 {
 		return 0, nil
 	}
 	return n, h.WriteFile(OwnerRead, keep, true)
 }
 
-// ShownMail returns the names of the owner's envelopes that were shown. A line truncated
-// by a crash names no file and does no harm.
+// ShownMail returns the names of the owner's envelopes that were shown, or settled. A line
+// truncated by a crash names no file and does no harm.
 func (h Dir) ShownMail() (map[string]bool, error) {
+	lines, err := h.shownLines()
+	if err != nil {
+		return nil, err
+	}
+	shown, _ := split(lines)
+	return shown, nil
+}
+
+// SettledMail returns the names of those that were settled and have not been shown.
+func (h Dir) SettledMail() (map[string]bool, error) {
+	lines, err := h.shownLines()
+	_, settled := split(lines)
+	return settled, err
+}
+
+func split(lines map[string]bool) (shown, settled map[string]bool) {
+	shown, settled = make(map[string]bool, len(lines)), make(map[string]bool)
+	for line := range lines {
+		name, ok := strings.CutPrefix(line, settledMark)
+		shown[name] = true
+		if ok && !lines[name] {
+			settled[name] = true
+		}
+	}
+	return shown, settled
+}
+
+func (h Dir) shownLines() (map[string]bool, error) {
 	data, err := h.ReadFile(OwnerRead, 64<<20)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	shown := make(map[string]bool)
-	for name := range strings.SplitSeq(string(data), "\n") {
-		if name != "" {
-			shown[name] = true
+	lines := make(map[string]bool)
+	for line := range strings.SplitSeq(string(data), "\n") {
+		if line != "" {
+			lines[line] = true
 		}
 	}
-	return shown, nil
+	return lines, nil
 }
 
-// Shown caches what ShownMail returns. The zero value is ready to use.
+// Shown caches what ShownMail and SettledMail return. The zero value is ready to use.
 type Shown struct {
-	mu   sync.Mutex  // guards the fields below
-	file os.FileInfo // the file that list was read from
-	list map[string]bool
+	mu            sync.Mutex  // guards the fields below
+	file          os.FileInfo // the file that they were read from
+	list, settled map[string]bool
 }
 
-// Names reads the list if it has changed: it is only appended to, or replaced.
-func (s *Shown) Names(h Dir) (map[string]bool, error) {
+// Names reads the lists if the file has changed: it is only appended to, or replaced.
+func (s *Shown) Names(h Dir) (shown, settled map[string]bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info, err := os.Lstat(h.Path(OwnerRead))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return nil, nil, err
 	}
 	if err == nil && s.file != nil && os.SameFile(info, s.file) && info.Size() == s.file.Size() {
-		return s.list, nil
+		return s.list, s.settled, nil
 	}
-	if s.list, err = h.ShownMail(); err != nil {
+	lines, err := h.shownLines()
+	if err != nil {
 		s.file = nil
-		return nil, err
+		return nil, nil, err
 	}
 	s.file = info
-	return s.list, nil
+	s.list, s.settled = split(lines)
+	return s.list, s.settled, nil
 }

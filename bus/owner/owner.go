@@ -15,18 +15,26 @@ import (
 
 // A Showing records which of the owner's mail one run of a verb has shown.
 type Showing struct {
-	home  home.Dir
-	bus   *bus.Bus
-	shown map[string]bool // by file name, of all time
-	fresh []string        // shown by this run and not filed yet
-	lines []string        // of those not yet saved
-	wrote time.Time
+	home    home.Dir
+	bus     *bus.Bus
+	shown   map[string]bool // by file name, of all time
+	settled map[string]bool // those that had been settled before they were shown
+	fresh   []string        // shown by this run and not filed yet
+	lines   []string        // of those not yet saved
+	wrote   time.Time
 }
 
 // NewShowing starts a run.
 func NewShowing(h home.Dir, b *bus.Bus) (*Showing, error) {
 	shown, err := h.ShownMail()
-	return &Showing{home: h, bus: b, shown: shown}, err
+	if err != nil {
+		return nil, err
+	}
+	settled, err := h.SettledMail()
+	for name := range settled {
+		delete(shown, name)
+	}
+	return &Showing{home: h, bus: b, shown: shown, settled: settled}, err
 }
 
 // markEvery limits what is shown once more after a crash: what was shown in that time.
@@ -85,9 +93,12 @@ func (r *Showing) trim() error {
 	var keep strings.Builder
 	n := 0
 	for _, name := range here {
-		if r.shown[name] {
+		switch {
+		case r.shown[name]:
 			keep.WriteString(name + "\n")
 			n++
+		case r.settled[name]:
+			keep.WriteString(home.SettledLine(name) + "\n")
 		}
 	}
 	if 2*n > len(r.shown) {
@@ -113,11 +124,12 @@ func (m Letter) Names() []string {
 }
 
 // Letters returns the owner's readable messages, the oldest first, each once: all of
-// them, including those filed unread, or only those not shown yet. In the latter case,
+// them, including those filed unread, or only those not shown yet, also if they have settled
+// by themselves, which their Why says. In the latter case,
 // copies are files in the inbox that will be filed unread, because the same message has
 // been filed before; what has expired is left out.
 func Letters(b *bus.Bus, all bool) (list []Letter, copies []string, err error) {
-	names, err := b.Unread()
+	names, settled, err := b.ToShow()
 	if all {
 		if names, err = b.Mail(agent.Owner, true); errors.Is(err, bus.ErrNoMailbox) {
 			return nil, nil, nil
@@ -145,6 +157,9 @@ func Letters(b *bus.Bus, all bool) (list []Letter, copies []string, err error) {
 		}
 		if late {
 			e.Why = "not read before it expired at " + agent.Clock(e.Envelope.Expires, now)
+		}
+		if settled[e.Name] {
+			e.Why = "this has settled by itself: nothing is left to do about it"
 		}
 		k := key{e.Envelope.From, e.Envelope.ID}
 		if i, again := had[k]; again && !all {

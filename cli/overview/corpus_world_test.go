@@ -153,7 +153,7 @@ func (s *scene) classify() map[*observation]overview.Agent {
 		ctx, cancel = context.WithTimeout(ctx, time.Second)
 		defer cancel()
 	}
-	v := overview.Collect(ctx, overview.Options{Launcher: s.l, Unread: func() (int, error) { return 0, nil }})
+	v := overview.Collect(ctx, overview.Options{Launcher: s.l, Unread: func() (int, int, error) { return 0, 0, nil }})
 	said := make(map[*observation]overview.Agent)
 	for _, a := range v.Agents {
 		n, _ := a.Agent.Number()

@@ -34,7 +34,8 @@ type View struct {
 	Daemon  Daemon   `json:"daemon"`
 	Ticker  bool     `json:"ticker"`
 	Agents  []Agent  `json:"agents"`
-	Unread  int      `json:"unread"` // envelopes for the owner not shown yet
+	Unread  int      `json:"unread"`  // envelopes for the owner not shown yet
+	Settled int      `json:"settled"` // and those not shown that were settled by themselves
 	Spooled int      `json:"spooled"`
 	Asked   int      `json:"asked"` // questions that wait for an approval
 	// Needs is what needs the owner, the first things first.
@@ -104,7 +105,7 @@ type Options struct {
 	Runtimes map[string]spawn.Runtime
 	Version  string // of this netsky
 	UserHome string
-	Unread   func() (int, error) // the owner's mail
+	Unread   func() (unread, settled int, err error) // the owner's mail
 	// Mistake returns what is wrong in netsky.toml and what that prevents, "" for nothing.
 	Mistake func() (text, then string)
 	Phone   func() []string // what is wrong with the phone bridge; may be nil
@@ -166,8 +167,8 @@ func Collect(ctx context.Context, o Options) View {
 	if o.Budgets != nil {
 		v.Notes = append(v.Notes, o.Budgets()...)
 	}
-	if n, err := o.Unread(); err == nil {
-		v.Unread = n
+	if n, settled, err := o.Unread(); err == nil {
+		v.Unread, v.Settled = n, settled
 	} else {
 		v.Notes = append(v.Notes, "mail: "+err.Error())
 	}

@@ -98,8 +98,8 @@ func (v View) Screen(verbose bool) (s Screen) {
 			need("%s's inbox: %d ignored, because only files named *.json are read (%s)", s.Agent, s.Strays, console.SomeOf(s.stray, s.Strays))
 		}
 	}
-	if v.Unread > 0 {
-		need("mail for you: %d (`netsky inbox`)", v.Unread)
+	if v.Unread+v.Settled > 0 {
+		need("%s (`netsky inbox`)", v.Mail())
 	}
 	for _, n := range v.Notes {
 		need("! %s", n)
@@ -280,4 +280,13 @@ func DialogWords(d approve.Dialog) string {
 		how = fmt.Sprintf("; `netsky approve %s --all-same` accepts for all, with --deny refuses", first)
 	}
 	return fmt.Sprintf("%s wait for you at the same dialog%s (`netsky attach %s`%s)", needs.Names(d.Agents), text, first, how)
+}
+
+// Mail says how much mail the owner has not read.
+func (v View) Mail() string {
+	text := fmt.Sprintf("mail for you: %d", v.Unread)
+	if v.Settled > 0 {
+		text += fmt.Sprintf(", and %d that settled by itself", v.Settled)
+	}
+	return text
 }

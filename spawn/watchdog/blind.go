@@ -39,7 +39,7 @@ func (l *loop) seen(ctx context.Context, err error) {
 		}
 		id := blindID(b.told)
 		l.event(ctx, id+"-over", store.LevelInfo, "", "", "sees the agents again")
-		if err := l.markRead(id); err != nil {
+		if err := l.settled(id); err != nil {
 			l.o.Log.Warn("look", "mail", id, "error", err)
 		}
 		b.told = home.Blind{}

@@ -210,8 +210,8 @@ func (l *loop) say(ctx context.Context, st spawn.Status, d agent.Dialog, id stri
 	return err
 }
 
-// settleDialogs marks mail about a dialog that has gone as read, as nothing is left to do
-// about it, and records how it went.
+// settleDialogs marks mail about a dialog that has gone as read or settled, as nothing is left
+// to do about it, and records how it went.
 func (l *loop) settleDialogs(ctx context.Context) {
 	if err := l.openDialogs(); err != nil {
 		l.o.Log.Warn("dialogs", "error", err)
@@ -230,13 +230,17 @@ func (l *loop) settleDialogs(ctx context.Context) {
 		if m.missing++; m.missing < goneAfter {
 			continue
 		}
-		if err := l.markRead(id); err != nil {
+		how, mark := l.howGone(m), l.settled
+		if how == inPane {
+			mark = l.markRead
+		}
+		if err := mark(id); err != nil {
 			l.o.Log.Warn("dialogs", "mail", id, "error", err)
 			continue
 		}
 		l.o.Records.Record(ctx, store.AddLog{
 			Key: id, Part: "approval", Actor: m.Agent, About: id,
-			Text: l.howGone(m) + ": " + agent.Dialog{Name: m.Name, Text: m.Text}.String(),
+			Text: how + ": " + agent.Dialog{Name: m.Name, Text: m.Text}.String(),
 		})
 		delete(l.dialogs, id)
 		settled = true
@@ -256,11 +260,19 @@ func (l *loop) howGone(m *dialogMail) string {
 	if l.o.Launcher.Pressed(m.Agent, m.Start, m.Name) {
 		return "answered by netsky"
 	}
-	return "answered in the pane"
+	return inPane
 }
 
-// markRead marks all mail of that id as read.
-func (l *loop) markRead(id string) error {
+const inPane = "answered in the pane"
+
+// markRead marks all mail of that id as read: the owner has acted on it.
+func (l *loop) markRead(id string) error { return l.mark(id, l.o.Launcher.Home.MarkShown) }
+
+// settled marks all mail of that id as settled by itself. What the owner has not read stays
+// new, and says so.
+func (l *loop) settled(id string) error { return l.mark(id, l.o.Launcher.Home.MarkSettled) }
+
+func (l *loop) mark(id string, as func(files ...string) error) error {
 	h, b := l.o.Launcher.Home, l.o.Launcher.Bus
 	shown, err := h.ShownMail()
 	if err != nil {
@@ -280,5 +292,5 @@ func (l *loop) markRead(id string) error {
 			files = append(files, e.Name)
 		}
 	}
-	return errors.Join(err, h.MarkShown(files...))
+	return errors.Join(err, as(files...))
 }

@@ -135,7 +135,7 @@ func (l *loop) heard(ctx context.Context, w *ward, signs hang.Signs, what string
 		l.event(ctx, fmt.Sprintf("alive-%s-%d", w.Start, r.SinceMS), store.LevelInfo, w.Agent, w.Start,
 			"shows signs of life again, after "+hang.Span(now.Sub(time.UnixMilli(r.SinceMS))))
 		for n := range r.Pages {
-			if err := l.markRead(pageID(*r, n)); err != nil {
+			if err := l.settled(pageID(*r, n)); err != nil {
 				l.o.Log.Warn("hang", "agent", w.Agent, "error", err)
 			}
 		}

@@ -129,7 +129,7 @@ func (l *loop) limitText(s breaker.State) string {
 		s.Account, text, strings.Join(names, ", "), then)
 }
 
-// served records that an account serves again; the mail about it is read then.
+// served records that an account serves again; the mail about it is settled then.
 func (l *loop) served(ctx context.Context, account string, n *limitNote) {
 	lasted := time.Since(time.UnixMilli(n.SinceMS)).Round(time.Second)
 	l.event(ctx, fmt.Sprintf("served-%s-%d", limitHash(account), n.SinceMS), store.LevelInfo, n.By, "",
@@ -137,7 +137,7 @@ func (l *loop) served(ctx context.Context, account string, n *limitNote) {
 	if n.Mail == "" {
 		return
 	}
-	if err := l.markRead(n.Mail); err != nil {
+	if err := l.settled(n.Mail); err != nil {
 		l.o.Log.Warn("limits", "mail", n.Mail, "error", err)
 	}
 }

@@ -175,7 +175,7 @@ func (l *loop) prove(ctx context.Context, w *ward, rec backoff.Record, now time.
 		l.event(ctx, "well-"+w.Start, store.LevelInfo, w.Agent, w.Start,
 			fmt.Sprintf("healthy for %.0f minutes; its earlier deaths no longer count", backoff.Healthy.Minutes()))
 		if rec.Mail != "" {
-			if err := l.markRead(rec.Mail); err != nil {
+			if err := l.settled(rec.Mail); err != nil {
 				l.o.Log.Warn("restarts", "mail", rec.Mail, "error", err)
 			}
 		}
