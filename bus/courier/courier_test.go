@@ -689,6 +689,9 @@ func TestRecords(t *testing.T) {
 		got.Fields["input"] != int64(3) || got.Fields["output"] != int64(4) || got.Fields["cached"] != int64(5) {
 		t.Errorf("on record: %+v", got)
 	}
+	if n, known := got.Fields["requests"]; known {
+		t.Errorf("on record: %v requests, which the program does not say", n)
+	}
 	if got := p.records.conversation(p.program.start); got != "conversation-1" {
 		t.Errorf("the start has the conversation %q on record", got)
 	}

@@ -196,7 +196,10 @@ func (m *Courier) record(ctx context.Context, e agent.Event) {
 		if u := m.took(ctx, e); u != (agent.Usage{}) {
 			log.Fields = map[string]any{
 				"input": u.Input, "output": u.Output, "cached": u.CacheRead, "cache_write": u.CacheWrite,
-				"requests": u.Requests, "context": u.ContextNow,
+				"context": u.ContextNow,
+			}
+			if u.Requests > 0 { // Codex does not say how many there were
+				log.Fields["requests"] = u.Requests
 			}
 		}
 		m.putDown(ctx, append(m.conversation(e), log)...)
