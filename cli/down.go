@@ -214,7 +214,7 @@ func (a *app) tellNumber(ctx context.Context, l *spawn.Launcher, words []string,
 		}
 	}
 	if up > 1 {
-		a.warn("%s is %s, one of %d clones that are up: a number counts only in `netsky up N`", words[0], ids[0], up)
+		a.warn("%s is %s, one of %d clones that are up; only `netsky up N` takes a number of clones", words[0], ids[0], up)
 	}
 }
 

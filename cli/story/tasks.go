@@ -134,7 +134,11 @@ func TaskStory(s crew.Story) []string {
 	}
 	l.became(s)
 	for _, c := range s.Cost {
-		l.add("  %-10s %s: %d turns, %d tokens in, %d out, %d from and %d to the cache", "cost", plain(c.Model), c.Turns, c.Input, c.Output, c.CacheRead, c.CacheWrite)
+		turns := "turns"
+		if c.Turns == 1 {
+			turns = "turn"
+		}
+		l.add("  %-10s %s: %d %s, %d tokens in, %d out, %d from and %d to the cache", "cost", plain(c.Model), c.Turns, turns, c.Input, c.Output, c.CacheRead, c.CacheWrite)
 	}
 	if len(s.Cost) == 0 && s.Task.Starts > 0 {
 		l.add("  %-10s %s", "cost", NoUsage)
