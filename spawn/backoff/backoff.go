@@ -162,6 +162,9 @@ func (r Record) Words(now time.Time) string {
 		return "started again when its account serves again (" + r.Held + ")"
 	}
 	words := r.Next(now)
+	if r.underWay(now) {
+		words = fmt.Sprintf("restarting now (attempt %d)", r.Tries)
+	}
 	switch {
 	case r.LoopMS != 0:
 		words = fmt.Sprintf("%d deaths in %s; %s", LoopDeaths, short(LoopWithin), words)
@@ -169,6 +172,11 @@ func (r Record) Words(now time.Time) string {
 		words = "restart failed: " + r.Failed + "; " + words
 	}
 	return words
+}
+
+// underWay reports whether the latest restart replaces the start that died, and has not ended.
+func (r Record) underWay(now time.Time) bool {
+	return r.Tries > 0 && r.From == r.Died && r.Failed == "" && !r.Due(now) && now.Sub(time.UnixMilli(r.TriedMS)) < soon
 }
 
 // Shown returns what status says about the restart of a start that has died: words, and

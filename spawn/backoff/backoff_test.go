@@ -75,6 +75,9 @@ func TestWords(t *testing.T) {
 		"restart in 1s (attempt 1)":  {Died: "s", NextMS: ms(time.Millisecond)},
 		"restart in 5m (attempt 9)":  {Died: "s", Tries: 8, NextMS: ms(5 * time.Minute)},
 		"restarting now (attempt 1)": {Died: "s", NextMS: ms(-time.Second)},
+		// What has begun is not the next one, unless it was given up.
+		"restarting now (attempt 2)":                                                       {Died: "s", Tries: 2, From: "s", TriedMS: ms(-time.Second), NextMS: ms(time.Second)},
+		"restart in 4s (attempt 4)":                                                        {Died: "s", Tries: 3, From: "s", TriedMS: ms(-time.Hour), NextMS: ms(4 * time.Second)},
 		"5 deaths in 10 minutes; restart in 30m (attempt 6)":                               {Died: "s", Tries: 5, LoopMS: 1, NextMS: ms(30 * time.Minute)},
 		"restart failed: no disk; restart in 8s (attempt 4)":                               {Died: "s", Tries: 3, Failed: "no disk", NextMS: ms(8 * time.Second)},
 		"started again when its account serves again (account x: usage limit until 14:00)": {Died: "s", Held: "account x: usage limit until 14:00", NextMS: ms(time.Hour)},
