@@ -15,7 +15,7 @@ import (
 func (a *app) cancelCommand() *cli.Command {
 	return &cli.Command{
 		Name: "cancel", Usage: "cancel a message that no agent is working on yet", ArgsUsage: "ID",
-		Description: "A message that waits in an inbox is taken back. One that an agent holds, because its vendor does not serve it, is given up,\n" +
+		Description: "A message that waits in an inbox is taken back. One that an agent holds, because its model can't answer, is given up,\n" +
 			"and its sender gets an error. What an agent is working on ends with `netsky interrupt AGENT`.\n" +
 			"Cancelling it again says so, with exit code 0. The first six or more characters of an id are enough.",
 		Action: func(c *cli.Context) error {

@@ -1,19 +1,65 @@
 package cli_test
 
-import "testing"
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
 
-// Of an agent that can't work, status and netsky alone say what there is to do.
+	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/loopmodel/openai"
+)
+
+// Of an agent that can't work, status and netsky alone say what there is to do. A message for
+// which the conversation has no room, and Claude Code can't make any, is not answered by that,
+// and given to the model again.
 func TestClaudeBlockedSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	w, _ := mustClaude(t)
+	w, model := mustClaude(t)
 	w.config(t, freely)
+	var full atomic.Bool
+	full.Store(true)
+	model.Handle(func(q anthropic.Request) *anthropic.Reply {
+		if full.Load() && strings.Contains(q.Last(), "the task") {
+			return anthropic.Fail(400)
+		}
+		return nil
+	})
 	w.up1(t)
-	w.mustOne(t, w.mustSend(t, "agent1", "loop: fail 400"))
+	id := w.mustSend(t, "agent1", "the task")
 	w.mustShow(t, "status", "context full", "agent1 is blocked: context full", "(`netsky attach agent1`, then /compact; or `netsky agent 1 --fresh`)")
-	w.must(t, "netsky", "inbox")
 	mustContain(t, "netsky", w.must(t, "netsky"), "next: netsky attach agent1, then /compact")
+	if n := len(w.answers(t, id)); n != 0 {
+		t.Errorf("%d answers to a message for which there was no room", n)
+	}
+	full.Store(false)
 	w.must(t, "netsky", "agent", "1", "--fresh")
-	if got := w.mustAsk(t, "loop: users"); got != "users: 1" {
-		t.Errorf("afresh: %q", got)
+	if l := w.mustOne(t, id); l.Kind != "reply" {
+		t.Errorf("afresh: %+v", l)
+	}
+}
+
+// So it is with Codex.
+func TestCodexContextFull(t *testing.T) {
+	t.Parallel()
+	w, model := mustCodex(t)
+	var full atomic.Bool
+	full.Store(true)
+	model.Handle(func(q openai.Request) *openai.Reply {
+		if full.Load() && strings.Contains(q.Last(), "the task") {
+			return openai.FailWith(400, "context_length_exceeded")
+		}
+		return nil
+	})
+	w.config(t, "[codex]\nsandbox = \"danger-full-access\"\napproval = \"never\"\n")
+	w.must(t, "netsky", "agent", "1", "--type", "codex")
+	id := w.mustSend(t, "agent1", "the task")
+	w.mustShow(t, "status", "context full")
+	if n := len(w.answers(t, id)); n != 0 {
+		t.Errorf("%d answers to a message for which there was no room", n)
+	}
+	full.Store(false)
+	w.must(t, "netsky", "agent", "1", "--fresh")
+	if l := w.mustOne(t, id); l.Kind != "reply" {
+		t.Errorf("afresh: %+v", l)
 	}
 }

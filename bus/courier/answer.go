@@ -68,7 +68,7 @@ func (m *Courier) close(ctx context.Context, e Event) {
 			m.open = true
 			continue
 		}
-		if ofAccount(end) && !m.replied(ctx, o) {
+		if passes(end) && !m.replied(ctx, o) {
 			held = append(held, failed{o, end})
 			continue
 		}

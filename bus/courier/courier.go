@@ -19,7 +19,9 @@
 // held, the account's circuit breaker is tripped, and nothing is offered to any agent on
 // that account until the breaker allows it; then the held messages are given to the model
 // again, before all others. Whoever sent one can cancel it until then. A fault of one model
-// has a breaker of its own, which bars only those that have run into it.
+// has a breaker of its own, which bars only those that have run into it. A message for which
+// the conversation has no room is held, too, until that is compacted or the program takes
+// something again.
 //
 // Turns that nobody asked for are counted, and interrupted after [MostAlone] in a row, until
 // somebody asks for something.
@@ -138,6 +140,7 @@ type Courier struct {
 	background []agent.Work         // what went on after the last turn
 	deferred   map[string]*deferral // messages that wait for it
 	alone      alone
+	shortened  bool // the conversation was, since a message found no room in it
 }
 
 // A cancel is the wish of an address that a message is dropped, or that the turn ends
@@ -162,7 +165,7 @@ func New(o Options) *Courier {
 	m := &Courier{
 		o: o, traits: o.Runtime.Traits(), ledger: newLedger(o.Home, o.Agent),
 		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan cancel, 1), drops: make(chan cancel, maxDrops), wants: make(chan struct{}, 1), batches: make(chan batch),
-		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", facts: o.Fresh || o.Memory != nil && o.Memory.Due(), channel: o.Notify != nil,
+		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", shortened: o.Fresh, facts: o.Fresh || o.Memory != nil && o.Memory.Due(), channel: o.Notify != nil,
 	}
 	m.tokens = float64(m.traits.Pace.Burst)
 	if m.traits.Wants == nil {

@@ -14,8 +14,9 @@ import (
 	"netsky/store"
 )
 
-// A Held is why a message waits: its turn failed of a fault of the vendor's, which is no
-// answer. It is offered again when the account's breaker allows it.
+// A Held is why a message waits: its turn failed of a fault of the vendor's or of a full
+// context, which is no answer. It is offered again when the account's breaker allows it and
+// the program takes something.
 type Held struct {
 	Fault   agent.Fault `json:"fault"`            // the latest
 	SinceMS int64       `json:"since_ms"`         // when it was held first
@@ -49,7 +50,16 @@ func ofAccount(e agent.Event) bool {
 	return e.Event == agent.EventStopFailed && e.Fault != nil && e.Fault.Reason.OfAccount()
 }
 
-// hold keeps messages, whose turns have just failed of the account, until it serves again.
+// ofContext reports whether a turn ended because the conversation is too long.
+func ofContext(e agent.Event) bool {
+	return e.Event == agent.EventStopFailed && e.Fault != nil && e.Fault.Reason == agent.ContextFull
+}
+
+// passes reports whether a turn failed of what is no answer to what it took.
+func passes(e agent.Event) bool { return ofAccount(e) || ofContext(e) }
+
+// hold keeps messages, whose turns have just failed of the account, until it serves again,
+// and those for which the conversation had no room, until the program takes something.
 func (m *Courier) hold(ctx context.Context, list ...failed) {
 	var done []owed
 	now := time.Now().UnixMilli()
@@ -61,12 +71,20 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 			h = *f.Held
 		}
 		if h.Turn == "" || h.Turn != f.end.ID { // otherwise it was counted before a crash
+			h.Fault, h.Turn, h.LastMS = *f.end.Fault, f.end.ID, now
+			h.Turns++
+			if ofContext(f.end) {
+				if m.shortened { // and still there is no room for it
+					h.Blamed++
+				}
+				f.Held, h.Waits = &h, true
+				continue
+			}
 			if !tripped {
 				tripped = true
 				first, counts = m.trip(ctx, *f.end.Fault)
 			}
-			h.Fault, h.Turn, h.LastMS = m.faultOf(*f.end.Fault), f.end.ID, now
-			h.Turns++
+			h.Fault = m.faultOf(h.Fault)
 			if counts && h.Fault.Reason != agent.Network && h.Fault.Reason != agent.Login { // these pass, however long they last
 				h.Tries++
 			}
@@ -76,11 +94,18 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 		}
 		h.Waits, f.Held = true, &h
 	}
+	if full := slices.ContainsFunc(list, func(f failed) bool { return ofContext(f.end) }); full {
+		m.shortened, m.gate.broken, m.looks = false, time.Now().Add(gateAgain), time.Time{} // by then the program says so itself
+		m.gate.barred = m.gate.broken
+	}
+	if !tripped {
+		m.release(ctx)
+	}
 	var kept []owed
 	for _, f := range list {
 		if h := f.Held; h.Tries >= mostTries || h.Blamed >= mostBlamed {
 			fault := h.Fault
-			fault.Text = fmt.Sprintf("%s (the last of %d tries)", cmp.Or(fault.Text, f.end.Text), h.Tries)
+			fault.Text = fmt.Sprintf("%s (the last of %d tries)", cmp.Or(fault.Text, f.end.Text), h.Turns)
 			f.end.Fault = &fault
 			a := answer{owed: f.owed}
 			a.kind, a.text = verdict(f.end)
@@ -199,9 +224,12 @@ func (m *Courier) tellSenders(ctx context.Context, now time.Time) {
 		h.Told = true
 		l.Held = &h
 		// A sender on the same account can do nothing about it, and reads it too late.
-		if r, err := m.o.Home.LoadReport(l.From); err != nil || r.Fault.Account != h.Fault.Account {
-			text := fmt.Sprintf("Not answered yet: your message %s is held, because the model's vendor does not serve %s (%s). "+
-				"It is given to %[2]s again as soon as it does; nothing is lost. `netsky cancel %[1]s` cancels it.", l.ID, m.o.Agent, h.Fault)
+		if r, err := m.o.Home.LoadReport(l.From); err != nil || h.Fault.Account == "" || r.Fault.Account != h.Fault.Account {
+			because := fmt.Sprintf("the model's vendor does not serve %s (%s). It is given to %[1]s again as soon as it does", m.o.Agent, h.Fault)
+			if h.Fault.Reason == agent.ContextFull {
+				because = fmt.Sprintf("the conversation of %s is full (%s). It is given to %[1]s again when that is compacted, or in some minutes", m.o.Agent, h.Fault)
+			}
+			text := fmt.Sprintf("Not answered yet: your message %s is held, because %s; nothing is lost. `netsky cancel %[1]s` cancels it.", l.ID, because)
 			_, err := m.o.Bus.Send(ctx, envelope.Envelope{
 				ID: envelope.AnswerID(m.o.Agent, l.ID, envelope.KindHeld), From: m.o.Agent, To: l.From, Kind: envelope.KindHeld,
 				Text: envelope.SafeText(text), InReplyTo: l.ID, Thread: l.Thread, Hops: l.Hops + 1, Via: "code",
@@ -234,7 +262,7 @@ func Holding(h home.Dir, of agent.ID) (n int, until time.Time) {
 // HeldWords is what people read of held messages: "held until 14:30".
 func HeldWords(until time.Time) string {
 	if until.IsZero() {
-		return "held until its account serves again"
+		return "held until its model can answer"
 	}
 	return "held until " + agent.Clock(until, time.Now())
 }

@@ -471,14 +471,39 @@ func TestPoisonousMessage(t *testing.T) {
 	}
 }
 
-// TestContextFull: a full context is this conversation's alone.
+// TestContextFull: a full context is this conversation's alone, and no answer: the message is
+// held, its sender told, and it is given to the model again. If there is no room for it even
+// after the conversation was compacted, that is the answer.
 func TestContextFull(t *testing.T) {
 	t.Parallel()
+	full := func() error { return faultError{agent.Fault{Reason: agent.ContextFull, Text: "prompt is too long"}} }
 	p := mustPost(t)
-	p.program.fails(1, func() error { return faultError{agent.Fault{Reason: agent.ContextFull, Text: "prompt is too long"}} })
+	turns := p.program.fails(2, full)
 	p.program.mustStart(t)
 	p.run()
-	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "?"})
+	p.drop(envelope.Envelope{ID: "agent0-0", From: agent.Root, To: me, Kind: envelope.KindBrief, Text: "?"})
+	if h := p.mustHold("agent0-0"); h.Fault.Reason != agent.ContextFull || h.Fault.Account != "" {
+		t.Errorf("held: %+v", h)
+	}
+	answers := func(kind envelope.Kind) (text string) {
+		for _, a := range p.answers(agent.Root, "agent0-0") {
+			if a.Kind == kind {
+				text += a.Text
+			}
+		}
+		return text
+	}
+	testworld.Wait(p, "an answer", func() bool { return answers(envelope.KindReply) == "42" && p.owed() == "" })
+	if n, words := turns.Load(), answers(envelope.KindError); n != 3 || words != "" {
+		t.Errorf("%d turns, errors %q", n, words)
+	}
+	p.program.set(func() {
+		p.program.turn = func(string) (time.Duration, string, error) {
+			p.program.mustNote(t, agent.Event{Event: agent.EventSessionStart, Text: courier.Compacted})
+			return 0, "", full()
+		}
+	})
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "too long"})
 	testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "owner-0")) == 1 })
 	if a := p.answers(agent.Owner, "owner-0")[0]; a.Kind != envelope.KindError || !strings.Contains(a.Text, "prompt is too long") {
 		t.Errorf("answer: %+v", a)

@@ -29,6 +29,7 @@ type Memory interface {
 // forgot notes what the conversation has to be told after its session has begun anew. It
 // reports whether that is anything.
 func (m *Courier) forgot(why string) bool {
+	m.shortened = m.shortened || why == Cleared || why == Compacted
 	switch why {
 	case Cleared:
 		m.startup, m.facts = m.o.Startup != "", true

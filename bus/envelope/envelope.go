@@ -32,7 +32,7 @@ const (
 	KindApprovalAnswer Kind = "approval_answer"
 	KindCancel         Kind = "cancel"
 	KindNotice         Kind = "notice" // netsky's own, about the agent that it is from
-	KindHeld           Kind = "held"   // no answer yet: the model's vendor does not serve the agent
+	KindHeld           Kind = "held"   // no answer yet: the model can't answer now
 )
 
 // Control reports whether envelopes of this kind are handled by the receiver, so that no

@@ -161,8 +161,8 @@ func TestScreenColumns(t *testing.T) {
 		want string
 	}{
 		{Agent{State: agent.Blocked, Claimed: 1, Held: 1, HeldUntil: store.At(until)}, "mail: 1 waiting, 1 held until " + until.Local().Format("15:04")},
-		{Agent{State: agent.Blocked, Inbox: 3, Claimed: 1, Held: 1}, "mail: 4 waiting, 1 held until its account serves again"},
-		{Agent{State: agent.Dead, Detail: "exited 1", Inbox: 3, Claimed: 1, Held: 1}, "exited 1, mail: 4 waiting, 1 held until its account serves again"},
+		{Agent{State: agent.Blocked, Inbox: 3, Claimed: 1, Held: 1}, "mail: 4 waiting, 1 held until its model can answer"},
+		{Agent{State: agent.Dead, Detail: "exited 1", Inbox: 3, Claimed: 1, Held: 1}, "exited 1, mail: 4 waiting, 1 held until its model can answer"},
 		{Agent{State: agent.Busy, Claimed: 1}, "mail: 1 in progress"},
 	} {
 		if got := tt.a.Words(); got != tt.want {

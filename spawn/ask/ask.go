@@ -183,7 +183,7 @@ func (p *Question) heldUp(ctx context.Context) error {
 	where := "is held, and is given to it again"
 	if !held {
 		r, err := p.Launcher.Home.LoadReport(p.To)
-		if err != nil || r.State != agent.Blocked || !r.Fault.Reason.OfAccount() {
+		if err != nil || r.State != agent.Blocked || !r.Fault.Reason.OfAccount() && r.Fault.Reason != agent.ContextFull {
 			return nil
 		}
 		h.Fault, where = r.Fault, "waits, and is given to it"
@@ -194,6 +194,8 @@ func (p *Question) heldUp(ctx context.Context) error {
 	}
 	when := "in a moment"
 	switch {
+	case h.Fault.Reason == agent.ContextFull:
+		when = "once its conversation is compacted (`netsky attach " + string(p.To) + "`, then /compact), else in some minutes"
 	case !known:
 		when = "when that has been mended"
 	case retry.After(time.Now()):
