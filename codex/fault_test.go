@@ -130,7 +130,6 @@ func TestFaults(t *testing.T) {
 		{name: "429 usage, no headers, tomorrow", reply: limit(tomorrow, false), want: agent.UsageLimit, until: tomorrow, slack: time.Minute, requests: 1},
 		{name: "429 quota", reply: openai.FailWith(429, "insufficient_quota"), want: agent.Billing, requests: 1},
 		{name: "429 plan", reply: openai.FailWith(429, "usage_not_included"), want: agent.Billing, requests: 1},
-		{name: "500", reply: openai.Fail(500), retried: true, want: agent.Overloaded, retrying: "retrying, attempt 5 of 5: vendor overloaded", requests: 30},
 		{name: "503", reply: openai.FailWith(503, "server_is_overloaded"), want: agent.Overloaded, requests: 1},
 		{name: "529", reply: openai.FailWith(529, "x"), want: agent.Overloaded, requests: 1},
 		{name: "context", reply: openai.FailWith(400, "context_length_exceeded"), want: agent.ContextFull, requests: 1},
@@ -192,6 +191,33 @@ func TestFaults(t *testing.T) {
 			if s := r.State(w.ctx); s.Takes == full || full != (s.State == agent.Blocked && s.Fault.Reason == agent.ContextFull) {
 				t.Errorf("after it: %+v", s)
 			}
+		})
+	}
+}
+
+// A vendor that fails is not asked thirty times for a message, which is what Codex does by
+// itself: five for each of its own retries and five retries.
+func TestFaultGivenUp(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{500, 503} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			w := mustWorld(t)
+			w.retries("", "")
+			w.model.Handle(func(openai.Request) *openai.Reply { return openai.Fail(status) })
+			r := w.mustRig()
+			r.takes()
+			r.offer("m-1", "the task")
+			e := r.see(0, agent.EventStop, agent.EventStopFailed)
+			if e.Fault == nil || e.Fault.Reason != agent.Overloaded || e.Fault.Account != w.account() || e.Fault.Text == "" || e.Error != "" {
+				t.Errorf("the turn ended with %+v, fault %+v", e, e.Fault)
+			}
+			if n := len(w.model.Requests()); n > 12 {
+				t.Errorf("%d requests", n)
+			} else {
+				t.Logf("%d requests", n)
+			}
+			r.takes()
 		})
 	}
 }

@@ -94,6 +94,13 @@ type resident struct {
 	message string            // the one the running turn took; "": a person's
 	handed  handed
 	overdue string // the turn that was interrupted because it ran too long
+	gaveUp  abandoned
+}
+
+// An abandoned is the turn that was given up last, and why.
+type abandoned struct {
+	turn string
+	why  agent.Fault
 }
 
 // A handed is the message submitted last.

@@ -204,6 +204,29 @@ func (r *resident) retrying(e appserver.Event) {
 		now.Detail += ": " + e.Text
 	}
 	r.works(now)
+	if e.Fault.Reason == agent.Overloaded {
+		r.giveUp(e.Turn, now.Fault)
+	}
+}
+
+// giveUp interrupts a message's turn whose request the vendor can't serve: Codex sends each
+// one five times before it says that it tries again, and says so five times. The message is
+// held then, and the account's breaker decides when the next try is.
+func (r *resident) giveUp(turn string, why agent.Fault) {
+	r.mu.Lock()
+	t := r.thread
+	if r.message == "" || r.gaveUp.turn == turn || t == nil {
+		t = nil
+	} else {
+		r.gaveUp = abandoned{turn, why}
+	}
+	r.mu.Unlock()
+	if t == nil {
+		return
+	}
+	if running := t.Running(); running != nil && running.ID == turn {
+		r.group.Go(running.BreakOff)
+	}
 }
 
 // fullTime is how long mail waits after the context was full, unless the thread is
@@ -214,7 +237,7 @@ const fullTime = 10 * time.Minute
 func (r *resident) ended(ctx context.Context, e appserver.Event) {
 	r.offering.Lock() // by then the id of a turn that has just started is known
 	r.mu.Lock()
-	h, overdue := r.handed, r.overdue == e.Turn
+	h, overdue, gave := r.handed, r.overdue == e.Turn, r.gaveUp
 	if overdue {
 		r.overdue = ""
 	}
@@ -228,6 +251,9 @@ func (r *resident) ended(ctx context.Context, e appserver.Event) {
 	case overdue:
 		stop.Event.Event, stop.Text = agent.EventStopFailed, r.tooLong()
 		detail = "last turn interrupted: " + stop.Text
+	case e.Kind == appserver.TurnInterrupted && gave.turn == e.Turn:
+		stop.Event.Event, stop.Text, stop.Fault = agent.EventStopFailed, gave.why.String(), &gave.why
+		detail = "last turn failed: " + stop.Text
 	case e.Kind == appserver.TurnInterrupted:
 		if r.ending(ctx) {
 			return // cut off by the shutdown; the next process continues it
