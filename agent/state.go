@@ -95,6 +95,18 @@ type Launch struct {
 	Silent     bool     `json:"silent,omitempty"` // the program reports nothing and holds no mailbox
 	Socket     string   `json:"socket,omitempty"` // of the tmux server of its session
 	StartedMS  int64    `json:"started_ms"`
+	Lost       Lost     `json:"lost,omitzero"`
+}
+
+// A Lost is the conversation that an agent had before, and that a start could not continue.
+type Lost struct {
+	Conversation string `json:"conversation"`
+	Why          string `json:"why"`
+}
+
+// String says it, after the agent's name.
+func (l Lost) String() string {
+	return fmt.Sprintf("its conversation %s can't be continued: %s; it begins a new one, and is told what the records hold", l.Conversation, l.Why)
 }
 
 // A Keeper is state/keepers/<agent>.json: the program in the pane and how it ended,

@@ -309,6 +309,7 @@ func (u *upRun) start() ([]spawn.Progress, error) {
 // tell sends the objective and reports how the up ended and what to do next.
 func (u *upRun) tell(ends []spawn.Progress) error {
 	a, asJSON := u.a, u.c.Bool("json")
+	u.tellLost(ends)
 	if !u.tellUnsent() {
 		if err := a.sendObjective(u.c, u.l, u.ids[0], u.objective, u.self); err != nil {
 			return err
@@ -350,16 +351,6 @@ func (u *upRun) tell(ends []spawn.Progress) error {
 		return a.attach(u.c.Context, u.l.Tmux, agent.Root, false)
 	}
 	return nil
-}
-
-// tellUnsent reports whether the objective is not sent, because its agent runs on
-// another runtime than requested, and says so.
-func (u *upRun) tellUnsent() bool {
-	unsent := u.objective != "" && len(u.misplaced) > 0 && u.misplaced[0].Agent == u.ids[0]
-	if unsent {
-		u.a.warn("the objective was not sent")
-	}
-	return unsent
 }
 
 // toStart returns the plans of agents that are not up: only they need consent.

@@ -82,3 +82,13 @@ func objectiveFlag(c *cli.Context) (string, error) {
 	}
 	return text, nil
 }
+
+// tellUnsent reports whether the objective is not sent, because its agent runs on
+// another runtime than requested, and says so.
+func (u *upRun) tellUnsent() bool {
+	unsent := u.objective != "" && len(u.misplaced) > 0 && u.misplaced[0].Agent == u.ids[0]
+	if unsent {
+		u.a.warn("the objective was not sent")
+	}
+	return unsent
+}

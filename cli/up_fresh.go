@@ -34,6 +34,15 @@ func (a *app) endForFresh(ctx context.Context, l *spawn.Launcher, id, self agent
 	return forget(l.Home, id)
 }
 
+// tellLost reports the agents whose conversations can't be continued.
+func (u *upRun) tellLost(ends []spawn.Progress) {
+	for _, p := range ends {
+		if la, err := u.l.Home.LoadLaunch(p.Agent); err == nil && la.Lost != (agent.Lost{}) && p.Step != spawn.StepAlready {
+			u.a.warn("%s: %s", p.Agent, la.Lost)
+		}
+	}
+}
+
 // forget removes the files that name the agent's conversation, on any runtime.
 func forget(h home.Dir, id agent.ID) error {
 	return errors.Join(h.Remove(codex.StateFile(id)), claude.Forget(h, id))

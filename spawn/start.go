@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/proc"
+	"netsky/bus/envelope"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -61,6 +62,7 @@ func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, l
 		default:
 			list[i].keeper, _ = proc.Find(panes[at].PID) // gone already: nobody
 			ops = append(ops, started(p, panes[at])...)
+			l.mailLost(ctx, p.launch)
 			tell(Progress{Agent: p.launch.Agent, Step: StepSpawned})
 		}
 	}
@@ -187,9 +189,22 @@ func started(p prepared, pane tmux.Pane) []store.Op {
 	return Started(p.launch, p.plan.Objective, pane.Session, pane.PID)
 }
 
+// mailLost tells the owner, once, that an agent could not continue its conversation. If that
+// can't be sent, it is on record.
+func (l *Launcher) mailLost(ctx context.Context, la agent.Launch) {
+	if la.Lost != (agent.Lost{}) {
+		_, _ = l.Bus.Send(ctx, envelope.Envelope{
+			ID: lostKey(la), From: la.Agent, To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: string(la.Agent) + ": " + la.Lost.String(),
+			Time: time.Now(), Extra: envelope.ToPhone(),
+		})
+	}
+}
+
+func lostKey(la agent.Launch) string { return "lost-" + string(la.Agent) + "-" + la.Lost.Conversation }
+
 // Started returns what to record about a start. Recording it twice has the effect of once.
 func Started(la agent.Launch, objective, session string, pid int) []store.Op {
-	return []store.Op{
+	ops := []store.Op{
 		store.UpsertActor{
 			ID: la.Agent, Role: la.Agent.Role(), Runtime: la.Runtime,
 			Dir: la.Dir, Objective: objective, Desired: store.DesiredUp,
@@ -200,4 +215,10 @@ func Started(la agent.Launch, objective, session string, pid int) []store.Op {
 		},
 		store.StartedLog(la),
 	}
+	if la.Lost != (agent.Lost{}) {
+		ops = append(ops, store.AddLog{
+			Key: lostKey(la), Level: store.LevelWarn, Part: "up", Actor: la.Agent, About: la.Start, Text: la.Lost.String(), Time: store.Time(la.StartedMS),
+		})
+	}
+	return ops
 }

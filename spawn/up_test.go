@@ -17,9 +17,11 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/bus/owner"
 	"netsky/internal/testworld"
 	"netsky/prompts"
 	"netsky/spawn"
+	"netsky/store"
 )
 
 func TestUp(t *testing.T) {
@@ -402,4 +404,46 @@ func TestUpReapsServer(t *testing.T) {
 	w.upReady(demo{}, "agent1")
 	<-ended
 	w.answers("agent1")
+}
+
+// forgetful is a program that can't continue its conversation.
+type forgetful struct{ program }
+
+func (f forgetful) Prepare(ctx context.Context, l *agent.Launch) error {
+	l.Lost = agent.Lost{Conversation: "c-1", Why: "its file is gone"}
+	return f.program.Prepare(ctx, l)
+}
+
+// That an agent has lost its conversation is on record and in the owner's mail, once.
+func TestUpLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if err := w.bus.Make(agent.Owner); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		w.upReady(forgetful{stays()}, "agent1")
+		w.down(spawn.DownOptions{Agents: ids("agent1"), Force: true})
+	}
+	w.l.Journal.Close()
+	const want = "its conversation c-1 can't be continued: its file is gone; it begins a new one"
+	list, _, err := owner.Letters(w.bus, false)
+	if err != nil || len(list) != 1 || !strings.HasPrefix(list[0].Envelope.Text, "agent1: "+want) || list[0].Envelope.From != "agent1" {
+		t.Errorf("mail: %+v, %v", list, err)
+	}
+	db, err := store.OpenRead(t.Context(), w.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	logs, err := db.Logs(t.Context(), store.LogFilter{Actor: "agent1"})
+	n := 0
+	for _, l := range logs.Items {
+		if strings.HasPrefix(l.Text, want) && l.Level == store.LevelWarn {
+			n++
+		}
+	}
+	if err != nil || n != 1 {
+		t.Errorf("on record %d times, %v: %+v", n, err, logs.Items)
+	}
 }

@@ -108,6 +108,7 @@ var checks = []check{
 	{"ticker", true, checkTicker},
 	{"service", true, checkService},
 	{"agents", true, checkAgents},
+	{"conversations", true, checkConversations},
 	{"orphans", true, checkOrphans},
 	{"versions", true, checkVersions},
 	{"disk", true, checkDisk},
@@ -288,7 +289,7 @@ func plural(n int, what string) string {
 	if strings.HasSuffix(what, "x") {
 		return fmt.Sprintf("%d %ses", n, what)
 	}
-	if base, ok := strings.CutSuffix(what, "y"); ok {
+	if base, ok := strings.CutSuffix(what, "y"); ok && !strings.HasSuffix(base, "a") {
 		return fmt.Sprintf("%d %sies", n, base)
 	}
 	return fmt.Sprintf("%d %ss", n, what)

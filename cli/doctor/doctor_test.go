@@ -21,6 +21,7 @@ import (
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/backoff"
+	"netsky/spawn/claude"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -168,6 +169,36 @@ func TestAccounts(t *testing.T) {
 	r := doctor.Run(t.Context(), *o)
 	if got := strings.Join(lines(r, "accounts", doctor.Warn), "\n"); !strings.Contains(got, "anthropic:me: usage limit until") || !strings.Contains(got, "tried again at 2") {
 		t.Errorf("%q", got)
+	}
+}
+
+// A conversation that Claude Code removes soon, or has removed, is named.
+func TestConversations(t *testing.T) {
+	t.Parallel()
+	h, o := patient(t)
+	config := t.TempDir()
+	file := filepath.Join(config, "projects", "x", "c.jsonl")
+	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	must(t, os.WriteFile(file, []byte("{}\n"), 0o600))
+	must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "claude", Env: []string{"CLAUDE_CONFIG_DIR=" + config}}))
+	must(t, claude.SaveState(h, "agent1", claude.State{Session: "0b5c2a34-6d1f-4a6b-9c33-0123456789ab", Transcript: file, Start: "s1", Used: true}))
+	says := func(days int, level doctor.Level) string {
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(days)*24*time.Hour + time.Hour) }
+		return strings.Join(lines(doctor.Run(t.Context(), *o), "conversations", level), "\n")
+	}
+	if got := says(20, doctor.OK); !strings.Contains(got, "1 conversation on Claude Code") {
+		t.Errorf("after 20 days: %q", got)
+	}
+	if got := says(26, doctor.Warn); !strings.Contains(got, "agent1: nothing was written to its conversation for 26 days; Claude Code removes it after 30") {
+		t.Errorf("after 26 days: %q", got)
+	}
+	must(t, os.WriteFile(filepath.Join(config, "settings.json"), []byte(`{"cleanupPeriodDays": 90}`), 0o600))
+	if got := says(26, doctor.Warn); got != "" {
+		t.Errorf("with a longer period: %q", got)
+	}
+	must(t, os.Remove(file))
+	if got := says(0, doctor.Warn); !strings.Contains(got, "agent1: the file of its conversation is gone") {
+		t.Errorf("without its file: %q", got)
 	}
 }
 

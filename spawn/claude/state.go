@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -31,6 +32,8 @@ type State struct {
 	// Used is set once the conversation has taken its first text. Before that Claude Code
 	// has no file of it, and it has not seen the startup text.
 	Used bool `json:"used"`
+	// Lost is the conversation before, until this one is used.
+	Lost agent.Lost `json:"lost,omitzero"`
 }
 
 // errDamaged reports a state file that cannot be used.
@@ -106,11 +109,43 @@ func next(home home.Dir, l *agent.Launch) (s State, resume bool, err error) {
 	}
 	if s.Session != "" && (s.Dir == l.Dir || l.Resume != "") {
 		if file := findTranscript(l.Env, s.Session); file != "" {
-			s.Transcript, s.Dir, s.Start, s.Used = file, l.Dir, l.Start, true
+			s.Transcript, s.Dir, s.Start, s.Used, s.Lost = file, l.Dir, l.Start, true, agent.Lost{}
 			return s, true, nil
 		}
+		l.Lost = lost(home, l, s)
 	}
-	return State{Session: newUUID(), Dir: l.Dir, Start: l.Start}, false, nil
+	return State{Session: newUUID(), Dir: l.Dir, Start: l.Start, Lost: l.Lost}, false, nil
+}
+
+// lost says why a conversation of which there is no file to be found can't be continued;
+// nothing if it was never used.
+func lost(home home.Dir, l *agent.Launch, s State) agent.Lost {
+	if !s.Used {
+		return s.Lost
+	}
+	projects := filepath.Join(configDir(l.Env), "projects")
+	days, set := CleanupDays(home, l.Agent, l.Env)
+	why := fmt.Sprintf("Claude Code has no file of it in %s any more; it removes what nothing was written to for %d days (cleanupPeriodDays in %s)", projects, days, set)
+	if info, err := os.Stat(s.Transcript); err == nil && info.Mode().IsRegular() {
+		if why = s.Transcript + " holds no message"; !strings.HasPrefix(s.Transcript, projects+"/") {
+			why = fmt.Sprintf("its file is %s, and Claude Code looks in %s now", s.Transcript, projects)
+		}
+	}
+	return agent.Lost{Conversation: s.Session, Why: why}
+}
+
+// CleanupDays returns after how many days without a change Claude Code removes an agent's
+// conversation, and the file that sets that, or would.
+func CleanupDays(home home.Dir, id agent.ID, env []string) (days int, file string) {
+	file = filepath.Join(configDir(env), "settings.json")
+	for _, f := range []string{home.Path(settingsFile(id)), file} {
+		o, err := readObject(f)
+		var n float64
+		if err == nil && json.Unmarshal(o["cleanupPeriodDays"], &n) == nil && n >= 1 && n < 1e6 {
+			return int(n), f
+		}
+	}
+	return 30, file
 }
 
 // findTranscript returns Claude Code's file of a conversation, or "". It ignores the file

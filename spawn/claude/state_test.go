@@ -57,19 +57,24 @@ func TestConversation(t *testing.T) {
 		before func(*rig)
 		resume string // asked for
 		want   string // the conversation that goes on; "" is a fresh one
+		lost   string // why aSession does not
 		err    string
 	}{
 		{name: "first"},
 		{name: "again", want: aSession, before: func(g *rig) { g.state(g.work); g.converse(aSession, aTurn) }},
-		{name: "unused", before: func(g *rig) { g.state(g.work) }},
-		{name: "empty", before: func(g *rig) { g.state(g.work); g.converse(aSession, "") }},
-		{name: "without a message", before: func(g *rig) { g.state(g.work); g.converse(aSession, `{"type":"mode"}`+"\n") }},
-		{name: "a directory", before: func(g *rig) {
+		{name: "gone", lost: "no file of it in", before: func(g *rig) { g.state(g.work) }},
+		{name: "gone, for its period", lost: "nothing was written to for 7 days", before: func(g *rig) {
+			g.state(g.work)
+			g.mustWrite(filepath.Join(g.config, "settings.json"), `{"cleanupPeriodDays": 7}`)
+		}},
+		{name: "empty", lost: "no file of it in", before: func(g *rig) { g.state(g.work); g.converse(aSession, "") }},
+		{name: "without a message", lost: "no file of it in", before: func(g *rig) { g.state(g.work); g.converse(aSession, `{"type":"mode"}`+"\n") }},
+		{name: "a directory", lost: "no file of it in", before: func(g *rig) {
 			g.state(g.work)
 			os.MkdirAll(filepath.Join(g.config, "projects/x", aSession+".jsonl"), 0o700)
 		}},
 		{name: "elsewhere", before: func(g *rig) { g.state("/elsewhere"); g.converse(aSession, aTurn) }},
-		{name: "of another login", before: func(g *rig) {
+		{name: "of another login", lost: ", and Claude Code looks in ", before: func(g *rig) {
 			g.state(g.work)
 			g.mustWrite(filepath.Join(g.work, "projects/x", aSession+".jsonl"), aTurn)
 		}},
@@ -106,6 +111,16 @@ func TestConversation(t *testing.T) {
 			s, err := claude.LoadState(g.home, "agent1")
 			if err != nil || s.Session != fresh+tt.want || s.Dir != g.work || s.Start != l.Start || s.Used != (tt.want != "") {
 				t.Errorf("state = %+v, %v", s, err)
+			}
+			if got := l.Lost; (got.Conversation == aSession) != (tt.lost != "") || !strings.Contains(got.Why, tt.lost) || s.Lost != got {
+				t.Errorf("lost %+v, on file %+v; want %q", got, s.Lost, tt.lost)
+			}
+			if tt.resume != "" {
+				return
+			}
+			again := g.launch("agent1")
+			if err := g.runtime.Prepare(g.ctx, &again); err != nil || again.Lost != l.Lost {
+				t.Errorf("the next start, of a conversation that is not used yet: lost %+v, %v; want %+v", again.Lost, err, l.Lost)
 			}
 		})
 	}

@@ -49,6 +49,9 @@ func (m Memory) Facts(ctx context.Context, fresh bool, told []string) string {
 	l, id := m.l, m.id
 	f := facts{ctx: ctx, l: l, id: id, told: told}
 	forgot := m.note().add(&f)
+	if fresh {
+		f.lost()
+	}
 	f.mail()
 	if !id.IsClone() {
 		f.sent()
@@ -114,6 +117,30 @@ func (f *facts) text(head string) string {
 		}
 	}
 	return b.String()
+}
+
+// lost adds that the conversation before is gone, and the last messages of it.
+func (f *facts) lost() {
+	la, err := f.l.Home.LoadLaunch(f.id)
+	if err != nil || la.Lost == (agent.Lost{}) {
+		return
+	}
+	lines := []string{"none are on record"}
+	if db, err := store.OpenRead(f.ctx, f.l.Home); err == nil {
+		defer db.Close()
+		list, err := db.Messages(f.ctx, store.MessageFilter{With: f.id, Page: store.Page{Limit: mostLast}})
+		if err == nil && len(list.Items) > 0 {
+			lines = nil
+		}
+		for _, m := range slices.Backward(list.Items) {
+			who := "from " + string(m.From)
+			if m.From == f.id {
+				who = "to " + string(m.To)
+			}
+			lines = append(lines, line(who, m.ID, m.Time.Time(), cmp.Or(m.Kind, "message"), m.Text))
+		}
+	}
+	f.add("Your conversation before is gone ("+envelope.Line(la.Lost.Why, 2*mostWords)+"). Its last messages:", lines)
 }
 
 // mail adds the messages to the agent that it has not answered.

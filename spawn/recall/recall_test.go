@@ -150,3 +150,35 @@ func TestDied(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// A new conversation in place of one that is gone is told so, and of that one's last messages.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	l := newLauncher(t)
+	la := agent.Launch{Agent: "agent1", Start: "s-1", Runtime: "claude", Lost: agent.Lost{Conversation: "c-1", Why: "nobody has its file"}}
+	if err := l.Home.SaveLaunch(la); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		m := store.UpsertMessage{ID: fmt.Sprint("m-", i), From: agent.Owner, To: "agent1", Text: fmt.Sprintf("step %d.", i), Time: store.Time(1000 * (i + 1))}
+		if i%2 == 1 {
+			m.From, m.To, m.Kind = "agent1", agent.Owner, "reply"
+		}
+		if err := l.Journal.Record(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Journal.Close()
+	got := recall.Of(l, "agent1").Facts(t.Context(), true, nil)
+	for _, want := range []string{"you have been at work before", "is gone (nobody has its file)", `from owner, m-18, `, `message: "step 18."`, `to owner, m-19, `, `reply: "step 19."`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "step 2.") || strings.Index(got, "step 18.") > strings.Index(got, "step 19.") {
+		t.Errorf("not the last, in order:\n%s", got)
+	}
+	if got := recall.Of(l, "agent1").Facts(t.Context(), false, nil); strings.Contains(got, "is gone") {
+		t.Errorf("a conversation that goes on is told\n%s", got)
+	}
+}
