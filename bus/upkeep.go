@@ -73,6 +73,23 @@ func (b *Bus) PoisonRetry(id agent.ID, name string) (place Place, err error) {
 	return place, err
 }
 
+// PoisonNow reports whether a file in poison/ was changed after it was put there, and what
+// is wrong with it now: nil if it is valid, and goes back where it was found.
+func (b *Bus) PoisonNow(id agent.ID, name string) (changed bool, err error) {
+	from, err := b.openPlace(id, Poison)
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(from)
+	st, err := disk.Lstat(from, name)
+	origin := readWhy(from, name).Origin
+	if err != nil || origin.Place == "" || disk.MarkOf(st).Same(origin.Mark) {
+		return false, err
+	}
+	_, err = b.retriable(from, id, name)
+	return true, err
+}
+
 // retriable returns where a file in poison/ belongs, or why it would be poisoned again.
 func (b *Bus) retriable(poison int, id agent.ID, name string) (Place, error) {
 	data, _, err := disk.ReadFile(poison, name, b.maxBytes)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -93,13 +94,29 @@ func (a *app) poisonLs(c *cli.Context) error {
 		}
 		found += len(list)
 		for _, e := range list {
-			a.print("%-14s %s  %s", id, e.Name, console.FirstLine(e.Why))
+			why := console.FirstLine(e.Why)
+			if now := poisonNow(b, e); now != "" {
+				why = now
+			}
+			a.print("%-14s %s  %s", id, e.Name, why)
 		}
 	}
 	if found == 0 {
 		a.warn("no unreadable messages")
 	}
 	return nil
+}
+
+// poisonNow says what a file is now that was changed in poison/; "" if it was not.
+func poisonNow(b *bus.Bus, e bus.Entry) string {
+	changed, err := b.PoisonNow(e.Mailbox, e.Name)
+	switch {
+	case !changed:
+		return ""
+	case err != nil:
+		return "changed, and still not valid: " + strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	return fmt.Sprintf("changed, and valid now: it goes back once its mailbox is read, or by `netsky channel poison retry %s %s`", e.Mailbox, e.Name)
 }
 
 func (a *app) poisonShow(c *cli.Context) error {
@@ -131,6 +148,9 @@ func (a *app) poisonShow(c *cli.Context) error {
 		return err
 	}
 	a.print("%s", list[i].Why)
+	if now := poisonNow(b, list[i]); now != "" {
+		a.print("It was %s", now)
+	}
 	if place := list[i].Origin; place != "" {
 		a.print("It was found in the %s of %s.", place, id)
 	}

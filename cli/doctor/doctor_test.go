@@ -172,6 +172,22 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
+// What is advised for an agent whose directory is gone is not refused: an up ends no agent.
+func TestDirectoryGone(t *testing.T) {
+	t.Parallel()
+	h, o := patient(t)
+	must(t, h.SetDesired("agent1", true, "owner"))
+	must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "demo", Dir: filepath.Join(t.TempDir(), "gone")}))
+	says := func() string { return strings.Join(lines(doctor.Run(t.Context(), *o), "paths", doctor.Wrong), "\n") }
+	if got := says(); !strings.Contains(got, " is gone; `netsky up agent1 --dir DIR` starts it elsewhere") {
+		t.Errorf("a dead agent: %q", got)
+	}
+	must(t, h.SaveKeeper("agent1", agent.Keeper{Start: "s1", Process: proc.Self()}))
+	if got := says(); !strings.Contains(got, " is gone; `netsky down agent1 && netsky up agent1 --dir DIR` starts it elsewhere") {
+		t.Errorf("one that is up: %q", got)
+	}
+}
+
 // A conversation that Claude Code removes soon, or has removed, is named.
 func TestConversations(t *testing.T) {
 	t.Parallel()

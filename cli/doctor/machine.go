@@ -205,7 +205,7 @@ func checkPaths(_ context.Context, e *exam) []Finding {
 		}
 		restart := fmt.Sprintf("`netsky down %[1]s && netsky up %[1]s` starts it with what is installed now", st.Agent)
 		if err != nil {
-			list = append(list, failed(Wrong, string(st.Agent)+": launch file", err, "`netsky agent N --fresh --type RUNTIME --dir DIR` writes another"))
+			list = append(list, failed(Wrong, string(st.Agent)+": launch file", err, fmt.Sprintf("`netsky agent %s --fresh --type RUNTIME --dir DIR` writes another", st.Agent.N())))
 			continue
 		}
 		n++
@@ -219,7 +219,11 @@ func checkPaths(_ context.Context, e *exam) []Finding {
 			list = append(list, Finding{Level: Wrong, Text: fmt.Sprintf("%s: no netsky on the PATH of its pane", st.Agent), Do: restart})
 		}
 		if _, err := os.Stat(la.Dir); err != nil {
-			list = append(list, Finding{Level: Wrong, Text: fmt.Sprintf("%s: its directory %s is gone", st.Agent, la.Dir), Do: fmt.Sprintf("`netsky up %s --dir DIR` starts it elsewhere", st.Agent)})
+			f := Finding{Level: Wrong, Text: fmt.Sprintf("%s: its directory %s is gone", st.Agent, la.Dir), Do: fmt.Sprintf("`netsky up %s --dir DIR` starts it elsewhere", st.Agent)}
+			if st.Alive() { // an up ends no agent
+				f.Do = fmt.Sprintf("`netsky down %[1]s && netsky up %[1]s --dir DIR` starts it elsewhere", st.Agent)
+			}
+			list = append(list, f)
 		}
 	}
 	if len(list) == 0 {
