@@ -79,7 +79,7 @@ func (m *Courier) curb(ctx context.Context, e agent.Event) {
 			m.finish(ctx, a)
 		}
 	}
-	m.breakOff(ctx, func() error {
+	m.breakOff(ctx, m.o.Agent, func() error {
 		if h, ok := m.o.Runtime.(Halter); ok && h.Halt(ctx) == nil {
 			m.o.Log("what it worked on by itself is paused", nil)
 		}

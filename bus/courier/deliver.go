@@ -6,7 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/store"
 )
 
 // loop runs the courier until ctx ends. A turn that runs then is not over: a shutdown that
@@ -83,21 +86,35 @@ func (m *Courier) interrupt(ctx context.Context, c cancel) {
 		m.o.Log("cancel from "+string(c.by)+": its turn had ended before", nil)
 		return
 	}
-	m.breakOff(ctx, func() error { return m.o.Runtime.Interrupt(ctx, c.by) })
+	m.breakOff(ctx, c.by, func() error { return m.o.Runtime.Interrupt(ctx, c.by) })
 }
 
-// breakOff ends the running turn; nothing is offered until it has ended.
-func (m *Courier) breakOff(ctx context.Context, end func() error) {
+// breakOff ends the running turn for by; nothing is offered until it has ended.
+func (m *Courier) breakOff(ctx context.Context, by agent.ID, end func() error) {
 	m.stopping = true
 	m.group.Go(func() {
-		if err := end(); err != nil && ctx.Err() == nil {
+		err := end()
+		if err != nil && ctx.Err() == nil {
 			m.o.Log("interrupt the turn", err)
 		}
 		select {
-		case m.asks <- func() { m.interrupted(ctx) }:
+		case m.asks <- func() {
+			if err != nil && m.busy() { // else it ended by itself
+				m.group.Go(func() { m.putDown(ctx, m.unended(by, err)) })
+			}
+			m.interrupted(ctx)
+		}:
 		case <-ctx.Done():
 		}
 	})
+}
+
+// unended is the record of a turn that goes on though it was to end.
+func (m *Courier) unended(by agent.ID, err error) store.AddLog {
+	return store.AddLog{
+		Part: m.traits.Name, Actor: m.o.Agent, Level: store.LevelWarn, Time: store.At(time.Now()),
+		Text: envelope.Line("turn not ended for "+string(by)+": "+err.Error(), 300),
+	}
 }
 
 func (m *Courier) interrupted(ctx context.Context) {

@@ -134,6 +134,12 @@ var liveEvents = []string{
 // is ready.
 func mustLive(tb testing.TB, mode string, more ...string) *live {
 	tb.Helper()
+	return mustLiveWith(tb, nil, mode, more...)
+}
+
+// mustLiveWith is mustLive with files in Claude Code's configuration directory.
+func mustLiveWith(tb testing.TB, files map[string]string, mode string, more ...string) *live {
+	tb.Helper()
 	program := os.Getenv("NETSKY_TEST_CLAUDE")
 	if program == "" {
 		tb.Fatal("NETSKY_TEST_CLAUDE is not set: scripts/test installs the Claude Code that this test uses and says where it is")
@@ -160,6 +166,11 @@ func mustLive(tb testing.TB, mode string, more ...string) *live {
 	}
 	if err := anthropic.WriteHome(l.config, l.work); err != nil {
 		tb.Fatal(err)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(l.config, name), []byte(text), 0o600); err != nil {
+			tb.Fatal(err)
+		}
 	}
 	l.mustStart(program, mode, more)
 	return l

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
 	"time"
 
@@ -121,6 +122,9 @@ func (s *Session) Usage(ctx context.Context, e agent.Event) agent.Usage {
 const (
 	// interruptPatience limits the wait for a turn to end.
 	interruptPatience = 5 * time.Second
+	// keyPatience is how long a key may take to end a turn before another is pressed, if there
+	// is another.
+	keyPatience = 1500 * time.Millisecond
 	// beginPatience limits the wait for a turn that has just begun to be in the file.
 	beginPatience = 2 * time.Second
 )
@@ -128,9 +132,9 @@ const (
 // ErrIdle is returned by Interrupt when no turn runs.
 var ErrIdle = errors.New("no turn is running")
 
-// Interrupt ends the running turn with one Escape, and waits until it has ended. It
-// presses no key unless Claude Code's registry shows a running turn: the Escape would
-// mean something else. A turn in which the model has not said anything yet is undone:
+// Interrupt ends the running turn by the key that does, mostly one Escape, and waits until it
+// has ended. It presses no key unless Claude Code's registry shows a running turn: the key
+// would mean something else. A turn in which the model has not said anything yet is undone:
 // what the person had typed is back in the composer. Claude Code begins a turn that is
 // ended too early once more, with the same prompt: so the Escape waits until the
 // conversation's file holds that, and is pressed again if its hook runs again.
@@ -157,21 +161,26 @@ func (s *Session) Interrupt(ctx context.Context) error {
 	})
 	last := s.known()
 	var unpressed error
+	stop := s.stopper(ctx)
 	gone := over()
 	if !gone {
-		if err := s.Pane.Keys(ctx, "Escape"); err != nil {
+		if err := stop.press(ctx, s.Pane); err != nil {
 			return err
 		}
+		again := time.Now().Add(keyPatience)
 		gone = until(ctx, interruptPatience, func() bool {
 			if over() {
 				return true
 			}
 			if f := s.known(); f.prompted != last.prompted {
-				again := f.prompt == last.prompt
+				same := f.prompt == last.prompt
 				last = f
-				if again {
-					unpressed = s.Pane.Keys(ctx, "Escape")
+				if same {
+					unpressed = stop.again(ctx, s.Pane)
 				}
+			} else if time.Now().After(again) {
+				again = time.Now().Add(keyPatience)
+				unpressed = stop.press(ctx, s.Pane)
 			}
 			return unpressed != nil
 		})
@@ -180,7 +189,7 @@ func (s *Session) Interrupt(ctx context.Context) error {
 	case unpressed != nil:
 		return unpressed
 	case !gone:
-		return fmt.Errorf("%s: still busy %v after an Escape", s.Agent, interruptPatience)
+		return fmt.Errorf("%s: still busy %v after %s%s", s.Agent, interruptPatience, strings.Join(stop.pressed, ", "), stop.why)
 	case r.Status == statusWaiting:
 		return err
 	}

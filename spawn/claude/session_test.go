@@ -420,6 +420,48 @@ func TestInterruptRefused(t *testing.T) {
 	}
 }
 
+// TestInterruptKeysOf presses the keys that the person's own settings leave for ending a
+// turn, the next only if the one before had no effect.
+func TestInterruptKeysOf(t *testing.T) {
+	t.Parallel()
+	insert := strings.Replace(emptyBox, "  ⏸", "  -- INSERT -- ⏸", 1)
+	chat := func(bindings string) string {
+		return `{"bindings": [{"context": "Global", "bindings": {"escape": null}}, {"context": "Chat", "bindings": {` + bindings + `}}]}`
+	}
+	for _, tt := range []struct{ name, screen, file, keys string }{
+		{"plain", emptyBox, "", "Escape"},
+		{"another key too", emptyBox, chat(`"ctrl+q": "chat:cancel"`), "Escape"},
+		{"another key", emptyBox, chat(`"escape": null, "ctrl+q": "chat:cancel"`), "C-q"},
+		{"a chord", emptyBox, chat(`"esc": "chat:undo", "Ctrl+X alt+f5": "chat:cancel"`), "C-x M-F5"},
+		{"no key", emptyBox, chat(`"escape": null, "hyper+q": "chat:cancel"`), "C-c"},
+		{"no file", emptyBox, `{"bindings": 7}`, "Escape"},
+		{"vim", insert, "", "C-c"},
+		{"vim without Ctrl+C", insert, "", "C-c Escape Escape"},
+		{"vim, another key", insert, chat(`"escape": null, "f2": "chat:cancel"`), "C-c F2"},
+		{"vim in the text", strings.Replace(emptyBox, "hello", "-- INSERT --", 1), "", "Escape"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := mustStill(t)
+			s.register(`,"status":"busy"`)
+			s.screen = tt.screen
+			if tt.file != "" {
+				if err := os.WriteFile(filepath.Join(s.ConfigDir, "keybindings.json"), []byte(tt.file), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.typed = func(...string) {
+				if len(s.keys) >= len(strings.Fields(tt.keys)) {
+					s.register(`,"status":"idle"`)
+				}
+			}
+			if err := s.Interrupt(t.Context()); err != nil || strings.Join(s.keys, " ") != tt.keys {
+				t.Errorf("Interrupt = %v, keys %v, want %s", err, s.keys, tt.keys)
+			}
+		})
+	}
+}
+
 func TestPointRefused(t *testing.T) {
 	t.Parallel()
 	box := func(inside string) string { return "● x\n\n" + rule + "\n" + inside + "\n" + rule + "\n  footer\n" }

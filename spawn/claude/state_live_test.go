@@ -76,6 +76,52 @@ func TestInterruptTool(t *testing.T) {
 	l.wait("the next turn's end", func() bool { return len(l.events(agent.EventStop)) == 1 })
 }
 
+// TestInterruptKeys: a turn ends also where Escape does not end it, and what is in the
+// composer stays, unless Ctrl+C is all that is left without vim's modes. Where no key does, that
+// is said with its cause.
+func TestInterruptKeys(t *testing.T) {
+	t.Parallel()
+	chat := func(bindings string) map[string]string {
+		return map[string]string{"keybindings.json": `{"bindings": [{"context": "Chat", "bindings": {` + bindings + `}}, {"context": "Global", "bindings": {"ctrl+c": null}}]}`}
+	}
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		lost  bool   // the draft
+		want  string // in the error
+	}{
+		{name: "vim", files: map[string]string{"settings.json": `{"editorMode": "vim"}`}},
+		{name: "another key", files: chat(`"escape": null, "ctrl+q": "chat:cancel"`)},
+		{name: "Escape is none", files: map[string]string{"keybindings.json": `{"bindings": [{"context": "Chat", "bindings": {"escape": null}}]}`}, lost: true},
+		{name: "no key", files: chat(`"escape": null`), want: "keybindings.json"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l := mustLiveWith(t, tt.files, "bypassPermissions")
+			l.mustPush("loop: shell until test -e never; do sleep 0.05; done")
+			l.mustState(agent.Busy, "Bash: until test -e never")
+			l.mustKeys("draft")
+			l.wait("the draft stands", func() bool { return strings.Contains(l.text(), "❯\u00a0draft") })
+			err := l.Interrupt(l.ctx)
+			switch {
+			case tt.want != "":
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("Interrupt = %v, want %q in it", err, tt.want)
+				}
+				l.mustState(agent.Busy, "")
+				return
+			case err != nil:
+				t.Fatalf("Interrupt = %v\n%s", err, l.text())
+			}
+			l.mustState(agent.Idle, "")
+			l.wait("it is interrupted, and the draft is there", func() bool {
+				text := l.text()
+				return strings.Contains(text, "Interrupted ") && (tt.lost || strings.Contains(text, "❯\u00a0draft"))
+			})
+		})
+	}
+}
+
 // What a tool turn, failures and a dialog look like.
 func TestStates(t *testing.T) {
 	t.Parallel()

@@ -223,7 +223,7 @@ func (s *Session) seen(ctx context.Context, r Registered, f facts) agent.Report 
 		if f.failed.fault.Reason == agent.UsageLimit {
 			report.Fault, report.Detail = f.failed.fault, f.failed.fault.String()
 		}
-	case l.below("esc to interrupt"):
+	case l.below(" to interrupt"):
 		report.State = agent.Busy
 	default:
 		report.State = agent.Idle

@@ -63,7 +63,7 @@ func Turn(ctx context.Context, l *spawn.Launcher, by agent.ID, st spawn.Status, 
 			if n > 0 {
 				request = "the request is withdrawn, as its program has not taken it"
 			}
-			err = advice.With(err, "`netsky peek %s` shows what it does; %s; `netsky down %[1]s --force` ends the agent at once", id, request)
+			err = advice.With(err, "`netsky peek %s` shows what it does, `netsky log` why its program did not obey; %s; `netsky down %[1]s --force` ends the agent at once", id, request)
 		}
 		return false, errors.Join(err, rerr)
 	}
