@@ -1,6 +1,6 @@
 // Package recall tells an agent whose conversation has lost its memory what netsky's files
-// and records hold: who is up, what is unanswered, which questions and tasks are open. A
-// clone is told only of its own messages.
+// and records hold: its objective, who is up, what is unanswered, which questions and tasks
+// are open. A clone is told only of its own messages.
 //
 // What can't be read is left out, and what exceeds the limit is counted. state/recall/ has
 // the agents that have yet to be told that all were down at once, that their program died, or
@@ -29,7 +29,8 @@ const (
 
 	mostLines = 20 // of one kind
 	mostWords = 100
-	mostLast  = 8   // last lines of a dead program
+	mostLast  = 8 // last lines of a dead program
+	mostAim   = 2000
 	reserved  = 200 // bytes for the counts of what is left out
 )
 
@@ -51,6 +52,9 @@ func (m Memory) Facts(ctx context.Context, fresh bool, told []string) string {
 	forgot := m.note().add(&f)
 	if fresh {
 		f.lost()
+	}
+	if fresh || forgot {
+		f.objective()
 	}
 	f.mail()
 	if !id.IsClone() {
@@ -156,6 +160,37 @@ func (f *facts) mail() {
 	if err == nil && waiting > 0 && !f.id.IsClone() {
 		f.add("Mail that you will be given:", []string{fmt.Sprintf("%d waiting", waiting)})
 	}
+}
+
+// objective adds what the agent was last started for, unless that is among the messages that
+// it is given now.
+func (f *facts) objective() {
+	db, err := store.OpenRead(f.ctx, f.l.Home)
+	if err != nil {
+		return
+	}
+	defer db.Close()
+	a, err := db.Actor(f.ctx, f.id)
+	if err != nil || a.Objective == "" {
+		return
+	}
+	var given []bus.Entry
+	for _, id := range f.told {
+		list, _ := f.l.Bus.Received(f.ctx, f.id, id)
+		given = append(given, list...)
+	}
+	for _, p := range []bus.Place{bus.Claimed, bus.Inbox} {
+		list, _ := f.l.Bus.List(f.id, p, 10*mostLines)
+		given = append(given, list...)
+	}
+	if slices.ContainsFunc(given, func(e bus.Entry) bool { return e.Err == nil && e.Envelope.Text == a.Objective }) {
+		return
+	}
+	lines := []string{envelope.Line(a.Objective, mostAim)}
+	if len(a.Objective) > mostAim {
+		lines = append(lines, fmt.Sprintf("that is its beginning; `netsky show %s` prints all of it", f.id))
+	}
+	f.add("What you were started for, your objective:", lines)
 }
 
 func state(d courier.Debt) string {

@@ -11,6 +11,7 @@ import (
 	"netsky/agent"
 	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/internal/testworld"
@@ -93,6 +94,58 @@ func TestFacts(t *testing.T) {
 	}
 	if got := recall.Of(l, "agent2").Facts(t.Context(), false, nil); got != "" {
 		t.Errorf("a clone without work is told\n%s", got)
+	}
+}
+
+// An agent with an objective is told it again in a new conversation and after its
+// conversation has forgotten it, but not beside the message that gives it.
+func TestObjective(t *testing.T) {
+	t.Parallel()
+	l := newLauncher(t)
+	const aim = "keep the roof\ndry & whole"
+	send(t, l, envelope.Envelope{ID: "aim-1", From: agent.Owner, To: "agent0", Text: aim})
+	if err := l.Journal.Record(t.Context(), store.UpsertActor{ID: "agent0", Role: agent.Root.Role(), Objective: aim, Desired: store.DesiredUp}); err != nil {
+		t.Fatal(err)
+	}
+	m := recall.Of(l, "agent0")
+	if got := m.Facts(t.Context(), true, nil); strings.Contains(got, "the roof") {
+		t.Errorf("while it waits:\n%s", got)
+	}
+	r, err := l.Bus.Receive(t.Context(), "agent0", bus.ReceiveOptions{Start: "s", Report: func(string, error) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := r.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Facts(t.Context(), true, []string{"aim-1"}); strings.Contains(got, "the roof") {
+		t.Errorf("beside the message:\n%s", got)
+	}
+	if err := d.Confirm(); err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	for _, fresh := range []bool{true, false} {
+		if got := m.Facts(t.Context(), fresh, nil); strings.Count(got, "your objective:\n- keep the roof dry & whole") != 1 {
+			t.Errorf("fresh %v: told\n%s", fresh, got)
+		}
+	}
+	if err := recall.Died(l.Home, "agent0", "s", "killed by SIGKILL"); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Facts(t.Context(), false, nil); strings.Contains(got, "the roof") {
+		t.Errorf("its conversation has it still:\n%s", got)
+	}
+	if got := recall.Of(l, "agent1").Facts(t.Context(), true, nil); got != "" {
+		t.Errorf("another is told\n%s", got)
+	}
+	if err := l.Journal.Record(t.Context(), store.UpsertActor{ID: "agent1", Role: agent.ID("agent1").Role(), Objective: strings.Repeat("roof ", 1000), Desired: store.DesiredUp}); err != nil {
+		t.Fatal(err)
+	}
+	l.Journal.Close()
+	if got := recall.Of(l, "agent1").Facts(t.Context(), false, nil); !strings.Contains(got, "`netsky show agent1` prints all of it") || len(got) > recall.Most {
+		t.Errorf("a long one:\n%s", got)
 	}
 }
 
