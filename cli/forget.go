@@ -27,11 +27,12 @@ func (a *app) forgetCommand() *cli.Command {
 			"unread mail is named. The line comes back when the agent is started or a new message waits for it.\n\n" +
 			"If the netsky process that watched over an agent was killed, the agent may have left a process that netsky can't find:\n" +
 			"`down --verify` and `uninstall --purge` then report \"not proved\" until no process is left that could be its own, the\n" +
-			"machine is restarted, or you confirm here that you have looked. For such an agent, forget also lists those processes\n" +
-			"and asks; if you say yes, it removes that note and logs your answer. It ends no process. With --unproved it does only\n" +
+			"machine is restarted, or you confirm here that you have looked. For such an agent, forget also lists the processes that may be\n" +
+			"its own, and asks; if you say yes, it removes that note and logs your answer. It ends no process. With --unproved it does only\n" +
 			"that: for the agents you name, or else for all that have such a note.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "unproved", Usage: "only remove the note that something of a killed agent may still run"},
+			&cli.BoolFlag{Name: "all", Usage: "list also the processes that show no sign of netsky"},
 			&cli.BoolFlag{Name: "yes", Usage: "do not ask; you have looked, and nothing of it is left"},
 		},
 		Action: a.forget,
@@ -70,7 +71,7 @@ func (a *app) forget(c *cli.Context) error {
 	}
 	switch {
 	case len(notes) > 0 && self == agent.Owner:
-		if err := a.takeWord(c.Context, l, notes, c.Bool("yes")); err != nil {
+		if err := a.takeWord(c.Context, l, notes, c.Bool("all"), c.Bool("yes")); err != nil {
 			return err
 		}
 	case len(notes) > 0:
@@ -152,7 +153,7 @@ func (a *app) offStatus(ctx context.Context, l *spawn.Launcher, ids []agent.ID, 
 
 // takeWord prints what is not proved and the processes that could be left, and
 // removes the notes if the owner confirms that none is.
-func (a *app) takeWord(ctx context.Context, l *spawn.Launcher, notes []spawn.Remnant, yes bool) error {
+func (a *app) takeWord(ctx context.Context, l *spawn.Launcher, notes []spawn.Remnant, all, yes bool) error {
 	for _, r := range notes {
 		a.print("not proved: %s", r.What)
 	}
@@ -163,27 +164,7 @@ func (a *app) takeWord(ctx context.Context, l *spawn.Launcher, notes []spawn.Rem
 	case len(list) == 0:
 		a.print("no process is left that could belong to it")
 	default:
-		a.print("these processes started since then and could belong to it:")
-		var lines []string
-		others := 0
-		for _, p := range list {
-			if home, ok := p.Env("NETSKY_HOME"); ok && l.Home.IsOther(home) {
-				others++
-				continue
-			}
-			began, err := p.Began()
-			command := p.Command()
-			if err != nil || command == "" { // gone meanwhile
-				continue
-			}
-			lines = append(lines, fmt.Sprintf("  %7d  %s  %s", p.PID, began.Format(time.DateTime), console.Brief(command, 100)))
-		}
-		for _, line := range console.First(lines) {
-			a.print("%s", line)
-		}
-		if others > 0 {
-			a.print("  and %d that belong to another netsky home, by the NETSKY_HOME in their environment", others)
-		}
+		a.listSuspects(l, notes, list, all)
 	}
 	if !yes {
 		ok, err := a.confirm("forget", "Have you looked, and is nothing of it left?")
@@ -201,6 +182,42 @@ func (a *app) takeWord(ctx context.Context, l *spawn.Launcher, notes []spawn.Rem
 		a.print("%s: recorded that nothing of it is left, as you confirmed; `netsky log` shows it", id)
 	}
 	return nil
+}
+
+// listSuspects lists the processes that could be of unproved starts, and counts those that show no sign of it.
+func (a *app) listSuspects(l *spawn.Launcher, notes []spawn.Remnant, list []proc.Process, all bool) {
+	var rest []proc.Process
+	if !all {
+		list, rest = l.Likely(notes, list)
+	}
+	var lines []string
+	others := 0
+	for _, p := range list {
+		if home, ok := p.Env("NETSKY_HOME"); ok && l.Home.IsOther(home) {
+			others++
+			continue
+		}
+		began, err := p.Began()
+		command := p.Command()
+		if err != nil || command == "" { // gone meanwhile
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("  %7d  %s  %s", p.PID, began.Format(time.DateTime), console.Brief(command, 100)))
+	}
+	if len(lines) > 0 {
+		a.print("these processes started since then and could belong to it:")
+	} else {
+		a.print("no process that started since then shows a sign of it")
+	}
+	for _, line := range console.First(lines) {
+		a.print("%s", line)
+	}
+	if others > 0 {
+		a.print("  and %d that belong to another netsky home, by the NETSKY_HOME in their environment", others)
+	}
+	if len(rest) > 0 {
+		a.print("  and %d that show no sign of it, by their environment or control group; --all lists them", len(rest))
+	}
 }
 
 func exists(path string) bool {

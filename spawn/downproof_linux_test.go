@@ -173,6 +173,12 @@ func TestTakeWord(t *testing.T) {
 	if err != nil || !slices.Contains(suspects, p) {
 		t.Errorf("suspects %v, %v; want %v among them", suspects, err, p)
 	}
+	// An ordinary process of this user's shows no sign of it; what has robbed itself of its environment may be its.
+	ordinary := w.orphan("ordinary")
+	may, rest := w.l.Likely(list, []proc.Process{p, ordinary})
+	if !slices.Equal(may, []proc.Process{p}) || !slices.Equal(rest, []proc.Process{ordinary}) {
+		t.Errorf("may be: %v, without a sign: %v; want %v and %v", may, rest, p, ordinary)
+	}
 	if slices.ContainsFunc(suspects, func(p proc.Process) bool { return p.PID == own }) {
 		t.Errorf("suspects %v name the hub's own process %d", suspects, own)
 	}

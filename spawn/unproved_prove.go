@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"netsky/agent"
@@ -179,6 +180,58 @@ func (l *Launcher) Suspects(list []Remnant) ([]proc.Process, error) {
 		add(young)
 	}
 	return found, nil
+}
+
+// Likely splits suspects into those that may be of the listed starts and those that show no sign of it: whose
+// environment is an ordinary one of this user's that never had netsky's variables, or that are in other control groups
+// than the keeper was. What an agent has robbed of those variables, and of nothing else, is among the latter.
+func (l *Launcher) Likely(notes []Remnant, list []proc.Process) (may, rest []proc.Process) {
+	names := make(map[string]bool)
+	groups, told := make(map[string]bool), true
+	for _, n := range notes {
+		la, err := l.Home.LoadLaunch(n.Agent)
+		if err != nil || len(la.Env) == 0 {
+			la.Env = l.Environ
+		}
+		for _, v := range la.Env {
+			if name, _, _ := strings.Cut(v, "="); !strings.HasPrefix(name, "NETSKY_") && !marks(v) {
+				names[name] = true
+			}
+		}
+		starts, _ := l.carried(n.Agent)
+		if last, ok := l.unprovedLast(n.Agent); ok {
+			starts = append(starts, last)
+		}
+		i := slices.IndexFunc(starts, func(s unprovedStart) bool { return s.Start == n.Start && n.Start != "" })
+		if i < 0 || starts[i].Above.Cgroup == "" {
+			told = false
+			continue
+		}
+		groups[starts[i].Above.Cgroup] = true
+	}
+	for _, p := range list {
+		env, group := p.Environ(), p.Cgroup()
+		same := 0
+		for _, v := range env {
+			if name, _, _ := strings.Cut(v, "="); names[name] {
+				same++
+			}
+		}
+		switch {
+		case slices.ContainsFunc(env, marks), strings.HasPrefix(p.Dir()+"/", l.Home.Root()+"/"):
+			may = append(may, p)
+		case told && group != "" && !groups[group], len(env) > 0 && same > 3 && 2*same >= len(names):
+			rest = append(rest, p)
+		default:
+			may = append(may, p)
+		}
+	}
+	return may, rest
+}
+
+// marks reports whether a variable is one that only what an agent has started has. The home an owner may name for all.
+func marks(v string) bool {
+	return strings.HasPrefix(v, "NETSKY_START=") || strings.HasPrefix(v, "AGENT_N=") && v != "AGENT_N="
 }
 
 // TakeWord removes the listed notes because somebody has checked that nothing of those

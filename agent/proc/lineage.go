@@ -13,6 +13,7 @@ import (
 type Lineage struct {
 	Ancestors []Process `json:"ancestors,omitempty"` // the parent first
 	Space     string    `json:"pid_ns,omitempty"`    // the process namespace of the numbers
+	Cgroup    string    `json:"cgroup,omitempty"`    // which descendants keep, unless something privileged moves them
 }
 
 // OwnLineage returns this process's lineage; it is zero if the system does not report
@@ -24,7 +25,7 @@ func OwnLineage() Lineage {
 	}
 	for range 3 { // a parent that ends meanwhile leaves a gap
 		if list, err := ancestors(os.Getpid()); err == nil {
-			return Lineage{list, space}
+			return Lineage{list, space, Self().Cgroup()}
 		}
 	}
 	return Lineage{}

@@ -87,6 +87,15 @@ func (*markReader) find(int, map[string]int) (int, bool) { return 0, false }
 // Env finds nothing, for the same reason.
 func (p Process) Env(string) (value string, ok bool) { return "", false }
 
+// Environ returns nothing, for the same reason.
+func (p Process) Environ() []string { return nil }
+
+// Cgroup returns nothing: there are none.
+func (p Process) Cgroup() string { return "" }
+
+// Dir returns nothing: it is not asked for.
+func (p Process) Dir() string { return "" }
+
 // procSpace: macOS has no reaper but launchd, which adopts everybody's orphans, so they
 // can't be told apart.
 func procSpace() (string, error) {

@@ -224,16 +224,39 @@ func (r *markReader) find(pid int, words map[string]int) (int, bool) {
 // Env returns a variable of the environment with which the process was started. ok is
 // false if it has none of that name, or can't be read.
 func (p Process) Env(name string) (value string, ok bool) {
-	env, err := procRead(p.PID, "environ", nil)
-	if err != nil || !p.Alive() {
-		return "", false
-	}
-	for v := range strings.SplitSeq(string(env), "\x00") {
+	for _, v := range p.Environ() {
 		if value, ok = strings.CutPrefix(v, name+"="); ok {
 			return value, true
 		}
 	}
 	return "", false
+}
+
+// Environ returns the environment with which the process was started; nothing if it can't be read.
+func (p Process) Environ() []string {
+	env, err := procRead(p.PID, "environ", nil)
+	if err != nil || !p.Alive() || len(env) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(env), "\x00"), "\x00")
+}
+
+// Cgroup names the process's control groups, "" if they can't be read.
+func (p Process) Cgroup() string {
+	text, err := procRead(p.PID, "cgroup", nil)
+	if err != nil || !p.Alive() {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// Dir returns where the process is, "" if that can't be read.
+func (p Process) Dir() string {
+	dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", p.PID))
+	if err != nil || !p.Alive() {
+		return ""
+	}
+	return dir
 }
 
 // procSpace names this process's process namespace. It returns an error if /proc hides
