@@ -63,3 +63,28 @@ func TestCodexContextFull(t *testing.T) {
 		t.Errorf("afresh: %+v", l)
 	}
 }
+
+// If the owner allows it, netsky has Codex compact the thread, and the message is answered.
+func TestCodexCompacts(t *testing.T) {
+	t.Parallel()
+	w, model := mustCodex(t)
+	var asked atomic.Int32
+	model.Handle(func(q openai.Request) *openai.Reply {
+		switch {
+		case !strings.Contains(string(q.Body), "the task"):
+			return nil
+		case asked.Add(1) == 1:
+			return openai.FailWith(400, "context_length_exceeded")
+		case asked.Load() == 2: // the compaction
+			return &openai.Reply{Text: "a summary"}
+		}
+		return &openai.Reply{Text: "done"}
+	})
+	w.config(t, "[codex]\nsandbox = \"danger-full-access\"\napproval = \"never\"\ncompact = true\n")
+	w.must(t, "netsky", "agent", "1", "--type", "codex")
+	w.must(t, "netsky", "ask", "agent1", "hello")
+	if l := w.mustOne(t, w.mustSend(t, "agent1", "the task")); l.Kind != "reply" || l.Text != "done" {
+		t.Errorf("the answer: %+v", l)
+	}
+	mustContain(t, "the record", w.must(t, "netsky", "log"), "the conversation was compacted")
+}

@@ -126,7 +126,7 @@ func (a *app) codexServe(c *cli.Context, l *spawn.Launcher, cfg config.Config, i
 	owner.Config = cfg
 	o := codex.ServeOptions{
 		Agent: id, Start: a.getenv("NETSKY_START"), Fresh: c.Bool("fresh"), Headless: c.Bool("headless"), Limit: c.Duration("limit"),
-		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval, Goals: cfg.Codex.Goals,
+		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval, Goals: cfg.Codex.Goals, Compact: cfg.Codex.Compact,
 		Home: l.Home, Bus: l.Bus, Records: l.Journal, Env: a.environ, Out: a.out,
 		Memory: recall.Of(l, id), Edited: func(name string) { _ = worktree.NoteStray(l.Home, id, name) }, Approve: a.approver(l, id, a.getenv("NETSKY_START")), Config: codex.ToolServer(l.Binary, l.Home, id, a.environ, owner.On()),
 	}

@@ -30,6 +30,7 @@ type ServeOptions struct {
 	ConfigModel string // from the configuration
 	Sandbox     string // "" is Codex's own setting
 	Approval    string // likewise
+	Compact     bool   // a thread that is full is compacted
 	Goals       bool   // the model may set itself a goal, on which Codex works in turns of its own
 
 	Instructions string // the agent's rendered prompt
@@ -77,6 +78,7 @@ type resident struct {
 	seenBy  *appserver.Server
 	spent   appserver.Usage  // of the running turn
 	before  *appserver.Usage // the thread's token count reported last
+	shrunk  bool             // the thread was compacted because it was full, and the model has said nothing since
 	spoke   bool             // the model has said something in the running turn
 	asked   bool             // it is known whether somebody asked for the running turn
 	asks    []string         // what the running turn waits for a person to allow

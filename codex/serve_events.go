@@ -136,7 +136,7 @@ func (r *resident) event(ctx context.Context, e appserver.Event) {
 		r.print.heading(string(r.Agent), e.Text)
 		r.unasked(e.Turn)
 		if !r.spoke {
-			r.spoke = true
+			r.spoke, r.shrunk = true, false
 			r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventTool, ID: e.Turn}})
 		}
 	case appserver.ToolStarted:
@@ -285,7 +285,25 @@ func (r *resident) ended(ctx context.Context, e appserver.Event) {
 	}
 	r.queue.Put(told...) // before the agent takes mail again: a fault may mean that there is to be none
 	r.rest(detail)
+	if failed == agent.ContextFull && r.Compact && !r.shrunk {
+		r.shrunk = true
+		r.group.Go(func() { r.compact(ctx) })
+	}
 	r.goesOn() // if the next one has begun
+}
+
+// compact has Codex compact its full thread; if it can't, the agent stays blocked.
+func (r *resident) compact(ctx context.Context) {
+	t := r.opened()
+	if t == nil {
+		return
+	}
+	r.record("the context is full: compacting the conversation")
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	if err := t.Compact(ctx); err != nil {
+		r.print.say("compact the thread: " + err.Error())
+	}
 }
 
 // rest sets the state of an agent whose thread has no turn: while its context is full, it

@@ -89,6 +89,7 @@ type codexConfig struct {
 	CommitAndCheck string `toml:"commit_and_check"`
 	Model          string `toml:"model"`
 	Goals          bool   `toml:"goals"`
+	Compact        bool   `toml:"compact"`
 }
 
 type runtimeConfig struct {

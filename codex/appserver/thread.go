@@ -306,6 +306,11 @@ func (t *Thread) PauseGoal(ctx context.Context) error {
 	return t.s.peer.call(ctx, "thread/goal/set", map[string]any{"threadId": t.id, "status": "paused", "origin": "automatic"}, nil)
 }
 
+// Compact has Codex compact the thread, in a turn of its own.
+func (t *Thread) Compact(ctx context.Context) error {
+	return t.s.peer.call(ctx, "thread/compact/start", map[string]any{"threadId": t.id}, nil)
+}
+
 // notify handles a notification about the thread.
 func (t *Thread) notify(method string, params json.RawMessage) {
 	var p struct {
