@@ -96,6 +96,8 @@ type Launch struct {
 	Socket     string   `json:"socket,omitempty"` // of the tmux server of its session
 	StartedMS  int64    `json:"started_ms"`
 	Lost       Lost     `json:"lost,omitzero"`
+	// Untested says which release of its program it is, if that is not the tested one.
+	Untested string `json:"untested,omitempty"`
 }
 
 // A Lost is the conversation that an agent had before, and that a start could not continue.

@@ -5,12 +5,15 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"netsky/agent"
 	"netsky/agent/home"
+	"netsky/codex/appserver"
+	"netsky/spawn/claude"
 )
 
 // A daemon of another version is named by status, with what to do.
@@ -75,5 +78,17 @@ func TestNamesAgentsOfOtherVersion(t *testing.T) {
 	w.must(t, "netsky", "up", "agent0", "agent1")
 	if out := w.must(t, "netsky", "status", "-v"); strings.Contains(out, "0.0.9") {
 		t.Errorf("after a new start:\n%s", out)
+	}
+}
+
+// The scripts install the releases that the programs are compared with.
+func TestTestedReleases(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{"spawn/claude/version.go": claude.Tested.String(), "codex/appserver/version.go": appserver.Tested.String()} {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", ". scripts/tools; tested_release "+file)
+		cmd.Dir = ".."
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != want+"\n" {
+			t.Errorf("%s: %q %v, want %s", file, out, err, want)
+		}
 	}
 }

@@ -21,7 +21,8 @@ type Runtime struct {
 	Home   home.Dir
 	Binary string // this netsky, absolute
 
-	checked program.Answers[struct{}]
+	checked  program.Answers[struct{}]
+	versions program.Answers[appserver.Version]
 }
 
 // Name returns "codex".
@@ -35,16 +36,21 @@ func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
 	for _, name := range []string{"PATH", "HOME", "CODEX_HOME"} {
 		key += program.Value(l.Env, name) + "\x00"
 	}
-	_, err := r.checked.Get(ctx, key, func() (struct{}, error) { return struct{}{}, check(ctx, l) })
+	_, err := r.checked.Get(ctx, key, func() (struct{}, error) { return struct{}{}, r.check(ctx, l) })
 	return err
 }
 
-func check(ctx context.Context, l agent.Launch) error {
-	file, err := appserver.Find(program.Value(l.Env, "PATH"))
-	if err != nil {
-		return err
+// version returns which Codex a launch would start, and where it is.
+func (r *Runtime) version(ctx context.Context, env []string) (file string, v appserver.Version, err error) {
+	if file, err = appserver.Find(program.Value(env, "PATH")); err != nil {
+		return "", v, err
 	}
-	version, err := appserver.Probe(ctx, file, l.Env)
+	v, err = r.versions.Get(ctx, file, func() (appserver.Version, error) { return appserver.Probe(ctx, file, env) })
+	return file, v, err
+}
+
+func (r *Runtime) check(ctx context.Context, l agent.Launch) error {
+	file, version, err := r.version(ctx, l.Env)
 	if err != nil {
 		return err
 	}
@@ -80,7 +86,10 @@ func neverUsed(l agent.Launch) bool {
 }
 
 // Prepare completes the launch: the sidecar, and the location of its mailbox.
-func (r *Runtime) Prepare(_ context.Context, l *agent.Launch) error {
+func (r *Runtime) Prepare(ctx context.Context, l *agent.Launch) error {
+	if _, v, err := r.version(ctx, l.Env); err == nil { // else Check or the start itself reports that
+		l.Untested = v.Untested("Codex", appserver.Tested)
+	}
 	l.Argv = []string{r.Binary, "codex", string(l.Agent), "--serve"}
 	const channel = "CODEX_CHANNEL_DIR"
 	l.Env = append(program.Without(l.Env, channel), channel+"="+r.Home.Path(home.Mailbox(l.Agent)))

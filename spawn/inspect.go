@@ -32,9 +32,12 @@ type Status struct {
 	Resume  string
 	PID     int    // the program's
 	Build   string // the version of netsky that its keeper runs, "" if it is down or that is not recorded
-	Silent  bool   // its program reports nothing: the state is inferred from its pane
-	Wanted  bool
-	By      string // who set the desired state
+	// Untested says which release of its program it was started on, if that is not the tested
+	// one.
+	Untested string
+	Silent   bool // its program reports nothing: the state is inferred from its pane
+	Wanted   bool
+	By       string // who set the desired state
 
 	Inbox, Claimed, Outbox, Poison int // envelopes; -1 if they can't be counted
 
@@ -200,7 +203,7 @@ func (l *Launcher) judge(f files, s *session, tmuxErr error) (st Status) {
 	la, err := f.launch()
 	if err == nil {
 		st.Runtime, st.Model, st.Dir, st.Start, st.Resume = la.Runtime, la.Model, la.Dir, la.Start, la.Resume
-		st.Silent, st.socket = la.Silent, la.Socket
+		st.Silent, st.socket, st.Untested = la.Silent, la.Socket, la.Untested
 	}
 	if err != nil && s != nil {
 		la.Start = s.start // the session knows it too

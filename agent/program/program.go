@@ -100,6 +100,19 @@ func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[
 // Before reports whether the release is older than another.
 func (v Version) Before(w Version) bool { return slices.Compare(v[:], w[:]) < 0 }
 
+// Untested says that a release of a program is not the one that netsky was tested with; ""
+// if it is.
+func (v Version) Untested(program string, tested Version) string {
+	how := "newer"
+	switch {
+	case v == tested:
+		return ""
+	case v.Before(tested):
+		how = "older"
+	}
+	return fmt.Sprintf("%s %v, which is %s than the %v that netsky was tested with", program, v, how, tested)
+}
+
 // ParseVersion parses "2.1.329"; anything after the third number is ignored.
 func ParseVersion(word string) (v Version, ok bool) {
 	n, _ := fmt.Sscanf(word, "%d.%d.%d", &v[0], &v[1], &v[2])

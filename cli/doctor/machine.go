@@ -87,9 +87,17 @@ func checkClaude(ctx context.Context, e *exam) []Finding {
 	}
 	version := "version unknown"
 	if v, err := claude.Probe(ctx, file, e.Environ); err == nil {
-		version = v.String()
+		version = released(v, claude.Tested)
 	}
 	return e.model("claude", e.ready(ctx, "claude"), claude.ErrMissing, version, file)
+}
+
+// released names a release, and the one that netsky was tested with if that is another.
+func released(v, tested program.Version) string {
+	if text := v.Untested("", tested); text != "" {
+		return strings.TrimSpace(text)
+	}
+	return v.String()
 }
 
 func checkCodex(ctx context.Context, e *exam) []Finding {
@@ -99,7 +107,7 @@ func checkCodex(ctx context.Context, e *exam) []Finding {
 	}
 	version := "version unknown"
 	if v, err := appserver.Probe(ctx, file, e.Environ); err == nil {
-		version = v.String()
+		version = released(v.Version, appserver.Tested)
 	}
 	return e.model("codex", e.ready(ctx, "codex"), appserver.ErrMissing, version, file)
 }

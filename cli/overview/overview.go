@@ -147,6 +147,7 @@ func Collect(ctx context.Context, o Options) View {
 	}
 	v.Notes = append(v.Notes, v.Daemon.Notes(o.Version)...)
 	v.Notes = append(v.Notes, BuildNotes(list, o.Version)...)
+	v.Notes = append(v.Notes, UntestedNotes(list)...)
 	if t, err := l.Home.LoadTicker(); err == nil && t.Alive() {
 		switch {
 		case home.Removed(t.Binary):

@@ -23,6 +23,9 @@ var ErrMissing = advice.With(errors.New("codex: not on the PATH"),
 // the next.
 var ErrOld = errors.New("older than 0.154.0")
 
+// Tested is the release that netsky is tested with; scripts/codex reads it here.
+var Tested = program.Version{0, 169, 0}
+
 // A Version is a release of Codex.
 type Version struct{ program.Version }
 

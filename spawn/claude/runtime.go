@@ -148,7 +148,7 @@ func (r *Runtime) Prepare(ctx context.Context, l *agent.Launch) error {
 	if err := SaveState(r.Home, l.Agent, state); err != nil {
 		return err
 	}
-	l.Env = program.Clean(l.Env)
+	l.Env, l.Untested = program.Clean(l.Env), v.Untested("Claude Code", Tested)
 	l.Resume = ""
 	conversation := []string{"--session-id", state.Session}
 	if resume {

@@ -215,3 +215,19 @@ func TestParseVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestPrepareUntested: the launch says which release it is, unless that is the tested one.
+func TestPrepareUntested(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]string{claude.Tested.String(): "", "99.1.2": "Claude Code 99.1.2, which is newer than the ", "2.1.300": "Claude Code 2.1.300, which is older than the "} {
+		g := mustRig(t)
+		g.mustFake(version, loggedIn)
+		got := g.mustPrepare("agent1").Untested
+		if want != "" {
+			want += claude.Tested.String() + " that netsky was tested with"
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", version, got, want)
+		}
+	}
+}

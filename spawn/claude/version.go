@@ -19,6 +19,9 @@ var ErrMissing = advice.With(errors.New("claude: not on the PATH"),
 var ErrOld = advice.With(errors.New("older than 1.0.62"),
 	"`claude update` brings a newer one; `netsky up --type demo` starts agents without a model")
 
+// Tested is the release that netsky is tested with; scripts/claude reads it here.
+var Tested = Version{2, 1, 332}
+
 // A Version is a release of Claude Code.
 type Version = program.Version
 

@@ -1,0 +1,32 @@
+package overview
+
+import (
+	"fmt"
+
+	"netsky/cli/console"
+	"netsky/spawn"
+)
+
+// UntestedNotes returns a note for each release that agents run of a program, if it is not the
+// one that netsky was tested with. It is no fault.
+func UntestedNotes(list spawn.Statuses) (notes []string) {
+	var releases []string
+	names := map[string][]string{}
+	for _, st := range list {
+		if st.Untested == "" || !st.Alive() {
+			continue
+		}
+		if names[st.Untested] == nil {
+			releases = append(releases, st.Untested)
+		}
+		names[st.Untested] = append(names[st.Untested], string(st.Agent))
+	}
+	for _, r := range releases {
+		verb := "runs"
+		if len(names[r]) > 1 {
+			verb = "run"
+		}
+		notes = append(notes, fmt.Sprintf("%s %s on %s", console.Names(names[r]), verb, r))
+	}
+	return notes
+}
