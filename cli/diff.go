@@ -105,11 +105,7 @@ func (a *app) diff(c *cli.Context) error {
 	if c.IsSet("comment") {
 		return a.comment(c, h, change, id, rest)
 	}
-	if aside, err := state.Aside(c.Context, h, id); err != nil {
-		a.warn("%s: %v", id, err)
-	} else if len(aside) > 0 {
-		a.warn("%s: not shown, as it is not in its worktree: %s", id, envelope.Plain(strings.Join(aside, ", ")))
-	}
+	a.tellAside(c.Context, h, id)
 	for _, name := range change.Left {
 		a.warn("%s: %s is not shown: it is too large, can't be read, or is a repository of its own", id, git.Shown(name))
 	}
@@ -121,6 +117,17 @@ func (a *app) diff(c *cli.Context) error {
 		return a.writeJSON(map[string]any{"agent": id, "base": change.Base, "head": change.Head, "tree": change.Tree, "files": files, "more": more})
 	}
 	return a.showDiff(c, change, id, rest)
+}
+
+// tellAside names the work of an agent that no diff of its worktree has.
+func (a *app) tellAside(ctx context.Context, h home.Dir, id agent.ID) {
+	aside, err := state.Aside(ctx, h, id)
+	if err != nil {
+		a.warn("%s: %v", id, err)
+	}
+	if len(aside) > 0 {
+		a.warn("%s: not shown, as it is not in its worktree: %s", id, envelope.Plain(strings.Join(aside, ", ")))
+	}
 }
 
 // showDiff has git show the change.

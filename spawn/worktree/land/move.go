@@ -82,12 +82,8 @@ func (e *DirtyError) Advice() string {
 		return "move them away, then try again"
 	}
 	next := "commit or stash them there, then try again"
-	if n := len(e.Strayed); n > 0 {
-		more := ""
-		if n > 1 {
-			more = fmt.Sprintf(" and %d more", n-1)
-		}
-		next = fmt.Sprintf("%s has changed %s%s there, outside of its own worktree: see whether that is to stay; %s", e.By, git.Shown(e.Strayed[0]), more, next)
+	if len(e.Strayed) > 0 {
+		next = fmt.Sprintf("%s has changed %s there, outside of its own worktree: see whether that is to stay; %s", e.By, git.Shown(strings.Join(e.Strayed, ", ")), next)
 	}
 	if e.Landing {
 		next += "; --pr leaves " + branch(e.Ref) + " alone"

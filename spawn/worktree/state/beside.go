@@ -3,6 +3,8 @@ package state
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,6 +69,27 @@ func Aside(ctx context.Context, h home.Dir, id agent.ID) ([]string, error) {
 	st := State{Main: w.Main}
 	st.aside(ctx, h, w, look(ctx, h, w.Repo, same))
 	return st.Aside(), err
+}
+
+// Aside are the facts of Facts about work that is not in the agent's own worktree and branch.
+func (st State) Aside() (list []string) {
+	count := func(n int, what, where string) {
+		list = append(list, fmt.Sprintf("%d %s%s %s", n, what, map[bool]string{false: "s"}[n == 1], where))
+	}
+	for _, name := range slices.Sorted(maps.Keys(st.Elsewhere)) {
+		count(st.Elsewhere[name], "commit", "on "+git.Shown(name))
+	}
+	for _, dir := range slices.Sorted(maps.Keys(st.Beside)) {
+		count(st.Beside[dir], "file", "not committed in "+git.Shown(dir))
+	}
+	if n := len(st.Strayed); n > 0 {
+		names := git.Shown(st.Strayed[0])
+		if n > 1 {
+			names += fmt.Sprintf(" and %d more", n-1)
+		}
+		list = append(list, "changed in "+git.Shown(st.Main)+": "+names)
+	}
+	return list
 }
 
 // aside adds what there is beside the worktree.

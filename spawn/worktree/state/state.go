@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -307,27 +306,6 @@ func (st *State) step(checks bool) (line, does string) {
 		return "netsky land " + id + onto, "land " + id + "'s work"
 	}
 	return "netsky check " + id + onto, "check " + id + "'s work"
-}
-
-// Aside are the facts of Facts about work that is not in the agent's own worktree and branch.
-func (st State) Aside() (list []string) {
-	count := func(n int, what, where string) {
-		list = append(list, fmt.Sprintf("%d %s%s %s", n, what, map[bool]string{false: "s"}[n == 1], where))
-	}
-	for _, name := range slices.Sorted(maps.Keys(st.Elsewhere)) {
-		count(st.Elsewhere[name], "commit", "on "+git.Shown(name))
-	}
-	for _, dir := range slices.Sorted(maps.Keys(st.Beside)) {
-		count(st.Beside[dir], "file", "not committed in "+git.Shown(dir))
-	}
-	if n := len(st.Strayed); n > 0 {
-		names := git.Shown(st.Strayed[0])
-		if n > 1 {
-			names += fmt.Sprintf(" and %d more", n-1)
-		}
-		list = append(list, "changed in "+git.Shown(st.Main)+": "+names)
-	}
-	return list
 }
 
 // Facts are what is true of the work, in a few words each, what matters most first.
