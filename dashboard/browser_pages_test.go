@@ -256,7 +256,7 @@ func TestBrowserWeight(t *testing.T) {
 		.observe({ type: "layout-shift", buffered: true }), null`)
 	list, _ := w.agents.Agents(t.Context())
 	for i, s := range []agent.State{agent.Idle, agent.Busy, agent.Starting, agent.Busy, agent.Idle} {
-		list[0].State, list[0].Detail, list[0].Since, list[0].Inbox = s, strings.Repeat("what it does ", i), 1, i
+		list[0].State, list[0].Detail, list[0].Since, list[0].Inbox = s, strings.Repeat("what it does ", i), store.At(time.Now()), i
 		w.agents.set(nil, list...)
 		w.apply(t, store.AddLog{Text: "something happened", Actor: "agent0"})
 		l.waits(`document.querySelector("[data-key=card-agent0] .is strong").textContent === "` + string(s) + `"`)
