@@ -190,17 +190,23 @@ func (b *Bus) Count(id agent.ID, p Place) (int, error) {
 // Answered reports whether an agent has answered a message, which others that got one with
 // the same ID may have done too. A sender without a mailbox has no answer.
 func (b *Bus) Answered(ctx context.Context, by agent.ID, q envelope.Envelope) (bool, error) {
+	_, found, err := b.AnswerTo(ctx, by, q)
+	return found, err
+}
+
+// AnswerTo returns what Answered has found.
+func (b *Bus) AnswerTo(ctx context.Context, by agent.ID, q envelope.Envelope) (e Entry, found bool, err error) {
 	// If the clock was set back, the answer may seem older than the question.
 	if now := b.now(); q.Time.Before(b.born) || proc.SetBack(b.born, now) {
 		q.Time = q.Time.Add(-time.Minute)
 	} else if q.Time.After(now) {
 		q.Time = time.Time{}
 	}
-	_, found, err := b.FindAnswer(ctx, by, q.From, q.ID, q.Time)
+	e, found, err = b.FindAnswer(ctx, by, q.From, q.ID, q.Time)
 	if errors.Is(err, ErrNoMailbox) {
-		return false, nil
+		return Entry{}, false, nil
 	}
-	return found, err
+	return e, found, err
 }
 
 // FindAnswer looks in a mailbox for the answer by that agent, or by any if it is "", to the

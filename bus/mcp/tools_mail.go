@@ -135,7 +135,7 @@ func (s *Server) replyTool() tool {
 	return tool{
 		name: "reply",
 		description: "Answer a message that you received. The answer goes to its sender, also if that is the owner. " +
-			"Answer each message that wants an answer once, when you have the result; a second reply to the same message is sent as a further message.",
+			"Answer each message that wants an answer once, when you have the result; a second reply to the same message, with another text, is sent as a further message.",
 		schema: replySchema,
 		run:    with("reply", s.reply),
 	}
@@ -159,7 +159,11 @@ func (s *Server) reply(ctx context.Context, in replyArgs) (string, error) {
 	// Two simultaneous replies to one message would both count as the first.
 	s.answering.Lock()
 	defer s.answering.Unlock()
-	again := s.answered(ctx, q)
+	before, again := s.answered(ctx, q)
+	if again && before.Text == e.Text && before.Kind == e.Kind {
+		// A server that was killed before it could say so has sent it.
+		return fmt.Sprintf("answered %s of %s before, with this very text: id %s; nothing more was sent", q.ID, q.From, before.ID), nil
+	}
 	if !again {
 		e.ID = envelope.AnswerID(s.o.Agent, q.ID, envelope.KindReply)
 	}
@@ -176,11 +180,11 @@ func (s *Server) reply(ctx context.Context, in replyArgs) (string, error) {
 	return fmt.Sprintf("answered %s of %s, id %s%s", q.ID, q.From, id, s.absence(q.From)), nil
 }
 
-// answered reports whether this agent has answered the message, in whatever way. If
-// unknown it reports false: the answer's ID keeps it from counting twice.
-func (s *Server) answered(ctx context.Context, q envelope.Envelope) bool {
-	answered, err := s.o.Bus.Answered(ctx, s.o.Agent, q)
-	return err == nil && answered
+// answered returns this agent's newest answer to the message, in whatever way it was given. If
+// unknown there is none: the answer's ID keeps it from counting twice.
+func (s *Server) answered(ctx context.Context, q envelope.Envelope) (envelope.Envelope, bool) {
+	e, ok, err := s.o.Bus.AnswerTo(ctx, s.o.Agent, q)
+	return e.Envelope, ok && err == nil
 }
 
 // received finds the message to this agent with that ID, or the only one whose ID

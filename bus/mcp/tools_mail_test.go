@@ -209,7 +209,7 @@ func TestReplyFinds(t *testing.T) {
 	s.post.owed = []string{"twice-aa", "twice-ab"}
 	c := s.serve().client("", nil)
 	before := s.allMail()
-	for _, tt := range []struct {
+	for i, tt := range []struct {
 		id   any
 		says string
 	}{
@@ -218,7 +218,7 @@ func TestReplyFinds(t *testing.T) {
 		{"../../x", "no message"}, {strings.Repeat("x", 5000), "no message"}, {7, "id: must be a string, got number"},
 		{"note-1\n", ""}, {longer, ""}, {old, "further"},
 	} {
-		text, failed := s.call(c, "reply", map[string]any{"id": tt.id, "text": "that"})
+		text, failed := s.call(c, "reply", map[string]any{"id": tt.id, "text": fmt.Sprint("that ", i)})
 		if good := tt.says == "" || tt.says == "further"; failed == good || !strings.Contains(text, tt.says) {
 			t.Errorf("id %.20v: %s", tt.id, text)
 		}

@@ -127,7 +127,8 @@ func TestPhoneText(t *testing.T) {
 	}
 }
 
-// With an id the text is the answer to the owner's message: once, whichever server gives it.
+// With an id the text is the answer to the owner's message: once, whichever server gives it, and
+// also if it is given again since the server was killed before it said so.
 func TestPhoneAnswer(t *testing.T) {
 	t.Parallel()
 	s, _ := mustPhone(t, agent.Root)
@@ -137,6 +138,9 @@ func TestPhoneAnswer(t *testing.T) {
 		t.Error(text)
 	}
 	if text := s.mustCall(c, "reply", map[string]any{"id": id, "text": "still fine"}); !strings.Contains(text, "further message") {
+		t.Error(text)
+	}
+	if text := s.mustCall(c, "reply", map[string]any{"id": id, "text": "still fine"}); !strings.Contains(text, "nothing more was sent") {
 		t.Error(text)
 	}
 	list := s.mail(agent.Owner)
