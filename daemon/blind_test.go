@@ -31,12 +31,12 @@ func TestBlind(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.env[0] = "PATH=" + bin + ":" + os.Getenv("PATH") // also that of w.l
-	w.start()
 	w.up(sh(ready+"read line"), agent.Clone(1))
 	program := w.statuses().Find("agent1").PID
 	if err := os.WriteFile(broken, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	w.start() // one that had its control client by now would need no other tmux to see them
 	syscall.Kill(program, syscall.SIGKILL)
 	blind := func() (list []needs.Need) {
 		list, err := needs.Collect(w.ctx, w.home, needs.NewMail(w.bus), needs.Sources{Now: time.Now(), Daemon: needs.DaemonRuns})
