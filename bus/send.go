@@ -79,9 +79,11 @@ func own(e envelope.Envelope) bool {
 	return e.Via == "code" && (e.Kind == envelope.KindNotice || e.Kind == envelope.KindApproval)
 }
 
-// ownIDs begin the ids of what netsky writes to the owner in an agent's name.
+// ownIDs begin the ids of what netsky writes to the owner in an agent's name. Whoever adds such a notice adds how
+// its id begins.
 var ownIDs = []string{
-	"approval-", "blind-", "budget-", "config-", "crash-loop-", "dialog-", "gone-", "hang-", "limit-", "no-restart-", "phone-", "task-",
+	"alone-", "approval-", "blind-", "budget-", "config-", "crash-loop-", "dialog-", "gone-", "hang-", "limit-", "lost-", "no-restart-", "phone-", "task-",
+	"unready-",
 }
 
 // notices returns how the id of an agent's message to the owner begins, if one of netsky's own notices about

@@ -87,7 +87,7 @@ func TestNoticeIDs(t *testing.T) {
 	t.Parallel()
 	clone := agent.Clone(1)
 	b, _ := mustBus(t, bus.Options{}, clone, agent.Root, agent.Owner)
-	for _, id := range []string{"approval-abcde-s", "budget-0123", "crash-loop-agent1-1", "no-restart-s", "hang-s-1-0"} {
+	for _, id := range []string{"approval-abcde-s", "budget-0123", "crash-loop-agent1-1", "no-restart-s", "hang-s-1-0", "alone-agent1-5", "lost-agent1-s", "unready-s"} {
 		e := message(clone, agent.Owner, "all is well")
 		e.ID, e.Kind = id, envelope.KindNotice
 		if _, err := b.Send(t.Context(), e); !errors.Is(err, envelope.ErrInvalid) {
