@@ -400,6 +400,10 @@ func TestAttendUnready(t *testing.T) {
 	if st := w.shows("agent1", agent.Idle, ""); st.Start != la.Start {
 		t.Errorf("started again: %+v", st)
 	}
+	testworld.WaitOr(w, func() bool {
+		_, settled, err := new(home.Shown).Names(w.home)
+		return err == nil && len(settled) == 1
+	}, w.log)
 }
 
 // A dialog that the program has opened by itself, and that its receiver would have closed,

@@ -53,6 +53,13 @@ func (l *loop) attend(ctx context.Context, w *ward) {
 		return
 	}
 	c := &w.receiver
+	if c.paged && w.State.Ready() {
+		if err := l.settled(unreadyID(w.Start)); err != nil {
+			l.o.Log.Warn("attend", "agent", w.Agent, "error", err)
+		} else {
+			c.paged = false
+		}
+	}
 	switch {
 	case w.working:
 	case !w.Alive():
@@ -130,6 +137,8 @@ func (l *loop) seek(w *ward, screens pane.Screens, served spawn.Served) func(con
 	}
 }
 
+func unreadyID(start string) string { return "unready-" + start }
+
 // findings are the results of seek.
 type findings struct {
 	st     spawn.Status
@@ -157,7 +166,7 @@ func (l *loop) found(ctx context.Context, w *ward, f findings, err error) {
 		return
 	}
 	if f.mute != "" && !c.paged {
-		c.paged = l.page(ctx, w.Agent, "unready-"+w.Start, fmt.Sprintf("%s has been started, and does not report that it is ready: %s.\n`netsky attach %[1]s` opens its pane, `netsky doctor` looks for the cause.", w.Agent, f.mute))
+		c.paged = l.page(ctx, w.Agent, unreadyID(w.Start), fmt.Sprintf("%s has been started, and does not report that it is ready: %s.\n`netsky attach %[1]s` opens its pane, `netsky doctor` looks for the cause.", w.Agent, f.mute))
 	}
 	c.heard = f.heard
 	c.stands(w.Start, f.report)
