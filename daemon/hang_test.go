@@ -98,7 +98,7 @@ func TestHang(t *testing.T) {
 		}
 		return true
 	}, func() string { return "the pages still count as unread" })
-	if settled, err := w.home.SettledMail(); err != nil || len(settled) != 2 {
+	if _, settled, err := new(home.Shown).Names(w.home); err != nil || len(settled) != 2 {
 		t.Errorf("of two pages that nobody has read, %d are known as settled, %v", len(settled), err)
 	}
 }

@@ -28,7 +28,7 @@ func (h Dir) MarkShown(names ...string) error {
 const settledMark = "settled/"
 
 // MarkSettled records files of the owner's mail as settled by themselves: nothing is left to
-// do about them. They count as shown, but until they are, [Dir.SettledMail] has them.
+// do about them. They count as shown, but until they are, [Shown.Names] has them apart.
 func (h Dir) MarkSettled(names ...string) error {
 	lines := make([]string, len(names))
 	for i, name := range names {
@@ -110,18 +110,13 @@ func (h Dir) ShownMail() (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown, _ := split(lines)
+	shown, _ := byState(lines)
 	return shown, nil
 }
 
-// SettledMail returns the names of those that were settled and have not been shown.
-func (h Dir) SettledMail() (map[string]bool, error) {
-	lines, err := h.shownLines()
-	_, settled := split(lines)
-	return settled, err
-}
-
-func split(lines map[string]bool) (shown, settled map[string]bool) {
+// byState returns the names of the mail that was shown or settled, and of what of it was settled and has not
+// been shown.
+func byState(lines map[string]bool) (shown, settled map[string]bool) {
 	shown, settled = make(map[string]bool, len(lines)), make(map[string]bool)
 	for line := range lines {
 		name, ok := strings.CutPrefix(line, settledMark)
@@ -147,14 +142,15 @@ func (h Dir) shownLines() (map[string]bool, error) {
 	return lines, nil
 }
 
-// Shown caches what ShownMail and SettledMail return. The zero value is ready to use.
+// Shown caches which of the owner's mail was shown, and which was settled. The zero value is ready to use.
 type Shown struct {
 	mu            sync.Mutex  // guards the fields below
 	file          os.FileInfo // the file that they were read from
 	list, settled map[string]bool
 }
 
-// Names reads the lists if the file has changed: it is only appended to, or replaced.
+// Names returns the names of what was shown or settled, and of what of it was settled and has not been shown. It
+// reads them if the file has changed: it is only appended to, or replaced.
 func (s *Shown) Names(h Dir) (shown, settled map[string]bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,6 +167,6 @@ func (s *Shown) Names(h Dir) (shown, settled map[string]bool, err error) {
 		return nil, nil, err
 	}
 	s.file = info
-	s.list, s.settled = split(lines)
+	s.list, s.settled = byState(lines)
 	return s.list, s.settled, nil
 }

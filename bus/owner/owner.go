@@ -26,11 +26,7 @@ type Showing struct {
 
 // NewShowing starts a run.
 func NewShowing(h home.Dir, b *bus.Bus) (*Showing, error) {
-	shown, err := h.ShownMail()
-	if err != nil {
-		return nil, err
-	}
-	settled, err := h.SettledMail()
+	shown, settled, err := new(home.Shown).Names(h)
 	for name := range settled {
 		delete(shown, name)
 	}
