@@ -206,8 +206,9 @@ func (w *world) db() (db *store.DB) {
 	return db
 }
 
-// log is the daemon's own.
+// log is the daemon's own, and what Go printed if it crashed.
 func (w *world) log() string {
 	data, _ := os.ReadFile(w.home.Path(home.LogDir, "netsky.jsonl"))
-	return string(data)
+	crash, _ := os.ReadFile(w.home.Path(home.LogDir, "daemon.log"))
+	return string(data) + string(crash)
 }
