@@ -28,6 +28,12 @@ func TestClaudeBlockedSaysWhatToDo(t *testing.T) {
 	id := w.mustSend(t, "agent1", "the task")
 	w.mustShow(t, "status", "context full", "agent1 is blocked: context full", "(`netsky attach agent1`, then /compact; or `netsky agent 1 --fresh`)")
 	mustContain(t, "netsky", w.must(t, "netsky"), "next: netsky attach agent1, then /compact")
+	w.mustAnswerAfresh(t, id, &full)
+}
+
+// mustAnswerAfresh checks that a message for which there was no room is answered in a new conversation, and not before.
+func (w *world) mustAnswerAfresh(t *testing.T, id string, full *atomic.Bool) {
+	t.Helper()
 	if n := len(w.answers(t, id)); n != 0 {
 		t.Errorf("%d answers to a message for which there was no room", n)
 	}
@@ -54,14 +60,7 @@ func TestCodexContextFull(t *testing.T) {
 	w.must(t, "netsky", "agent", "1", "--type", "codex")
 	id := w.mustSend(t, "agent1", "the task")
 	w.mustShow(t, "status", "context full")
-	if n := len(w.answers(t, id)); n != 0 {
-		t.Errorf("%d answers to a message for which there was no room", n)
-	}
-	full.Store(false)
-	w.must(t, "netsky", "agent", "1", "--fresh")
-	if l := w.mustOne(t, id); l.Kind != "reply" {
-		t.Errorf("afresh: %+v", l)
-	}
+	w.mustAnswerAfresh(t, id, &full)
 }
 
 // If the owner allows it, netsky has Codex compact the thread, and the message is answered.

@@ -291,7 +291,7 @@ func (u *upRun) start() ([]spawn.Progress, error) {
 		a.complain(err) // some of them were started
 	}
 	a.tellCarried(l.Unproved(), before)
-	for _, n := range append(overview.BuildNotes(stayedUp(u.prep.States, ends), Version), untested(l.Home, ends)...) {
+	for _, n := range append(overview.BuildNotes(stayedUp(u.prep.States, ends), Version), overview.UntestedStarts(l.Home, ends)...) {
 		a.warn("%s", n)
 	}
 	if u.derr == nil {

@@ -68,7 +68,7 @@ func (m *Courier) close(ctx context.Context, e Event) {
 			m.open = true
 			continue
 		}
-		if passes(end) && !m.replied(ctx, o) {
+		if noAnswer(end) && !m.replied(ctx, o) {
 			held = append(held, failed{o, end})
 			continue
 		}

@@ -55,8 +55,8 @@ func ofContext(e agent.Event) bool {
 	return e.Event == agent.EventStopFailed && e.Fault != nil && e.Fault.Reason == agent.ContextFull
 }
 
-// passes reports whether a turn failed of what is no answer to what it took.
-func passes(e agent.Event) bool { return ofAccount(e) || ofContext(e) }
+// noAnswer reports whether a turn failed of what is no answer to the messages that it took: they are held.
+func noAnswer(e agent.Event) bool { return ofAccount(e) || ofContext(e) }
 
 // hold keeps messages, whose turns have just failed of the account, until it serves again,
 // and those for which the conversation had no room, until the program takes something.

@@ -275,7 +275,7 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope, d *bu
 		m.o.Log("give up "+naming(o.ID, o.From), errors.New(end.Text))
 	}
 	if ok {
-		if passes(end) {
+		if noAnswer(end) {
 			m.hold(ctx, failed{o, end})
 			return false, nil
 		}

@@ -233,12 +233,12 @@ func Default() Config {
 	}
 }
 
-// permissionModes are Claude Code's.
 // Allow is what lets agents commit, and run the check command, in worktrees of their own without asking.
 const Allow = "allow"
 
 var commitAndCheck = []string{"", "ask", Allow}
 
+// permissionModes are Claude Code's.
 var permissionModes = []string{"bypassPermissions", "acceptEdits", "manual", "auto", "dontAsk", "plan"}
 
 func (c Config) check() error {

@@ -3,6 +3,8 @@ package overview
 import (
 	"fmt"
 
+	"netsky/agent"
+	"netsky/agent/home"
 	"netsky/cli/console"
 	"netsky/spawn"
 )
@@ -29,4 +31,15 @@ func UntestedNotes(list spawn.Statuses) (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s %s on %s", console.Names(names[r]), verb, r))
 	}
 	return notes
+}
+
+// UntestedStarts returns the same notes about what has just been started.
+func UntestedStarts(h home.Dir, ends []spawn.Progress) []string {
+	var list spawn.Statuses
+	for _, p := range ends {
+		if la, err := h.LoadLaunch(p.Agent); err == nil && (p.Step == spawn.StepReady || p.Step == spawn.StepSlow) {
+			list = append(list, spawn.Status{Agent: p.Agent, State: agent.Starting, Untested: la.Untested})
+		}
+	}
+	return UntestedNotes(list)
 }

@@ -76,38 +76,39 @@ func commits(text string) bool {
 	}
 	switch args := list[2:]; list[1] {
 	case "add":
-		return only(args, []string{"-A", "--all", "-u", "--update", "-v", "--verbose"}, nil) > 0
+		plain, _ := only(args, []string{"-A", "--all", "-u", "--update", "-v", "--verbose"}, nil)
+		return plain
 	case "commit":
 		// Without a message git would start an editor.
-		return only(args, []string{"-a", "--all", "-q", "--quiet", "-v", "--verbose"}, []string{"-m", "-am", "--message"}) == 2
+		plain, message := only(args, []string{"-a", "--all", "-q", "--quiet", "-v", "--verbose"}, []string{"-m", "-am", "--message"})
+		return plain && message
 	}
 	return false
 }
 
-// only returns 0 if there is another option than these flags and those that take a message, or a name that is not plain; 2
-// if there is a message, else 1.
-func only(args, flags, messages []string) (is int) {
-	is = 1
+// only reports whether there are only these flags, those that take a message with one, and plain names; and whether there
+// is a message.
+func only(args, flags, messages []string) (plain, message bool) {
 	names := false
 	for i := 0; i < len(args); i++ {
 		word := args[i]
 		switch {
 		case names || !strings.HasPrefix(word, "-"):
 			if !plainName(word) {
-				return 0
+				return false, false
 			}
 		case word == "--":
 			names = true
 		case slices.Contains(messages, word):
 			if i++; i == len(args) || strings.TrimSpace(args[i]) == "" {
-				return 0
+				return false, false
 			}
-			is = 2
+			message = true
 		case !slices.Contains(flags, word):
-			return 0
+			return false, false
 		}
 	}
-	return is
+	return true, message
 }
 
 // plainName reports whether a word names files below the directory, and nothing else to git.

@@ -21,8 +21,8 @@ import (
 var bare = []string{"CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE", "CLAUDE_CODE_RESTRICTED"}
 
 const (
-	deaf    = "without it the agent can't take messages"
-	managed = "managed-mcp.json"
+	deaf           = "without it the agent can't take messages"
+	managedServers = "managed-mcp.json"
 )
 
 // hindered reports what keeps Claude Code from running netsky's hooks and MCP servers:
@@ -32,7 +32,7 @@ func (r *Runtime) hindered(l agent.Launch, o Options, all []source) error {
 	if err := switchedOff(l.Env, all); err != nil {
 		return err
 	}
-	if file := filepath.Join(r.managedDir(), managed); exists(file) {
+	if file := filepath.Join(r.managedDir(), managedServers); exists(file) {
 		return advice.With(fmt.Errorf("%s: no other MCP servers than those of this file are allowed; netsky has to add its own, and %s", file, deaf),
 			"ask your administrator to list allowed servers in managed-settings.json (allowedMcpServers) instead")
 	}
