@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"netsky/agent"
 	"netsky/spawn/pane"
@@ -45,6 +46,8 @@ func (l *Launcher) Death(ctx context.Context, st Status) (store.EndSession, stor
 		if k.Lost != "" {
 			end.Reason += ": " + k.Lost
 			st.Detail = cmp.Or(st.Detail, k.Lost)
+		} else {
+			st.Detail = cmp.Or(st.Detail, k.How()) // the status may be older
 		}
 	}
 	if lines, err := l.LastLines(ctx, st, tailLines); err == nil {
@@ -56,6 +59,7 @@ func (l *Launcher) Death(ctx context.Context, st Status) (store.EndSession, stor
 // recordDeaths records the dead of the list, if the daemon has not. together says that all
 // sessions may have gone at once, which is one event and not the death of each.
 func (l *Launcher) recordDeaths(ctx context.Context, list Statuses, together bool) {
+	l.awaitEnds(ctx, list)
 	var ops []store.Op
 	for _, st := range list {
 		if st.Died() && st.Start != "" {
@@ -67,6 +71,28 @@ func (l *Launcher) recordDeaths(ctx context.Context, list Statuses, together boo
 	}
 	if len(ops) > 0 {
 		l.record(ctx, ops...)
+	}
+}
+
+// endTime is how long a keeper may take to record how its program has just ended.
+const endTime = time.Second
+
+// awaitEnds waits until the keepers of those that have just died have recorded how: whoever ends a keeper before
+// that loses it.
+func (l *Launcher) awaitEnds(ctx context.Context, list Statuses) {
+	about := func(st Status) bool {
+		if !st.Died() || st.Start == "" || st.told {
+			return false
+		}
+		k, err := l.keeperOf(st.Agent, agent.Launch{Start: st.Start})
+		return err == nil && k.EndedMS == 0 && !k.Alive() && k.Own.Alive()
+	}
+	for began := time.Now(); slices.ContainsFunc(list, about) && time.Since(began) < endTime; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }
 
