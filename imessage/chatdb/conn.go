@@ -103,6 +103,11 @@ func openConn(ctx context.Context, o Options, number uint64) (*conn, error) {
 		}
 	}
 	c, err := openMode(ctx, o, "", before)
+	for tries := 1; errors.Is(err, errReplaced) && tries < 3; tries++ {
+		if before, err = lookAll(o.Path); err == nil {
+			c, err = openMode(ctx, o, "", before)
+		}
+	}
 	if code := codeOf(err); (code == codeCantOpen || code == codeReadOnly) && !before.wal.there {
 		if fixed, ferr := openMode(ctx, o, "&immutable=1", before); ferr == nil {
 			fixed.immutable, c, err = true, fixed, nil
@@ -114,6 +119,8 @@ func openConn(ctx context.Context, o Options, number uint64) (*conn, error) {
 	c.number = number
 	return c, nil
 }
+
+var errReplaced = errors.New("replaced while it was opened")
 
 // openMode opens the file and reads its schema.
 func openMode(ctx context.Context, o Options, more string, before files) (_ *conn, err error) {
@@ -137,12 +144,14 @@ func openMode(ctx context.Context, o Options, more string, before files) (_ *con
 	if c.schema, err = readSchema(ctx, c.watch, o.Path); err != nil {
 		return nil, err
 	}
-	// The first read may have made the log and its index; neither may have been replaced since.
+	// The first read may have made the log and its index. None of the three may have been replaced
+	// since: of a file that lost its name, an index for instance, no change would be seen.
 	if c.files, err = lookAll(o.Path); err != nil {
 		return nil, err
 	}
-	if !c.files.db.same(before.db) || before.wal.there && !c.files.wal.same(before.wal) {
-		return nil, &chat.Degraded{Reason: o.Path + ": replaced while it was opened", Err: fs.ErrInvalid}
+	replaced := func(was, is file) bool { return was.there && !is.same(was) }
+	if replaced(before.db, c.files.db) || replaced(before.wal, c.files.wal) || replaced(before.shm, c.files.shm) {
+		return nil, &chat.Degraded{Reason: o.Path + ": replaced while it was opened", Err: errReplaced}
 	}
 	return c, nil
 }
