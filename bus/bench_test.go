@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 )
 
 // The benchmarks measure a path of ours and the bare system calls of the same

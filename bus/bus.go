@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/brake"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/bus/seen"
 	"netsky/bus/watch"
+	"netsky/home"
 	"netsky/internal/advice"
 )
 

@@ -6,8 +6,8 @@ import (
 	"math"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 // ErrLeave is returned by a Drain's take for an envelope that should stay in the inbox.

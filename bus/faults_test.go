@@ -20,11 +20,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/bus/why"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 

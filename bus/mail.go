@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/bus/seen"
 	"netsky/bus/why"
+	"netsky/home"
 )
 
 // Mail lists the names of an address's messages, oldest first: waiting, in hand or

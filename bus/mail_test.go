@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 // TestFile: what a reader has read in the inbox is filed in one go, copies with

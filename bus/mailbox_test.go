@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/bus/why"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 // TestMain lets the test binary stand in for the processes that the tests kill.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 // mustRemember lays down a file seen of n lines: m-0, m-1, … of agent0.

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/bus/seen"
 	"netsky/bus/watch"
 	"netsky/bus/why"
+	"netsky/home"
 )
 
 // ErrShutdown is returned by Next after the receiver has obeyed a shutdown.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 // What came to a mailbox is found by its id or the beginning of one, wherever it

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/bus/why"
+	"netsky/home"
 )
 
 // Route sends what is in the agents' outboxes, in one pass under the lock "router" (the

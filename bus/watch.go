@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/watch"
+	"netsky/home"
 )
 
 // A Spot is a directory to watch. Without a Mailbox it means all mailboxes, including

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 // Witness records that the agent's runtime has been seen with the envelopes, for the

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/home"
 )
 
 // BenchmarkColdStart times `netsky version` as a whole process against a Go

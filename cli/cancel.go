@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn/interrupt"
 	"netsky/store"
 )

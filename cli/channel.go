@@ -12,11 +12,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/bus/lookup"
 	"netsky/cli/console"
+	"netsky/home"
 )
 
 func (a *app) channelCommand() *cli.Command {

@@ -12,11 +12,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/cli/config"
 	"netsky/cli/console"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/land"

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/testworld"
 	"netsky/spawn/claude"

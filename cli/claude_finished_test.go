@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // A down that dies after its agents have obeyed leaves agents that take no mail:

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/testworld"
 	"netsky/spawn/claude"

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/testworld"
 	"netsky/spawn/needs"

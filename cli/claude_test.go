@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
 )
 

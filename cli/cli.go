@@ -22,7 +22,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/program"
 	"netsky/bus"
 	"netsky/bus/envelope"
@@ -31,6 +30,7 @@ import (
 	"netsky/cli/console"
 	"netsky/cli/line"
 	"netsky/cli/plan"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/worktree/land"
 	"netsky/store"

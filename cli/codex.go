@@ -7,11 +7,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/program"
 	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/codex"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/prompts"
 	"netsky/spawn"

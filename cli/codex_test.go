@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/home"
 	"netsky/internal/loopmodel/openai"
 	"netsky/internal/testworld"
 )

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/cli/config"
 	"netsky/cli/console"
+	"netsky/home"
 	"netsky/spawn"
 )
 

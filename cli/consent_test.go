@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // An agent gives nobody more power: what agents of a runtime may do is the owner's

@@ -13,10 +13,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/cli/config"
 	"netsky/cli/story"
 	codexusage "netsky/codex/usage"
+	"netsky/home"
 	"netsky/spawn"
 	claudeusage "netsky/spawn/claude/usage"
 	"netsky/spawn/meter"

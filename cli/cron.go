@@ -8,10 +8,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/cli/console"
 	"netsky/daemon"
 	"netsky/daemon/schedule"
+	"netsky/home"
 	"netsky/store"
 )
 

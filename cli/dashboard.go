@@ -11,11 +11,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/daemon"
 	"netsky/dashboard/access"
+	"netsky/home"
 )
 
 func (a *app) dashboardCommand() *cli.Command {

@@ -27,7 +27,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 

@@ -12,10 +12,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/cli/config"
 	"netsky/cli/report"
 	"netsky/daemon"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
 )

@@ -10,10 +10,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/cli/console"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/prompts"
 	"netsky/spawn"

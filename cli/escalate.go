@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/imessage"
 	"netsky/internal/advice"
 	"netsky/spawn/escalate"

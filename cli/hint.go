@@ -5,8 +5,8 @@ import (
 	"io/fs"
 	"os/exec"
 
-	"netsky/agent/home"
 	"netsky/cli/overview"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/store"
 )

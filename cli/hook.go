@@ -6,8 +6,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent/home"
 	"netsky/cli/config"
+	"netsky/home"
 	"netsky/spawn/approve"
 	"netsky/spawn/claude"
 	"netsky/spawn/claude/hook"

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 // Whatever is wrong, a hook lets Claude Code go on: exit status 0, nothing on

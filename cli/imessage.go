@@ -11,10 +11,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent/home"
 	"netsky/bus/envelope"
 	"netsky/cli/console"
 	"netsky/cli/phone"
+	"netsky/home"
 	"netsky/imessage"
 	"netsky/imessage/access"
 	"netsky/imessage/chat"

@@ -11,10 +11,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/cli/console"
 	"netsky/cli/phone"
 	"netsky/daemon"
+	"netsky/home"
 	"netsky/imessage/access"
 	"netsky/internal/advice"
 	"netsky/store"

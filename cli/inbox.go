@@ -13,12 +13,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/bus/owner"
 	"netsky/cli/console"
 	"netsky/cli/story"
+	"netsky/home"
 	"netsky/spawn"
 )
 

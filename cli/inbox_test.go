@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // Much mail is printed many messages at once, as a reader that has to be waited for after

@@ -6,10 +6,10 @@ import (
 	"os"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/courier"
 	"netsky/bus/mcp"
 	"netsky/cli/config"
+	"netsky/home"
 	"netsky/prompts"
 	"netsky/spawn"
 	"netsky/spawn/claude"

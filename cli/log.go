@@ -11,8 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/cli/story"
+	"netsky/home"
 	"netsky/store"
 )
 

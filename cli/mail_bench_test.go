@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // BenchmarkAsk compares `netsky ask` beside 100,000 files in delivered/ of the

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // BenchmarkPhoneArrival measures from a text's commit in the Mac's database to its envelope in

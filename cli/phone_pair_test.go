@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/imessage/access"
 	"netsky/imessage/chat"
 	"netsky/internal/messagesim"

@@ -11,9 +11,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/cli/console"
+	"netsky/home"
 )
 
 func (a *app) poisonCommand() *cli.Command {

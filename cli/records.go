@@ -3,9 +3,9 @@ package cli
 import (
 	"context"
 
-	"netsky/agent/home"
 	"netsky/daemon"
 	"netsky/daemon/observe"
+	"netsky/home"
 	"netsky/store"
 )
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent/home"
 	"netsky/cli/config"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/service"
 )

@@ -14,11 +14,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/cli/report"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/service"

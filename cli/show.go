@@ -10,10 +10,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/cli/story"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/store/task"

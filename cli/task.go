@@ -11,9 +11,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/cli/config"
 	"netsky/cli/console"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/crew"

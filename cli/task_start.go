@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/daemon"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/crew"
 	"netsky/store/task"

@@ -7,7 +7,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/watchdog"
 )

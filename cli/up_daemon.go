@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/program"
 	"netsky/cli/config"
 	"netsky/cli/report"
 	"netsky/daemon"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/tmux"
 )

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/cli/report"
 	"netsky/codex"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/claude"
 )

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/program"
 	"netsky/bus/envelope"
 	"netsky/cli/console"
 	"netsky/cli/plan"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"

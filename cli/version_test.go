@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/codex/appserver"
+	"netsky/home"
 	"netsky/spawn/claude"
 )
 

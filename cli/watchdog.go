@@ -12,11 +12,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/program"
 	"netsky/cli/config"
 	"netsky/daemon"
 	"netsky/daemon/ticker"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/watchdog"
 )

@@ -13,10 +13,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/envelope"
 	"netsky/cli/config"
 	"netsky/cli/console"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"

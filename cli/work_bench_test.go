@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"

@@ -2,8 +2,8 @@ package codex
 
 import (
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/program"
+	"netsky/home"
 )
 
 func getenv(env []string, name string) string { return program.Value(env, name) }

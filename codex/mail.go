@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/codex/appserver"
+	"netsky/home"
 	"netsky/store"
 )
 

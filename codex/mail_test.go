@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/codex"
 	"netsky/codex/appserver"
+	"netsky/home"
 	"netsky/store"
 )
 

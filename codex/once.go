@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/codex/appserver"
+	"netsky/home"
 )
 
 // ErrUsage is returned for invalid OnceOptions.

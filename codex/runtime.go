@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/program"
 	"netsky/codex/appserver"
+	"netsky/home"
 )
 
 // A Runtime starts Codex agents: netsky's own sidecar in each pane. It serves one up,

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/codex/appserver"
+	"netsky/home"
 )
 
 // ServeOptions configure Serve.

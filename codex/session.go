@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/courier"
 	"netsky/codex/appserver"
+	"netsky/home"
 	"netsky/store"
 )
 

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 const stateDir = "state/codex"

@@ -2,8 +2,8 @@ package codex
 
 import (
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/program"
+	"netsky/home"
 )
 
 // ToolServer returns the configuration of the thread that gives the model netsky's

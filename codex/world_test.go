@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/codex"
 	"netsky/codex/appserver"
+	"netsky/home"
 	"netsky/internal/loopmodel/openai"
 	"netsky/internal/testworld"
 	"netsky/store"

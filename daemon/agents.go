@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"netsky/agent/home"
 	"netsky/bus/courier"
 	"netsky/dashboard/live"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/pane"
 	"netsky/spawn/watchdog"

@@ -14,9 +14,9 @@ import (
 	"github.com/gorilla/websocket"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/daemon"
 	"netsky/dashboard/access"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 

@@ -21,12 +21,12 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/daemon/observe"
 	"netsky/daemon/schedule"
 	"netsky/daemon/upkeep"
 	"netsky/dashboard"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/crew"
 	"netsky/spawn/watchdog"

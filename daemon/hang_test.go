@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/hang"
 	hours "netsky/spawn/quiet"

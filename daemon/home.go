@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // errHomeGone ends a daemon whose home has been removed, or removed and created again: its

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/daemon/observe"
 	"netsky/daemon/upkeep"
+	"netsky/home"
 	"netsky/store"
 )
 

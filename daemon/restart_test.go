@@ -13,8 +13,8 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/backoff"

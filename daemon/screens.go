@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/dashboard/live"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/tmux"
 )

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
 	"netsky/dashboard/trees"
+	"netsky/home"
 	"netsky/spawn/approve"
 )
 

@@ -15,9 +15,9 @@ import (
 	"github.com/gorilla/websocket"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/dashboard"
 	"netsky/dashboard/live"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
 )

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
+	"netsky/home"
 	"netsky/spawn/needs"
 	"netsky/store"
 )

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/store"
 )
 

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/dashboard"
+	"netsky/home"
 	"netsky/store"
 )
 

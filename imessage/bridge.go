@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/imessage/chat"
 	"netsky/spawn/needs"
 	"netsky/store"

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/imessage/chat"
 	"netsky/store"
 	"netsky/store/phone"

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/imessage/chat"
 	"netsky/store/phone"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/imessage/chat"
 	"netsky/spawn/needs"
 	"netsky/store"

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/store"
 	"netsky/store/phone"
 )

@@ -34,7 +34,7 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // Separator is between two layers.

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/prompts"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/tmux"

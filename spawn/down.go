@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn/acks"
 )

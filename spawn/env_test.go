@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/home"
 	"netsky/spawn"
 )
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/store"
 	"netsky/tmux"
 )

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 )

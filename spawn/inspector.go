@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 )
 
 // An Inspector inspects the agents repeatedly and reads only files that have changed. It

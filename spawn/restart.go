@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/store"
 )
 

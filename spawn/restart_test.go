@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/store"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/prompts"
 	"netsky/spawn"

@@ -24,9 +24,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/program"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/store"
 	"netsky/tmux"

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/tmux"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/home"
 	"netsky/store"
 )
 

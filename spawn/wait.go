@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn/pane"
 )
 

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/prompts"
 	"netsky/spawn"

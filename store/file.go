@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // dsn returns the data source name. It contains the pragmas because one sent by Exec

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // Errors returned by Journal.Record.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/store/prune"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // began is approximately when this process started: an agent launched earlier that a new

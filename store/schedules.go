@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // A Schedule is a message that the daemon sends at given times, and its latest run.

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // The spool holds what verbs could not write: a flood there must not fill the disk, so

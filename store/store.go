@@ -34,7 +34,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/advice"
 )
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
 )

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // A writer is the one connection that writes, and the file it leads to.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // List returns the states of all breakers that are not closed, by account. An unreadable

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/disk"
+	"netsky/home"
 )
 
 // Refusals match Err; one for too many hops, which waiting does not change, matches

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/bus/why"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 // InHand returns the ID of the message that was offered to an agent last and whose turn

@@ -10,10 +10,10 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 

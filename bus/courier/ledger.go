@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 // An owed is a message that was offered to the model and whose turn has not ended. It

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 )
 
 // A File is the Source of a program whose events other processes, such as hooks, append

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/demo"
 )

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // MakeDir opens a directory below the home as OpenDir does, and creates it if it is

@@ -13,9 +13,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	_ "netsky/bus/mcp/sdkenv"
+	"netsky/home"
 	"netsky/store"
 )
 

@@ -19,9 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 const (

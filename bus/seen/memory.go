@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 // Open opens the memory of a mailbox; the caller closes it. Without a mailbox, or for

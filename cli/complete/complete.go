@@ -13,10 +13,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/cli/console"
 	"netsky/cli/line"
+	"netsky/home"
 	"netsky/imessage/access"
 	"netsky/store"
 	"netsky/store/task"

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn/escalate"
 	"netsky/spawn/own"
 	"netsky/store/cost"

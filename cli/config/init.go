@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // Init writes [Sample]; into a netsky.toml that is there, the lines of it that the file lacks. Nothing else

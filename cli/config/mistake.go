@@ -5,8 +5,8 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"netsky/agent/home"
 	"netsky/cli/spell"
+	"netsky/home"
 )
 
 // A Harm is how much of netsky.toml a mistake makes unknown.

@@ -3,8 +3,8 @@ package config_test
 import (
 	"testing"
 
-	"netsky/agent/home"
 	"netsky/cli/config"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store/cost"
 )

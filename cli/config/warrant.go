@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // A Warrant is what the owner must decide about a runtime before agents run on it: what

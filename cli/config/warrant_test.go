@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // TestWarrantWrite: the answer is in the file, and what else is there stays; where it

@@ -17,9 +17,9 @@ import (
 	"syscall"
 	"time"
 
-	"netsky/agent/home"
 	"netsky/cli/config"
 	"netsky/daemon/upkeep"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/service"

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/cli/console"
+	"netsky/home"
 	"netsky/spawn/backoff"
 )
 

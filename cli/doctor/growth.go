@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"netsky/agent/home"
 	"netsky/daemon/upkeep"
+	"netsky/home"
 	"netsky/store"
 )
 

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/cli/phone"
+	"netsky/home"
 	"netsky/imessage/chat"
 	"netsky/spawn"
 	"netsky/spawn/escalate"

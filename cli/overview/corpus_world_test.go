@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/cli/overview"
 	"netsky/codex"
+	"netsky/home"
 	"netsky/internal/corpus"
 	"netsky/internal/testworld"
 	"netsky/spawn"

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/cli/console"
+	"netsky/home"
 	"netsky/spawn"
 )
 

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/spawn/approve"
 )
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/program"
 	"netsky/cli/config"
+	"netsky/home"
 	"netsky/imessage"
 	"netsky/imessage/access"
 	"netsky/imessage/chat"

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/agent/home"
 	"netsky/cli/config"
 	"netsky/cli/phone"
+	"netsky/home"
 	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"

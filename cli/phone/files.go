@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/mcp"
+	"netsky/home"
 	"netsky/imessage"
 	"netsky/store"
 	"netsky/store/phone"

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/cli/phone"
+	"netsky/home"
 	"netsky/internal/testworld"
 	storephone "netsky/store/phone"
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/agent/home"
 	"netsky/cli/phone"
+	"netsky/home"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
 )

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent/home"
 	"netsky/cli/config"
 	"netsky/cli/phone"
+	"netsky/home"
 	"netsky/imessage/access"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/cli/config"
+	"netsky/home"
 	"netsky/imessage"
 	"netsky/imessage/access"
 	"netsky/imessage/bluebubbles"

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent/home"
 	"netsky/cli/phone"
+	"netsky/home"
 	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"

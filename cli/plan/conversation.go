@@ -7,8 +7,8 @@ import (
 	"os"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/codex"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/claude"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/prompts"
 	"netsky/spawn/worktree"
 )

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/cli/config"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/prompts"
 	"netsky/spawn"

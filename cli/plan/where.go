@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/cli/config"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/worktree"

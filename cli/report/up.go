@@ -13,12 +13,12 @@ import (
 	"unicode"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/envelope"
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/cli/plan"
 	"netsky/daemon"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/approve"
 	"netsky/spawn/pane"

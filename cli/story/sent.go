@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/cli/console"
+	"netsky/home"
 	"netsky/store"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/home"
 )
 
 // A Listener is an app-server that several clients use: netsky, and the TUI in the

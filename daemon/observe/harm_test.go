@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/daemon/observe"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
 )

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/store"
 )
 

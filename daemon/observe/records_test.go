@@ -5,9 +5,9 @@ import (
 	"errors"
 	"testing"
 
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/daemon/observe"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
 )

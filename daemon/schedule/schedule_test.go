@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/daemon/schedule"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
 )

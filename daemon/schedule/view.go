@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/store"
 )
 

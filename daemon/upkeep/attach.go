@@ -9,8 +9,8 @@ import (
 	"path"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 )
 
 // attached removes files that came with mail: those that no file of the mailbox names any more,

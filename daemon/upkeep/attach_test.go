@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/daemon/upkeep"
+	"netsky/home"
 )
 
 // attach stores a file in a mailbox.

@@ -3,7 +3,7 @@ package upkeep
 import (
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // ahead is how much further than at the last pass the clock is believed to be: a clock that

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
+	"netsky/home"
 )
 
 // mostFiles is how many files one pass removes.

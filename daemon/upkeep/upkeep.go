@@ -19,8 +19,8 @@ import (
 	"log/slog"
 	"time"
 
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/store"
 )
 

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/daemon/observe"
 	"netsky/daemon/upkeep"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
 )

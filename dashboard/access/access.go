@@ -47,7 +47,7 @@ import (
 	"net/netip"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // Options configure a Guard. Home, Token, Log and Now are required.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/store"
 )
 

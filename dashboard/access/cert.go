@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // Certificate makes the TLS configuration from a certificate and its key, each in a PEM

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 const (

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/agent/home"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 

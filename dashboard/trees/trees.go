@@ -9,8 +9,8 @@ import (
 	"errors"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/look"

@@ -38,7 +38,7 @@ import (
 	"sync"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/imessage/chat"
 	"netsky/internal/advice"
 )

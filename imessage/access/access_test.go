@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/imessage/access"
 	"netsky/imessage/chat"
 	"netsky/internal/advice"

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/sys"
 )

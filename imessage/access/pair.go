@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/imessage/chat"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/imessage/access"
 	"netsky/internal/testworld"
 )

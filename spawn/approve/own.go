@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/program"
+	"netsky/home"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/git"

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/approve"
 	"netsky/spawn/worktree"

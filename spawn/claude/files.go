@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // An object holds the values of a JSON object as written: whatever netsky does not need

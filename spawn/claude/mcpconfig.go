@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // Names of netsky's own MCP servers, as models see them.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/home"
 )
 
 // planTool is the tool whose request Claude Code answers only by its dialog, whatever a hook

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/home"
 )
 
 // The statuses in Claude Code's session registry.

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/program"
+	"netsky/home"
 )
 
 // Options configure an agent's Claude Code.

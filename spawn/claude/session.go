@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn/claude/account"
 	"netsky/spawn/claude/socket"
 )

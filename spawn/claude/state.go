@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 const stateDir = "state/claude"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn/claude"
 )
 

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/spawn/worktree"
 	"netsky/store"
 	"netsky/store/task"

@@ -23,9 +23,9 @@ import (
 	"sync"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
+	"netsky/home"
 )
 
 // Options configure the program. All but In are required.

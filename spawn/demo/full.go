@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 // The time a step waits for space before it is retried.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // A job is something sent to another agent on behalf of an asker who waits for the

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"testing"
 
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/spawn/demo"
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 // A limit is what a vendor's limit would be: while it lasts no demo of this home answers.

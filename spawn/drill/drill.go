@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // A World is the netsky that a drill breaks.

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 // A Fault is a way to break netsky.

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 // A message is one that the drill has sent, or tried to.

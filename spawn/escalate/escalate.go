@@ -25,9 +25,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/program"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
 
 // An Alert is what the owner is to learn.

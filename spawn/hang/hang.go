@@ -34,7 +34,7 @@ import (
 	"unicode"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 const (

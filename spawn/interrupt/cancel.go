@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/bus/why"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
 )

@@ -29,9 +29,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/agent/proc/tty"
+	"netsky/home"
 )
 
 // patience is how long a program may take to end after SIGTERM or SIGHUP before it is

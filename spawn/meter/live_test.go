@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/internal/loopmodel"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/loopmodel/openai"

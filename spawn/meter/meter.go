@@ -27,8 +27,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/store"
 	"netsky/store/cost"
 )

@@ -11,8 +11,8 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
-	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/meter"
 	"netsky/store"

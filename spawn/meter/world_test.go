@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	codexusage "netsky/codex/usage"
+	"netsky/home"
 	"netsky/internal/testworld"
 	claudeusage "netsky/spawn/claude/usage"
 	"netsky/spawn/meter"

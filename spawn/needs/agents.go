@@ -10,7 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/store"
 )
 

@@ -27,7 +27,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn/escalate"
 	"netsky/spawn/worktree/forecast"
 	"netsky/store"

@@ -15,8 +15,8 @@ import (
 	"context"
 	"time"
 
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/store"
 	"netsky/tmux"
 )

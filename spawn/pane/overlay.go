@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // Overlaid is implemented by a Screens whose agent keeps working behind a dialog of its

@@ -11,8 +11,8 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/tmux"
 )
 

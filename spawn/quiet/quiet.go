@@ -14,7 +14,7 @@ import (
 	"slices"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn"
 )
 

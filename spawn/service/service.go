@@ -20,8 +20,8 @@ import (
 	"time"
 	"unicode"
 
-	"netsky/agent/home"
 	"netsky/agent/program"
+	"netsky/home"
 	"netsky/internal/advice"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/service"
 )

@@ -20,9 +20,9 @@ import (
 	"strings"
 	"syscall"
 
-	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/agent/program"
+	"netsky/home"
 )
 
 // Options configure a Home.

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/worktree"

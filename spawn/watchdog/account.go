@@ -6,8 +6,8 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
-	"netsky/agent/home"
 	"netsky/bus/courier"
+	"netsky/home"
 	"netsky/spawn"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/watchdog"

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
+	"netsky/home"
 	"netsky/spawn/hang"
 	"netsky/spawn/quiet"
 	"netsky/store"

@@ -11,7 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/store"
 )
 

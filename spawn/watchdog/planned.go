@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn/restart"
 )
 

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"time"
 
-	"netsky/agent/home"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/store"
 )
 

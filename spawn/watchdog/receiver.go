@@ -12,9 +12,9 @@ import (
 	"unicode"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/pane"
 )

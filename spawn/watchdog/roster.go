@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn"
 )
 

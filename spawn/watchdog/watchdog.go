@@ -24,9 +24,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/proc"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/store"
 )

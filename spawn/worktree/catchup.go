@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn/worktree/git"
 )
 

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree/git"
 	"netsky/store"

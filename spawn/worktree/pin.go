@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree/git"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/store"
 )
 

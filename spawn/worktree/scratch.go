@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn/worktree/git"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn/worktree/git"
 )
 

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/store"
 )
 

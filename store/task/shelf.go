@@ -3,7 +3,7 @@ package task
 import (
 	"context"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/store"
 )
 

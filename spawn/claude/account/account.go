@@ -19,8 +19,8 @@ import (
 	"sync"
 	"time"
 
-	"netsky/agent/home"
 	"netsky/agent/program"
+	"netsky/home"
 )
 
 // A Login is where one Claude Code finds its credentials. Its fields are set before its

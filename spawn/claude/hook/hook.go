@@ -14,9 +14,9 @@ import (
 	"syscall"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/spawn/approve"
 	"netsky/spawn/claude"
 	"netsky/spawn/worktree"

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/command"
 )

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/snapshot"

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/diff"

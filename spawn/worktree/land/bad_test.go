@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/land"
 	"netsky/store/work"

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"

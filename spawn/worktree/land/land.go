@@ -35,7 +35,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"

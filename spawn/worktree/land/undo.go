@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/diff"

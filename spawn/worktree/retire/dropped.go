@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 )

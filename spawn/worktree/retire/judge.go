@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/forecast"

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"

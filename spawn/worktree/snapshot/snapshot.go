@@ -26,7 +26,7 @@ import (
 	"syscall"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/spawn/worktree/git"
 )
 

@@ -19,8 +19,8 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/agent/home"
 	"netsky/agent/program"
+	"netsky/home"
 	"netsky/spawn/worktree/git"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // tree is all that lies below a directory, with modes.

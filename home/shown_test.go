@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"netsky/agent/home"
+	"netsky/home"
 )
 
 // A home that is reached through a link is the home that it is by its own path; one that was

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent/home"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 
