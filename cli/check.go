@@ -21,7 +21,7 @@ import (
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/land"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 func (a *app) checkCommand() *cli.Command {
@@ -91,7 +91,7 @@ func (a *app) check(c *cli.Context) error {
 		}
 	} else {
 		next := ""
-		if _, err := a.mayLand("land"); err == nil && k.State == work.Passed {
+		if _, err := a.mayLand("land"); err == nil && k.State == record.Passed {
 			next = "; `netsky land " + string(id)
 			if c.IsSet("onto") {
 				next += " --onto " + advice.Word(c.String("onto"))
@@ -100,7 +100,7 @@ func (a *app) check(c *cli.Context) error {
 		}
 		a.print("%s: %s%s", id, checkLine(k), a.called(next))
 	}
-	if k.State == work.Passed {
+	if k.State == record.Passed {
 		return nil
 	}
 	if out == nil {
@@ -140,7 +140,7 @@ func checkLine(k land.Checked) string {
 	switch {
 	case k.Known:
 		return fmt.Sprintf("passed %s ago: %s; --again runs it again", console.Ago(time.Since(k.Ended.Time())), what)
-	case k.State == work.Passed:
+	case k.State == record.Passed:
 		return fmt.Sprintf("passed in %v: %s", took.Round(100*time.Millisecond), what)
 	case k.Reason != "":
 		return fmt.Sprintf("%s, %s: %s", k.State, k.Reason, what)

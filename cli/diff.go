@@ -24,7 +24,7 @@ import (
 	"netsky/spawn/worktree/review"
 	"netsky/spawn/worktree/state"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 func (a *app) diffCommand() *cli.Command {
@@ -161,7 +161,7 @@ func (a *app) showDiff(c *cli.Context, change *diff.Change, id agent.ID, paths [
 
 // landed returns the commits that the agent's work, as it landed last, may be known by.
 func (a *app) landed(ctx context.Context, h home.Dir, w worktree.Worktree) (commits []string, err error) {
-	err = a.readWork(ctx, h, func(r work.Records) error {
+	err = a.readWork(ctx, h, func(r record.Records) error {
 		l, undone, err := land.Reversed(ctx, r, w, w.Base, w.Branch)
 		if undone {
 			a.warn("%s: what landed last, as %s, was undone by %.7s; this is what came after it", w.Agent, l.ID, l.Undo)
@@ -170,7 +170,7 @@ func (a *app) landed(ctx context.Context, h home.Dir, w worktree.Worktree) (comm
 		if undone || err != nil {
 			return err
 		}
-		list, err := r.Landings(ctx, work.Filter{Agent: w.Agent, State: work.Landed, Limit: 1})
+		list, err := r.Landings(ctx, record.Filter{Agent: w.Agent, State: record.Landed, Limit: 1})
 		for _, l := range list {
 			commits = append(commits, l.After, l.Head)
 		}
@@ -183,7 +183,7 @@ func (a *app) landed(ctx context.Context, h home.Dir, w worktree.Worktree) (comm
 }
 
 // readWork calls do with the records, if there are any.
-func (a *app) readWork(ctx context.Context, h home.Dir, do func(work.Records) error) error {
+func (a *app) readWork(ctx context.Context, h home.Dir, do func(record.Records) error) error {
 	db, err := store.OpenRead(ctx, h)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrOlder) {
 		return nil
@@ -192,7 +192,7 @@ func (a *app) readWork(ctx context.Context, h home.Dir, do func(work.Records) er
 		return err
 	}
 	defer db.Close()
-	return do(work.Records{DB: db})
+	return do(record.Records{DB: db})
 }
 
 // review returns what collects the comments of whoever runs this.
@@ -204,7 +204,7 @@ func (a *app) review(h home.Dir) (r review.Review, err error) {
 	self, err := a.self()
 	return review.Review{
 		Author: self, Bus: l.Bus, Record: l.Journal.Record,
-		Read: func(ctx context.Context, do func(work.Records) error) error { return a.readWork(ctx, h, do) },
+		Read: func(ctx context.Context, do func(record.Records) error) error { return a.readWork(ctx, h, do) },
 	}, err
 }
 
@@ -233,7 +233,7 @@ func (a *app) comment(c *cli.Context, h home.Dir, change *diff.Change, id agent.
 		return err
 	}
 	if c.Bool("json") {
-		return a.writeJSON(map[string]any{"comments": []work.Comment{k}})
+		return a.writeJSON(map[string]any{"comments": []record.Comment{k}})
 	}
 	a.print("%s  %s:%s  %s", k.ID, k.File, at[i+1:], console.Brief(k.Text, 60))
 	return nil

@@ -15,7 +15,7 @@ import (
 	"netsky/cli/console"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 func (a *app) landCommand() *cli.Command {
@@ -106,7 +106,7 @@ func (a *app) land(c *cli.Context) error {
 		a.complain(err)
 		return nil
 	}
-	if err != nil && l.State != work.Pushed {
+	if err != nil && l.State != record.Pushed {
 		return a.needsWorktree(d.Home, id, err)
 	}
 	if perr := a.printLanding(l, c.Bool("json")); perr != nil {
@@ -128,9 +128,9 @@ func (a *app) printLanding(l land.Landing, asJSON bool) error {
 }
 
 // landingLine says what a landing did.
-func landingLine(l work.Landing) string {
+func landingLine(l record.Landing) string {
 	line := fmt.Sprintf("%s: %s", l.Agent, land.Says(l))
-	if l.State == work.Pushed {
+	if l.State == record.Pushed {
 		return strings.TrimRight(line+"  "+l.URL, " ")
 	}
 	return line + fmt.Sprintf("; `netsky undo %s` takes it back", l.ID)
@@ -151,7 +151,7 @@ func (a *app) landAll(c *cli.Context, self agent.ID, o land.LandOptions) error {
 			failed++
 			a.complain(one.Err)
 		}
-		if one.Err == nil || one.Landing.State == work.Pushed {
+		if one.Err == nil || one.Landing.State == record.Pushed {
 			landed = append(landed, one.Landing)
 			if !c.Bool("json") {
 				_ = a.printLanding(one.Landing, false)
@@ -176,7 +176,7 @@ func (a *app) landAll(c *cli.Context, self agent.ID, o land.LandOptions) error {
 }
 
 func (a *app) landLs(c *cli.Context) error {
-	f := work.Filter{Limit: c.Int("n")}
+	f := record.Filter{Limit: c.Int("n")}
 	if f.Limit < 1 || f.Limit > 1000 {
 		return usagef("land ls: -n %d: must be 1 to 1000", f.Limit)
 	}
@@ -191,11 +191,11 @@ func (a *app) landLs(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	list := []work.Landing{}
+	list := []record.Landing{}
 	db, err := a.records(c.Context, h)
 	if err == nil {
 		defer db.Close()
-		list, err = work.Records{DB: db}.Landings(c.Context, f)
+		list, err = record.Records{DB: db}.Landings(c.Context, f)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -217,7 +217,7 @@ func (a *app) landLs(c *cli.Context) error {
 }
 
 // landingLines are a table of landings. Its lines have at most width columns, if that is not 0.
-func landingLines(list []work.Landing, subjects map[string]string, width int) (lines []string) {
+func landingLines(list []record.Landing, subjects map[string]string, width int) (lines []string) {
 	if len(list) == 0 {
 		return nil
 	}
@@ -262,7 +262,7 @@ func landingLines(list []work.Landing, subjects map[string]string, width int) (l
 }
 
 // subjects returns the first lines of the messages of what landed, as far as git still has them.
-func subjects(ctx context.Context, list []work.Landing) map[string]string {
+func subjects(ctx context.Context, list []record.Landing) map[string]string {
 	commits, found := make(map[string][]string), make(map[string]string)
 	for _, l := range list {
 		if l.After != "" {

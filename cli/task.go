@@ -20,7 +20,7 @@ import (
 	"netsky/spawn/worktree/land"
 	"netsky/store"
 	"netsky/store/task"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 func (a *app) taskCommand() *cli.Command {
@@ -125,7 +125,7 @@ func (a *app) judge(h home.Dir, db *store.DB) *task.Judge {
 func judgeOf(h home.Dir, db *store.DB, cfg config.Config) *task.Judge {
 	holder := &land.Holder{Home: h}
 	j := &task.Judge{
-		After: cfg.Work.After, Work: work.Records{DB: db}, Holds: holder.Holds, Owns: holder.Owns,
+		After: cfg.Work.After, Work: record.Records{DB: db}, Holds: holder.Holds, Owns: holder.Owns,
 		Current: func(ctx context.Context, id agent.ID) (repo, tree string, err error) { return land.Current(ctx, h, id) },
 	}
 	if cfg.Work.Check != "" {

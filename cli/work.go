@@ -24,7 +24,7 @@ import (
 	"netsky/spawn/worktree/retire"
 	"netsky/spawn/worktree/state"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 func (a *app) workCommand() *cli.Command {
@@ -123,7 +123,7 @@ func (a *app) stateReader(ctx context.Context, h home.Dir, cfg config.Config) (r
 	db, err := store.OpenRead(ctx, h)
 	switch {
 	case err == nil:
-		o.Records, closed = &work.Records{DB: db}, db.Close
+		o.Records, closed = &record.Records{DB: db}, db.Close
 	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrOlder):
 		a.warn("what was checked is not known: %v", err)
 	}
@@ -272,7 +272,7 @@ func (a *app) repos(ctx context.Context, h home.Dir) (list []string, err error) 
 	}
 	if db, derr := store.OpenRead(ctx, h); derr == nil {
 		defer db.Close()
-		rows, rerr := work.Records{DB: db}.Worktrees(ctx)
+		rows, rerr := record.Records{DB: db}.Worktrees(ctx)
 		err = errors.Join(err, rerr)
 		for _, w := range rows {
 			if exists(w.Repo) {

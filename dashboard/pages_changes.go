@@ -17,7 +17,7 @@ import (
 	"netsky/spawn/worktree/look"
 	"netsky/spawn/worktree/review"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // A changesBody is what an agent has changed, with the owner's comments on it.
@@ -31,13 +31,13 @@ type changesBody struct {
 	Why     string     // why it is not shown
 	Only    string     // the one file that is shown; "" is all
 	Files   []patch.File
-	Others  []work.Comment // on other files
+	Others  []record.Comment // on other files
 	Added   int
 	Removed int
 	Ask     *patch.Place // where a comment is being written
 	Asked   bool         // a row has its form
 	Key     string       // of that comment
-	Pending []work.Comment
+	Pending []record.Comment
 	Batches []worded.Batch
 	Name    string // of what Files show; the script keeps what has the same name
 	Keep    bool   // the browser has Files already
@@ -100,7 +100,7 @@ func (p *pages) readChange(ctx context.Context, sh *shell, b *changesBody) error
 	case err != nil:
 		b.Why = err.Error()
 	}
-	var sent []work.Comment
+	var sent []record.Comment
 	b.Pending, sent, err = p.o.Work.Comments(ctx, b.Agent)
 	sh.failed(err)
 	b.Batches = worded.Batches(sent)
@@ -120,7 +120,7 @@ func (p *pages) readChange(ctx context.Context, sh *shell, b *changesBody) error
 }
 
 // name names what the page shows of the change.
-func (b *changesBody) name(sent []work.Comment) {
+func (b *changesBody) name(sent []record.Comment) {
 	sum := sha256.New()
 	fmt.Fprintln(sum, b.Change.Base, b.Change.Tree, b.Only, b.Why, b.Change.Left)
 	if b.Ask != nil {

@@ -7,7 +7,7 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard/worded"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // A foundPlace is what a search finds that is no record of its own: what needs the owner, an agent's branch or
@@ -40,13 +40,13 @@ func (p *pages) places(ctx context.Context, sh *shell, text string) (list []foun
 	ctx, cancel := context.WithTimeout(ctx, wordLimit)
 	defer cancel()
 	list = append(list, p.placesInGit(ctx, word)...)
-	landings, _ := p.o.Work.Landings(ctx, work.Filter{Limit: inPlaces}) // the page of work reports what can't be read
+	landings, _ := p.o.Work.Landings(ctx, record.Filter{Limit: inPlaces}) // the page of work reports what can't be read
 	for _, l := range landings {
 		if l.ID == word || commit(word, l.After, l.Head, l.Undo, l.Before) {
 			list = append(list, foundPlace{"landing", l.Agent, cmp.Or(l.After, l.Head) + " " + worded.LandingOf(l).Says, "/work"})
 		}
 	}
-	checks, _ := p.o.Work.Checks(ctx, work.Filter{Limit: inPlaces})
+	checks, _ := p.o.Work.Checks(ctx, record.Filter{Limit: inPlaces})
 	for _, k := range checks {
 		if k.ID == word || commit(word, k.Head, k.Base) {
 			list = append(list, foundPlace{"check", k.Agent, k.Head + " " + k.State + ": " + k.Command, "/work"})

@@ -11,7 +11,7 @@ import (
 	"netsky/spawn/worktree/review"
 	"netsky/spawn/worktree/state"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // Work reads how the agents' work is, and takes the owner's comments on it. States, Change and Words may
@@ -24,12 +24,12 @@ type Work interface {
 	Change(ctx context.Context, id agent.ID, file string) (look.Change, time.Time, error)
 	// Words returns what the tasks are called: see task.Judge.
 	Words(context.Context, []store.Task) []string
-	Landings(context.Context, work.Filter) ([]work.Landing, error)
-	Checks(context.Context, work.Filter) ([]work.Check, error)
+	Landings(context.Context, record.Filter) ([]record.Landing, error)
+	Checks(context.Context, record.Filter) ([]record.Check, error)
 
 	// Comments returns those of the owner's comments on the agent's work that have not been sent, and
 	// those sent last.
-	Comments(context.Context, agent.ID) (pending, sent []work.Comment, err error)
+	Comments(context.Context, agent.ID) (pending, sent []record.Comment, err error)
 	// Comment keeps a comment under a key; a second one under it has no effect.
 	Comment(ctx context.Context, key string, id agent.ID, file string, line int, old bool, text string) error
 	Drop(ctx context.Context, id agent.ID, comment string) error
@@ -65,12 +65,12 @@ func (p *pages) workPage(ctx context.Context, sh *shell, q *query) (string, erro
 	for _, st := range list {
 		b.Trees = append(b.Trees, worded.TreeOf(st))
 	}
-	landings, err := p.o.Work.Landings(ctx, work.Filter{Limit: onWork})
+	landings, err := p.o.Work.Landings(ctx, record.Filter{Limit: onWork})
 	sh.failed(err)
 	for _, l := range landings {
 		b.Landings = append(b.Landings, worded.LandingOf(l))
 	}
-	checks, err := p.o.Work.Checks(ctx, work.Filter{Limit: onWork})
+	checks, err := p.o.Work.Checks(ctx, record.Filter{Limit: onWork})
 	sh.failed(err)
 	for _, k := range checks {
 		b.Checks = append(b.Checks, worded.Check{Check: k, Took: elapsed(k.Started, k.Ended)})
@@ -100,11 +100,11 @@ func (s *Server) workAPI(ctx context.Context, q *query) (any, error) {
 		return nil, err
 	}
 	v := struct {
-		At       store.Time     `json:"at"`
-		Work     []state.State  `json:"work"`
-		Landings []work.Landing `json:"landings"`
-		Checks   []work.Check   `json:"checks"`
-		Errors   []string       `json:"errors"`
+		At       store.Time       `json:"at"`
+		Work     []state.State    `json:"work"`
+		Landings []record.Landing `json:"landings"`
+		Checks   []record.Check   `json:"checks"`
+		Errors   []string         `json:"errors"`
 	}{At: store.At(at), Work: list, Errors: []string{}}
 	failed := func(err error) {
 		if err != nil {
@@ -112,9 +112,9 @@ func (s *Server) workAPI(ctx context.Context, q *query) (any, error) {
 		}
 	}
 	failed(err)
-	v.Landings, err = s.o.Work.Landings(ctx, work.Filter{})
+	v.Landings, err = s.o.Work.Landings(ctx, record.Filter{})
 	failed(err)
-	v.Checks, err = s.o.Work.Checks(ctx, work.Filter{})
+	v.Checks, err = s.o.Work.Checks(ctx, record.Filter{})
 	failed(err)
 	return v, nil
 }

@@ -17,7 +17,7 @@ import (
 	"netsky/spawn/worktree/state"
 	"netsky/store"
 	"netsky/store/cost"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // fakeWork is the agents' work as a test says it is.
@@ -26,10 +26,10 @@ type fakeWork struct {
 	err      error
 	states   []state.State
 	changes  map[agent.ID]look.Change
-	landings []work.Landing
-	checks   []work.Check
-	pending  []work.Comment
-	sent     []work.Comment
+	landings []record.Landing
+	checks   []record.Check
+	pending  []record.Comment
+	sent     []record.Comment
 	words    map[string]string // by the task's id
 	reads    int
 }
@@ -71,15 +71,17 @@ func (f *fakeWork) Words(_ context.Context, list []store.Task) (words []string) 
 	return words
 }
 
-func (f *fakeWork) Landings(context.Context, work.Filter) ([]work.Landing, error) {
+func (f *fakeWork) Landings(context.Context, record.Filter) ([]record.Landing, error) {
 	return f.landings, nil
 }
-func (f *fakeWork) Checks(context.Context, work.Filter) ([]work.Check, error) { return f.checks, nil }
+func (f *fakeWork) Checks(context.Context, record.Filter) ([]record.Check, error) {
+	return f.checks, nil
+}
 
-func (f *fakeWork) Comments(_ context.Context, id agent.ID) (pending, sent []work.Comment, err error) {
+func (f *fakeWork) Comments(_ context.Context, id agent.ID) (pending, sent []record.Comment, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	of := func(list []work.Comment) (mine []work.Comment) {
+	of := func(list []record.Comment) (mine []record.Comment) {
 		for _, k := range list {
 			if k.Agent == id {
 				mine = append(mine, k)
@@ -93,7 +95,7 @@ func (f *fakeWork) Comments(_ context.Context, id agent.ID) (pending, sent []wor
 func (f *fakeWork) Comment(_ context.Context, key string, id agent.ID, file string, line int, old bool, text string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.pending = append(f.pending, work.Comment{ID: review.Keyed(key), Agent: id, File: file, Line: line, Old: old, Text: text, State: work.Pending, Created: store.At(time.Now())})
+	f.pending = append(f.pending, record.Comment{ID: review.Keyed(key), Agent: id, File: file, Line: line, Old: old, Text: text, State: record.Pending, Created: store.At(time.Now())})
 	return nil
 }
 
@@ -103,7 +105,7 @@ func (f *fakeWork) Send(_ context.Context, id agent.ID) ([]review.Sent, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, k := range f.pending {
-		k.State, k.Message, k.Ended = work.Sent, "review-1", store.At(time.Now())
+		k.State, k.Message, k.Ended = record.Sent, "review-1", store.At(time.Now())
 		f.sent = append(f.sent, k)
 	}
 	f.pending = nil
@@ -166,21 +168,21 @@ func (w *world) showWork(tb testing.TB, now time.Time) {
 		{Path: "assets/harmonics.bin", Status: "added", OldMode: "000000", NewMode: "100644", Binary: true},
 		{Path: "scripts/fetch.sh", Old: "scripts/get.sh", Status: "renamed", OldMode: "100644", NewMode: "100755"},
 	}}}
-	w.work.landings = []work.Landing{
-		{ID: "3kx7q", Agent: "agent3", Target: "refs/heads/main", How: "merge", Before: "8c1f2ab77", After: "1d94e0c21", Evidence: "k1", State: work.Landed, Started: ago(12 * min)},
-		{ID: "9mmc2", Agent: "agent1", Target: "refs/heads/main", How: "squash", Before: "03fe771aa", After: "8c1f2ab77", State: work.Undone, Undo: "03fe771aa", Started: ago(50 * min), Undone: ago(44 * min)},
-		{ID: "t0a1b", Agent: "agent2", Target: "refs/heads/main", How: "push", Head: "77aa0101c", Evidence: "k2", State: work.Pushed, URL: "https://example.org/pull/7", Started: ago(90 * min)},
+	w.work.landings = []record.Landing{
+		{ID: "3kx7q", Agent: "agent3", Target: "refs/heads/main", How: "merge", Before: "8c1f2ab77", After: "1d94e0c21", Evidence: "k1", State: record.Landed, Started: ago(12 * min)},
+		{ID: "9mmc2", Agent: "agent1", Target: "refs/heads/main", How: "squash", Before: "03fe771aa", After: "8c1f2ab77", State: record.Undone, Undo: "03fe771aa", Started: ago(50 * min), Undone: ago(44 * min)},
+		{ID: "t0a1b", Agent: "agent2", Target: "refs/heads/main", How: "push", Head: "77aa0101c", Evidence: "k2", State: record.Pushed, URL: "https://example.org/pull/7", Started: ago(90 * min)},
 	}
-	w.work.checks = []work.Check{
-		{ID: "c3", Agent: "agent2", Target: "refs/heads/main", Head: "4be01d9aa", Command: "make test", State: work.Running, Started: ago(40 * time.Second)},
-		{ID: "c2", Agent: "agent1", Target: "refs/heads/main", Head: "8c1f2ab77", Command: "make test", State: work.Passed, Started: ago(5 * min), Ended: ago(3 * min)},
-		{ID: "c1", Agent: "agent4", Target: "refs/heads/main", Head: "5f5f5f5f5", Command: "make test", State: work.Failed, Status: 2, Log: "logs/check-c1.log", Started: ago(20 * min), Ended: ago(18 * min)},
+	w.work.checks = []record.Check{
+		{ID: "c3", Agent: "agent2", Target: "refs/heads/main", Head: "4be01d9aa", Command: "make test", State: record.Running, Started: ago(40 * time.Second)},
+		{ID: "c2", Agent: "agent1", Target: "refs/heads/main", Head: "8c1f2ab77", Command: "make test", State: record.Passed, Started: ago(5 * min), Ended: ago(3 * min)},
+		{ID: "c1", Agent: "agent4", Target: "refs/heads/main", Head: "5f5f5f5f5", Command: "make test", State: record.Failed, Status: 2, Log: "logs/check-c1.log", Started: ago(20 * min), Ended: ago(18 * min)},
 	}
-	w.work.pending = []work.Comment{
-		{ID: "aa01", Agent: "agent1", File: "tides/south.go", Line: 39, Text: "Does the sign also turn for ports on the equator itself?", State: work.Pending, Created: ago(4 * min)},
-		{ID: "aa02", Agent: "agent1", File: "tides/ports.go", Line: 12, Excerpt: "12: var ports = load()", Text: "not in this change", State: work.Pending, Created: ago(3 * min)},
+	w.work.pending = []record.Comment{
+		{ID: "aa01", Agent: "agent1", File: "tides/south.go", Line: 39, Text: "Does the sign also turn for ports on the equator itself?", State: record.Pending, Created: ago(4 * min)},
+		{ID: "aa02", Agent: "agent1", File: "tides/ports.go", Line: 12, Excerpt: "12: var ports = load()", Text: "not in this change", State: record.Pending, Created: ago(3 * min)},
 	}
-	w.work.sent = []work.Comment{{ID: "aa00", Agent: "agent1", File: "tides/south.go", Line: 38, Old: true, Text: "Why was this returned at all?", State: work.Sent, Message: "web-5d1f0c77a2b94e6180c3d2aa", Created: ago(30 * min), Ended: ago(29 * min)}}
+	w.work.sent = []record.Comment{{ID: "aa00", Agent: "agent1", File: "tides/south.go", Line: 38, Old: true, Text: "Why was this returned at all?", State: record.Sent, Message: "web-5d1f0c77a2b94e6180c3d2aa", Created: ago(30 * min), Ended: ago(29 * min)}}
 	for _, id := range []agent.ID{"agent4", "agent5", "agent6", "agent7"} {
 		w.apply(tb, store.UpsertActor{ID: id, Runtime: "claude", Desired: store.DesiredDown, Updated: ago(time.Hour)})
 	}

@@ -12,7 +12,7 @@ import (
 	"netsky/spawn/crew"
 	"netsky/store"
 	"netsky/store/task"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // many are two hundred tasks in all that tasks can be at, with titles that some agent has chosen.
@@ -104,7 +104,7 @@ func TestClaimedIsNotDone(t *testing.T) {
 func TestCostIsCounted(t *testing.T) {
 	t.Parallel()
 	for turns, want := range map[int]string{1: "claude: 1 turn, 2 tokens in", 3: "claude: 3 turns, 2 tokens in"} {
-		s := crew.Story{View: crew.View{Task: store.Task{ID: "t-0123456789abcdef", Title: "x"}}, Cost: []work.Cost{{Model: "claude", Turns: turns, Input: 2}}}
+		s := crew.Story{View: crew.View{Task: store.Task{ID: "t-0123456789abcdef", Title: "x"}}, Cost: []record.Cost{{Model: "claude", Turns: turns, Input: 2}}}
 		if text := strings.Join(story.TaskStory(s), "\n"); !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -17,7 +17,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/dashboard/syntax"
 	"netsky/spawn/worktree/diff"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // A Place is a line of a file, as it is now or as it was.
@@ -53,7 +53,7 @@ func (p Place) Side() string {
 }
 
 // placeOf returns where a remark is.
-func placeOf(k work.Comment) Place { return Place{k.File, k.Line, k.Old} }
+func placeOf(k record.Comment) Place { return Place{k.File, k.Line, k.Old} }
 
 // A File is one file's changes.
 type File struct {
@@ -61,8 +61,8 @@ type File struct {
 	Anchor string   // the id of its part of the page
 	Facts  []string // what has changed beside lines, and what is not shown
 	Rows   []Row
-	Out    bool           // its lines are left out
-	Loose  []work.Comment // remarks on lines that are not shown
+	Out    bool             // its lines are left out
+	Loose  []record.Comment // remarks on lines that are not shown
 }
 
 // Asks reports whether a row of the file has the form for a comment.
@@ -85,7 +85,7 @@ type Row struct {
 	New     int
 	Spans   []Span
 	NoEnd   bool // no line break follows
-	Remarks []work.Comment
+	Remarks []record.Comment
 	Ask     *Place // a remark is being written here
 }
 
@@ -99,7 +99,7 @@ const (
 )
 
 // Elsewhere returns the remarks that are on none of the files.
-func Elsewhere(files []File, remarks []work.Comment) (list []work.Comment) {
+func Elsewhere(files []File, remarks []record.Comment) (list []record.Comment) {
 	for _, k := range remarks {
 		if !slices.ContainsFunc(files, func(f File) bool { return f.holds(placeOf(k)) }) {
 			list = append(list, k)
@@ -109,7 +109,7 @@ func Elsewhere(files []File, remarks []work.Comment) (list []work.Comment) {
 }
 
 // Lay lays out the files. at is where a remark is being written, if it is anywhere.
-func Lay(files []diff.File, remarks []work.Comment, at *Place) []File {
+func Lay(files []diff.File, remarks []record.Comment, at *Place) []File {
 	left := MaxRows
 	list := make([]File, len(files))
 	for i, d := range files {
@@ -141,12 +141,12 @@ func (f *File) holds(p Place) bool {
 // shows reports whether a row shows the remark.
 func (f *File) shows(id string) bool {
 	return slices.ContainsFunc(f.Rows, func(r Row) bool {
-		return slices.ContainsFunc(r.Remarks, func(k work.Comment) bool { return k.ID == id })
+		return slices.ContainsFunc(r.Remarks, func(k record.Comment) bool { return k.ID == id })
 	})
 }
 
 // lay makes the file's rows.
-func (f *File) lay(remarks []work.Comment, at *Place) {
+func (f *File) lay(remarks []record.Comment, at *Place) {
 	was, now := syntax.For(f.Old), syntax.For(f.Path)
 	if f.Old == "" {
 		was = syntax.For(f.Path)
@@ -206,7 +206,7 @@ func (f File) Before() string {
 
 // about reports whether the line is still the one that the remark was made on, by the last line of its
 // excerpt.
-func about(k work.Comment, line string) bool {
+func about(k record.Comment, line string) bool {
 	last := k.Excerpt[strings.LastIndexByte(k.Excerpt, '\n')+1:]
 	was, ok := strings.CutPrefix(last, strconv.Itoa(k.Line)+": ")
 	return k.Excerpt == "" || ok && was == strings.TrimSuffix(line, "\r")

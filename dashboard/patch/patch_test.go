@@ -8,7 +8,7 @@ import (
 
 	"netsky/dashboard/patch"
 	"netsky/spawn/worktree/diff"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 func TestPlaces(t *testing.T) {
@@ -80,7 +80,7 @@ func TestRemarks(t *testing.T) {
 		{Kind: " ", Old: 4, New: 4, Text: "one"}, {Kind: "-", Old: 5, Text: "two"}, {Kind: "+", New: 5, Text: "three\x1b"}, {Kind: "+", New: 6, Text: "four\r", NoEnd: true},
 	}}}}
 	at := patch.Place{File: "b.go", Line: 5}
-	remarks := []work.Comment{
+	remarks := []record.Comment{
 		{ID: "A", File: "a.go", Line: 5, Old: true, Excerpt: "4: one\n5: two"},
 		{ID: "B", File: "b.go", Line: 6, Excerpt: "6: four"},
 		{ID: "C", File: "b.go", Line: 5, Excerpt: "5: other"},

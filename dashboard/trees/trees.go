@@ -17,7 +17,7 @@ import (
 	"netsky/spawn/worktree/review"
 	"netsky/store"
 	"netsky/store/task"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // Options configure Trees.
@@ -45,7 +45,7 @@ func New(o Options) *Trees {
 	t.Looker = look.New(look.Options{Home: o.Home, Records: o.Records, Check: t.check, Up: o.Up})
 	t.review = review.Review{
 		Author: agent.Owner, Via: "web", Bus: o.Bus, Record: o.Record,
-		Read: func(_ context.Context, do func(work.Records) error) error { return t.records(do) },
+		Read: func(_ context.Context, do func(record.Records) error) error { return t.records(do) },
 	}
 	return t
 }
@@ -59,31 +59,31 @@ func (t *Trees) check() command.Command {
 }
 
 // records calls do with the records of work.
-func (t *Trees) records(do func(work.Records) error) error {
+func (t *Trees) records(do func(record.Records) error) error {
 	db := t.o.Records()
 	if db == nil {
 		return errNoRecords
 	}
-	return do(work.Records{DB: db})
+	return do(record.Records{DB: db})
 }
 
 // Landings returns landings, the newest first.
-func (t *Trees) Landings(ctx context.Context, f work.Filter) (list []work.Landing, err error) {
-	list = []work.Landing{}
-	err = t.records(func(r work.Records) (err error) { list, err = r.Landings(ctx, f); return err })
+func (t *Trees) Landings(ctx context.Context, f record.Filter) (list []record.Landing, err error) {
+	list = []record.Landing{}
+	err = t.records(func(r record.Records) (err error) { list, err = r.Landings(ctx, f); return err })
 	return list, err
 }
 
 // Checks returns checks, the newest first.
-func (t *Trees) Checks(ctx context.Context, f work.Filter) (list []work.Check, err error) {
-	list = []work.Check{}
-	err = t.records(func(r work.Records) (err error) { list, err = r.Checks(ctx, f); return err })
+func (t *Trees) Checks(ctx context.Context, f record.Filter) (list []record.Check, err error) {
+	list = []record.Check{}
+	err = t.records(func(r record.Records) (err error) { list, err = r.Checks(ctx, f); return err })
 	return list, err
 }
 
 // Words returns what the tasks are called.
 func (t *Trees) Words(ctx context.Context, list []store.Task) []string {
-	j := &task.Judge{Work: work.Records{DB: t.o.Records()}, Current: t.Tree, Holds: t.Holder(), Owns: t.Owns}
+	j := &task.Judge{Work: record.Records{DB: t.o.Records()}, Current: t.Tree, Holds: t.Holder(), Owns: t.Owns}
 	if c := t.check(); c.Text != "" {
 		j.Check = c.Digest()
 	}
@@ -95,7 +95,7 @@ func (t *Trees) Words(ctx context.Context, list []store.Task) []string {
 }
 
 // Comments returns those of the owner's comments that have not been sent, and those sent last.
-func (t *Trees) Comments(ctx context.Context, id agent.ID) (pending, sent []work.Comment, err error) {
+func (t *Trees) Comments(ctx context.Context, id agent.ID) (pending, sent []record.Comment, err error) {
 	pending, err = t.review.Pending(ctx, id)
 	if err == nil {
 		sent, err = t.review.Sent(ctx, id)

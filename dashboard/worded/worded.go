@@ -14,7 +14,7 @@ import (
 	"netsky/spawn/worktree/state"
 	"netsky/store"
 	"netsky/store/task"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // A Tree is how the work of one agent is.
@@ -52,15 +52,15 @@ func TreeOf(st state.State) Tree {
 
 // A Landing is what landed, as the page words it.
 type Landing struct {
-	work.Landing
+	record.Landing
 	Says string
 	Undo []needs.Command
 }
 
 // LandingOf words what landed.
-func LandingOf(l work.Landing) Landing {
+func LandingOf(l record.Landing) Landing {
 	out := Landing{Landing: l, Says: land.Says(l)}
-	if l.State == work.Landed {
+	if l.State == record.Landed {
 		out.Undo = []needs.Command{{Line: "netsky undo " + l.ID}}
 	}
 	return out
@@ -76,7 +76,7 @@ func (l Landing) Page() string {
 
 // A Check is a run of the check command.
 type Check struct {
-	work.Check
+	record.Check
 	Took string
 }
 
@@ -153,7 +153,7 @@ type Batch struct {
 }
 
 // Batches groups comments that were sent, by their message.
-func Batches(sent []work.Comment) (list []Batch) {
+func Batches(sent []record.Comment) (list []Batch) {
 	for _, k := range sent {
 		if n := len(list); n > 0 && list[n-1].Message == k.Message {
 			list[n-1].Count++

@@ -21,7 +21,7 @@ import (
 	"netsky/spawn/crew"
 	"netsky/store"
 	"netsky/store/task"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 type records struct{ *store.DB }
@@ -324,7 +324,7 @@ func TestWaitsForEnough(t *testing.T) {
 	r.answer("agent1", r.task(first).Brief, envelope.KindReply, "a proof")
 	r.pass()
 	r.says(second, "open agent2 0")
-	j := &task.Judge{Work: work.Records{DB: r.db}, After: task.Landed}
+	j := &task.Judge{Work: record.Records{DB: r.db}, After: task.Landed}
 	_, err := r.crew(agent.Owner).Book().Alter(t.Context(), first, func(k *store.Task) ([]store.Op, error) { k.Head = "h"; return nil, nil })
 	r.must(err)
 	views, err := crew.Views(t.Context(), r.db, j, []store.Task{r.task(second)}, nil, nil)

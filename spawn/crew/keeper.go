@@ -15,7 +15,7 @@ import (
 	"netsky/spawn"
 	"netsky/spawn/backoff"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 const (
@@ -90,7 +90,7 @@ func (p *Keeper) Run(ctx context.Context) error {
 // Pass brings every task on by what has happened, and returns how many there are to look at again
 // soon. What fails about one task is logged, and tried again by the next pass.
 func (p *Keeper) Pass(ctx context.Context, db *store.DB) (n int, err error) {
-	ids, waiting, err := work.Records{DB: db}.Followed(ctx)
+	ids, waiting, err := record.Records{DB: db}.Followed(ctx)
 	if err != nil || len(ids) == 0 {
 		clear(p.missing)
 		clear(p.told)

@@ -10,7 +10,7 @@ import (
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/store/task"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // A View is a task as a list shows it.
@@ -79,13 +79,13 @@ func stuck(k store.Task, states spawn.Statuses, soon func(spawn.Status) bool) st
 // A Story is all that is on record about a task.
 type Story struct {
 	View
-	Needs    []View         `json:"needs"`
-	NeededBy []View         `json:"needed_by"`
-	Starts   []task.Start   `json:"given"`
-	Cost     []work.Cost    `json:"cost"`
-	Checks   []work.Check   `json:"checks"`
-	Landings []work.Landing `json:"landings"`
-	Notes    []store.Note   `json:"notes"`
+	Needs    []View           `json:"needs"`
+	NeededBy []View           `json:"needed_by"`
+	Starts   []task.Start     `json:"given"`
+	Cost     []record.Cost    `json:"cost"`
+	Checks   []record.Check   `json:"checks"`
+	Landings []record.Landing `json:"landings"`
+	Notes    []store.Note     `json:"notes"`
 }
 
 const (
@@ -95,13 +95,13 @@ const (
 // Tell returns a task's story. What it needs, and what needs it, is called what j says.
 func Tell(ctx context.Context, db *store.DB, j *task.Judge, v View) (Story, error) {
 	s := Story{View: v, Needs: []View{}, NeededBy: []View{}, Starts: []task.Start{}}
-	records := work.Records{DB: db}
+	records := record.Records{DB: db}
 	var errs [6]error
 	errs[0] = s.links(ctx, db, j)
 	s.Starts, errs[1] = task.Given(ctx, db, v.Task)
 	s.Cost, errs[2] = records.CostOf(ctx, v.ID)
-	s.Checks, errs[3] = records.Checks(ctx, work.Filter{Task: v.ID, Limit: 10})
-	s.Landings, errs[4] = records.Landings(ctx, work.Filter{Task: v.ID, Limit: 10})
+	s.Checks, errs[3] = records.Checks(ctx, record.Filter{Task: v.ID, Limit: 10})
+	s.Landings, errs[4] = records.Landings(ctx, record.Filter{Task: v.ID, Limit: 10})
 	notes, err := db.Notes(ctx, store.NoteFilter{About: v.ID, Page: store.Page{Limit: mostNotes}})
 	s.Notes, errs[5] = notes.Items, err
 	slices.Reverse(s.Notes)

@@ -9,7 +9,7 @@ import (
 	"netsky/spawn/crew"
 	"netsky/store"
 	"netsky/store/task"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // now returns what a list says of a task beside its title, in a list of all.
@@ -68,8 +68,8 @@ func TestStoryNeeds(t *testing.T) {
 	second := r.add("two", first)
 	_, _, err := r.crew("agent1").Stop(t.Context(), first, task.Change{State: store.TaskDone, Proof: "go test: ok", Assignee: "agent1"})
 	r.must(err)
-	r.must(r.db.Apply(t.Context(), work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Task: first, Repo: "/r", Target: "refs/heads/main", Base: "b", Head: "h", State: work.Landed, Started: 1})))
-	j := &task.Judge{Work: work.Records{DB: r.db}}
+	r.must(r.db.Apply(t.Context(), record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Task: first, Repo: "/r", Target: "refs/heads/main", Base: "b", Head: "h", State: record.Landed, Started: 1})))
+	j := &task.Judge{Work: record.Records{DB: r.db}}
 	s, err := crew.Tell(t.Context(), r.db, j, crew.View{Task: r.task(second)})
 	r.must(err)
 	if len(s.Needs) != 1 || s.Needs[0].ID != first || s.Needs[0].Word != task.Landed {

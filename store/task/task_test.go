@@ -15,7 +15,7 @@ import (
 	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/store/task"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // records is an open database.
@@ -250,8 +250,8 @@ func TestAtOnce(t *testing.T) {
 func TestWord(t *testing.T) {
 	t.Parallel()
 	const tree, other = "aaaa", "bbbb"
-	check := func(tree, state, about string) work.Check {
-		return work.Check{ID: "c-" + tree + state + about, Agent: "agent1", Repo: map[bool]string{false: "r", true: "other"}[about == "elsewhere"], Task: about, Tree: tree, Digest: "c", State: state}
+	check := func(tree, state, about string) record.Check {
+		return record.Check{ID: "c-" + tree + state + about, Agent: "agent1", Repo: map[bool]string{false: "r", true: "other"}[about == "elsewhere"], Task: about, Tree: tree, Digest: "c", State: state}
 	}
 	for _, tt := range []struct {
 		name string
@@ -267,29 +267,29 @@ func TestWord(t *testing.T) {
 		{name: "the manager's, without a commit", task: store.Task{ClosedBy: agent.Root}, want: "done"},
 		{name: "the manager's, of a repository", task: store.Task{ClosedBy: agent.Root, Head: "h"}, want: "claimed"},
 		{name: "from before it was recorded who closes", task: store.Task{}, want: "claimed"},
-		{name: "checked", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "proved"},
-		{name: "checked in another repository", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Passed, "elsewhere"))}, want: "claimed"},
-		{name: "checked before the last commit", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: other, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "claimed"},
-		{name: "the tree is unknown", task: store.Task{ClosedBy: "agent1", Head: "h"}, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "claimed"},
-		{name: "red", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Failed, ""))}, want: "claimed"},
-		{name: "nothing committed", task: store.Task{ClosedBy: "agent1"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "claimed"},
-		{name: "nothing committed for it", task: store.Task{ClosedBy: "agent1", Begun: "h", Head: "h"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "claimed"},
-		{name: "something committed for it", task: store.Task{ClosedBy: "agent1", Begun: "g", Head: "h"}, now: tree, ops: []store.Op{work.SetCheck(check(tree, work.Passed, ""))}, want: "proved"},
+		{name: "checked", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: tree, ops: []store.Op{record.SetCheck(check(tree, record.Passed, ""))}, want: "proved"},
+		{name: "checked in another repository", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: tree, ops: []store.Op{record.SetCheck(check(tree, record.Passed, "elsewhere"))}, want: "claimed"},
+		{name: "checked before the last commit", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: other, ops: []store.Op{record.SetCheck(check(tree, record.Passed, ""))}, want: "claimed"},
+		{name: "the tree is unknown", task: store.Task{ClosedBy: "agent1", Head: "h"}, ops: []store.Op{record.SetCheck(check(tree, record.Passed, ""))}, want: "claimed"},
+		{name: "red", task: store.Task{ClosedBy: "agent1", Head: "h"}, now: tree, ops: []store.Op{record.SetCheck(check(tree, record.Failed, ""))}, want: "claimed"},
+		{name: "nothing committed", task: store.Task{ClosedBy: "agent1"}, now: tree, ops: []store.Op{record.SetCheck(check(tree, record.Passed, ""))}, want: "claimed"},
+		{name: "nothing committed for it", task: store.Task{ClosedBy: "agent1", Begun: "h", Head: "h"}, now: tree, ops: []store.Op{record.SetCheck(check(tree, record.Passed, ""))}, want: "claimed"},
+		{name: "something committed for it", task: store.Task{ClosedBy: "agent1", Begun: "g", Head: "h"}, now: tree, ops: []store.Op{record.SetCheck(check(tree, record.Passed, ""))}, want: "proved"},
 		{name: "nothing committed for it, and other work landed", task: store.Task{ClosedBy: "agent1", Begun: "h", Head: "h", Ended: 50}, ops: []store.Op{
-			work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h", State: work.Landed, Started: 60})}, want: "claimed"},
+			record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h", State: record.Landed, Started: 60})}, want: "claimed"},
 		{name: "nothing committed for it, and landed by name", task: store.Task{ClosedBy: "agent1", Begun: "h", Head: "h", Ended: 50}, ops: []store.Op{
-			work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Task: "t-1", Target: "refs/heads/main", Base: "b", Head: "h", State: work.Landed, Started: 60})}, want: "landed"},
+			record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Task: "t-1", Target: "refs/heads/main", Base: "b", Head: "h", State: record.Landed, Started: 60})}, want: "landed"},
 		{name: "landed", task: store.Task{ClosedBy: "agent1", Head: "h", Ended: 50}, ops: []store.Op{
-			work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h2", State: work.Landed, Started: 60})}, want: "landed"},
+			record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h2", State: record.Landed, Started: 60})}, want: "landed"},
 		{name: "no commit of its own, and a later task's landed twice", task: store.Task{ClosedBy: "agent1", Head: "b", Ended: 50}, ops: []store.Op{
-			work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h2", State: work.Landed, Started: 60}),
-			work.SetLanding(work.Landing{ID: "l2", Agent: "agent1", Target: "refs/heads/main", Base: "h2", Head: "h3", State: work.Landed, Started: 70})}, want: "claimed"},
+			record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h2", State: record.Landed, Started: 60}),
+			record.SetLanding(record.Landing{ID: "l2", Agent: "agent1", Target: "refs/heads/main", Base: "h2", Head: "h3", State: record.Landed, Started: 70})}, want: "claimed"},
 		{name: "landed before", task: store.Task{ClosedBy: "agent1", Head: "h", Ended: 50}, ops: []store.Op{
-			work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h2", State: work.Landed, Started: 40})}, want: "claimed"},
+			record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h2", State: record.Landed, Started: 40})}, want: "claimed"},
 		{name: "landed and undone", task: store.Task{ClosedBy: "agent1", Head: "h", Ended: 50}, ops: []store.Op{
-			work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h", State: work.Undone, Started: 60})}, want: "claimed"},
+			record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h", State: record.Undone, Started: 60})}, want: "claimed"},
 		{name: "no commit of its own landed", task: store.Task{ClosedBy: "agent1", Head: "b", Ended: 50}, ops: []store.Op{
-			work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h2", State: work.Landed, Started: 60})}, want: "claimed"},
+			record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: "h2", State: record.Landed, Started: 60})}, want: "claimed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDesk(t)
@@ -299,7 +299,7 @@ func TestWord(t *testing.T) {
 			if k.State == "" {
 				k.State = store.TaskDone
 			}
-			j := task.Judge{Work: work.Records{DB: d.db}, Check: "c", Current: func(context.Context, agent.ID) (string, string, error) {
+			j := task.Judge{Work: record.Records{DB: d.db}, Check: "c", Current: func(context.Context, agent.ID) (string, string, error) {
 				if tt.now == "" {
 					return "", "", errors.New("not committed")
 				}
@@ -319,7 +319,7 @@ func TestWord(t *testing.T) {
 			if got := j.Word(t.Context(), k); got == task.Proved || got == task.Landed && !strings.Contains(tt.name, "by name") {
 				t.Errorf("called %s though its worker has changed nothing", got)
 			}
-			j.Holds = func(context.Context, work.Landing) bool { return false }
+			j.Holds = func(context.Context, record.Landing) bool { return false }
 			if got := j.Word(t.Context(), k); got == task.Landed {
 				t.Error("called landed though the target does not have it any more")
 			}
@@ -351,12 +351,12 @@ func TestClosedUnbegun(t *testing.T) {
 				head, want = "after", "proved"
 			}
 			k := update(task.Change{State: store.TaskDone, Proof: "go test: ok"})
-			d.must(d.db.Apply(t.Context(), work.SetCheck(work.Check{ID: "c", Agent: "agent1", Repo: "r", Tree: "aaaa", Digest: "c", State: work.Passed})))
-			j := task.Judge{Work: work.Records{DB: d.db}, Check: "c", Current: func(context.Context, agent.ID) (string, string, error) { return "r", "aaaa", nil }}
+			d.must(d.db.Apply(t.Context(), record.SetCheck(record.Check{ID: "c", Agent: "agent1", Repo: "r", Tree: "aaaa", Digest: "c", State: record.Passed})))
+			j := task.Judge{Work: record.Records{DB: d.db}, Check: "c", Current: func(context.Context, agent.ID) (string, string, error) { return "r", "aaaa", nil }}
 			if got := j.Word(t.Context(), k); got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
-			d.must(d.db.Apply(t.Context(), work.SetLanding(work.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: head, State: work.Landed, Started: k.Ended})))
+			d.must(d.db.Apply(t.Context(), record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: head, State: record.Landed, Started: k.Ended})))
 			if got := j.Word(t.Context(), k); (got == task.Landed) != begins {
 				t.Errorf("its branch landed: %q", got)
 			}

@@ -6,7 +6,7 @@ import (
 
 	"netsky/agent"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // Words for a task beside the states that it is stored with.
@@ -20,7 +20,7 @@ const (
 
 // A Judge decides what a task is called.
 type Judge struct {
-	Work work.Records
+	Work record.Records
 	// Check is the digest of the command that proves work; "" proves none.
 	Check string
 	// Current returns the tree that landing an agent's committed work now would make, and in which repository.
@@ -33,7 +33,7 @@ type Judge struct {
 	// Proved if there is a check, else Claimed.
 	After string
 	// Holds reports whether the target of a landing still has what landed; nil: it has.
-	Holds func(ctx context.Context, l work.Landing) bool
+	Holds func(ctx context.Context, l record.Landing) bool
 
 	trees map[agent.ID]now // that were asked for
 }
@@ -95,11 +95,11 @@ func (j *Judge) own(ctx context.Context, k store.Task, before string) bool {
 // anything for it, one of the very commit that it was at when it closed the task, or the first of its
 // branch since, if that had commits then.
 func (j *Judge) landed(ctx context.Context, k store.Task) bool {
-	list, err := j.Work.Landings(ctx, work.Filter{Agent: k.Assignee, State: work.Landed})
+	list, err := j.Work.Landings(ctx, record.Filter{Agent: k.Assignee, State: record.Landed})
 	if err != nil {
 		return false
 	}
-	first := work.Landing{Base: k.Head}
+	first := record.Landing{Base: k.Head}
 	for _, l := range list { // the newest first
 		if l.Task == k.ID || l.Head == k.Head && j.own(ctx, k, l.Before) {
 			return j.holds(ctx, l)
@@ -111,7 +111,7 @@ func (j *Judge) landed(ctx context.Context, k store.Task) bool {
 	return first.ID != "" && first.Base != k.Head && j.own(ctx, k, first.Before) && j.holds(ctx, first)
 }
 
-func (j *Judge) holds(ctx context.Context, l work.Landing) bool {
+func (j *Judge) holds(ctx context.Context, l record.Landing) bool {
 	return j.Holds == nil || j.Holds(ctx, l)
 }
 
@@ -121,8 +121,8 @@ func (j *Judge) proved(ctx context.Context, k store.Task) bool {
 	if n.tree == "" || !j.own(ctx, k, "") {
 		return false
 	}
-	list, err := j.Work.Checks(ctx, work.Filter{Repo: n.repo, Tree: n.tree, Limit: 1000})
-	return err == nil && j.Check != "" && work.Newest(list, j.Check).State == work.Passed
+	list, err := j.Work.Checks(ctx, record.Filter{Repo: n.repo, Tree: n.tree, Limit: 1000})
+	return err == nil && j.Check != "" && record.Newest(list, j.Check).State == record.Passed
 }
 
 func (j *Judge) now(ctx context.Context, id agent.ID) now {

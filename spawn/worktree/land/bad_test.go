@@ -14,7 +14,7 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/land"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // What keeps a landing from being made changes nothing, and is said.
@@ -133,7 +133,7 @@ func TestRefused(t *testing.T) {
 			if y.Git("rev-parse", "main") != main || at.Git("rev-parse", "HEAD") != head || mine != y.Read("a.txt")+y.Read("b.txt")+y.Read("b.txt/x.txt")+y.Read("sub")+y.Read("sub/c.txt") || sub != y.Git("status", "--porcelain", "--ignored") {
 				t.Errorf("something changed:\n%s\n%s", sub, y.Git("status", "--porcelain", "--ignored"))
 			}
-			if list, _ := y.records(); len(list) > 1 || len(list) == 1 && (list[0].State != work.Void || list[0].Reason == "") {
+			if list, _ := y.records(); len(list) > 1 || len(list) == 1 && (list[0].State != record.Void || list[0].Reason == "") {
 				t.Errorf("on record: %+v", list)
 			}
 			y.tidy()
@@ -216,7 +216,7 @@ func TestCheckRun(t *testing.T) {
 	set("cat .env; pwd; env; echo changed > a.txt; mkdir -p ro/x; chmod 500 ro; git status --porcelain; test -z \"$NETSKY_HOME$AGENT_N$NETSKY_TOKEN\"")
 	k := y.check("agent1")
 	log, err := y.home.ReadFile(k.Log, 1<<20)
-	if k.State != work.Passed || err != nil || !strings.Contains(string(log), "A=1\n"+y.home.Path(home.WorkDir, ".scratch", k.ID)) || !strings.Contains(string(log), " M a.txt") {
+	if k.State != record.Passed || err != nil || !strings.Contains(string(log), "A=1\n"+y.home.Path(home.WorkDir, ".scratch", k.ID)) || !strings.Contains(string(log), " M a.txt") {
 		t.Errorf("%+v %v\n%s", k, err, log)
 	}
 	if strings.Contains(string(log), "secret") {
@@ -225,7 +225,7 @@ func TestCheckRun(t *testing.T) {
 	y.tidy()
 	y.desk.Within = 50 * time.Millisecond
 	set("sleep 1000 & sleep 1000")
-	if k := y.check("agent1"); k.State != work.Broken || !strings.Contains(k.Reason, "timed out after") {
+	if k := y.check("agent1"); k.State != record.Broken || !strings.Contains(k.Reason, "timed out after") {
 		t.Errorf("%+v", k)
 	}
 	y.desk.Within = time.Minute
@@ -235,7 +235,7 @@ func TestCheckRun(t *testing.T) {
 			cancel()
 		}
 	}
-	if k, err := y.desk.Check(ctx, "agent1", land.CheckOptions{}); err != nil || k.State != work.Broken || k.Reason != "cut off" {
+	if k, err := y.desk.Check(ctx, "agent1", land.CheckOptions{}); err != nil || k.State != record.Broken || k.Reason != "cut off" {
 		t.Errorf("%+v %v", k, err)
 	}
 	y.tidy()

@@ -14,12 +14,12 @@ import (
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // A Checked is what Check found.
 type Checked struct {
-	work.Check
+	record.Check
 	Known bool     `json:"known"` // it had passed before, and was not run again
 	Merge Merge    `json:"merge"`
 	Loose Loose    `json:"loose"`
@@ -104,9 +104,9 @@ func (d Desk) Check(ctx context.Context, id agent.ID, o CheckOptions) (c Checked
 	}
 	defer lock.Unlock()
 	m := c.Merge
-	c.Check = work.Check{
+	c.Check = record.Check{
 		ID: newID(), Agent: id, Task: o.Task, Repo: r.Common, Target: m.Target, Base: m.Onto, Head: m.Head, Tree: m.Tree,
-		Command: d.Command.Text, Digest: d.Command.Digest(), State: work.Running, Asker: d.Asker, Started: store.At(time.Now()),
+		Command: d.Command.Text, Digest: d.Command.Digest(), State: record.Running, Asker: d.Asker, Started: store.At(time.Now()),
 	}
 	c.Log = home.LogDir + "/check-" + c.ID + ".log"
 	return c, d.runCheck(ctx, r, &c, o.Out)
@@ -173,22 +173,22 @@ func (d Desk) runCheck(ctx context.Context, r git.Repo, c *Checked, out io.Write
 	}
 	c.Notes = append(c.Notes, c.Merge.lacking(ctx, r)...)
 	d.step("running")
-	d.record(ctx, work.SetCheck(c.Check))
+	d.record(ctx, record.SetCheck(c.Check))
 	d.step("run")
 	result, err := d.Command.Run(ctx, command.Options{Home: d.Home, Dir: s.Dir, Log: c.Log, Env: d.Environ, Within: d.Within, Out: out, Daemons: true})
 	d.step("ran")
 	c.Ended, c.Status, c.Reason = store.At(time.Now()), result.Status, result.Reason
 	switch {
 	case err != nil:
-		c.State, c.Reason = work.Broken, err.Error()
+		c.State, c.Reason = record.Broken, err.Error()
 	case result.Reason != "":
-		c.State = work.Broken
+		c.State = record.Broken
 	case result.Status != 0:
-		c.State = work.Failed
+		c.State = record.Failed
 	default:
-		c.State = work.Passed
+		c.State = record.Passed
 	}
-	d.record(ctx, work.SetCheck(c.Check))
+	d.record(ctx, record.SetCheck(c.Check))
 	d.step("recorded")
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"netsky/home"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // A Holder tells what of tasks' work is on branches: whether a target still has what landed on it, as its
@@ -24,7 +24,7 @@ type Holder struct {
 
 // Holds reports whether a landing's target has what landed, as that commit or rewritten since. Of a
 // repository or branch that is gone it is not known otherwise.
-func (h *Holder) Holds(ctx context.Context, l work.Landing) bool {
+func (h *Holder) Holds(ctx context.Context, l record.Landing) bool {
 	key := l.Repo + "\x00" + l.Target
 	last, asked := h.commits[key]
 	if !asked {

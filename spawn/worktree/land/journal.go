@@ -15,7 +15,7 @@ import (
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // journalFile is there while a ref is being moved.
@@ -30,9 +30,9 @@ const (
 
 // An entry is what journalFile says: what is being moved, and what is on record of it if it does.
 type entry struct {
-	For     string       `json:"for"`
-	Move    move         `json:"move"`
-	Landing work.Landing `json:"landing"`
+	For     string         `json:"for"`
+	Move    move           `json:"move"`
+	Landing record.Landing `json:"landing"`
 	// Idle says that no file was written yet: what differs is the owner's.
 	Idle bool `json:"idle,omitempty"`
 }
@@ -58,7 +58,7 @@ func (d Desk) carry(ctx context.Context, e entry, lock *home.Lock) error {
 	}
 	d.step("journal")
 	if e.For == toLand {
-		d.record(ctx, work.SetLanding(e.Landing))
+		d.record(ctx, record.SetLanding(e.Landing))
 	}
 	d.step("begun")
 	err := e.Move.run(ctx, d.step, func() error { return save(false) }, lock.File())
@@ -83,31 +83,31 @@ func (d Desk) finish(ctx context.Context, e entry) {
 	l := e.Landing
 	switch e.For {
 	case toLand:
-		l.State = work.Landed
+		l.State = record.Landed
 	case toUndo:
-		l.State, l.Undo = work.Undone, e.Move.To
+		l.State, l.Undo = record.Undone, e.Move.To
 	default:
 		if err := worktree.Moved(d.Home, l.Agent, e.Move.To); err != nil {
 			d.say("%v", err)
 		}
 		return
 	}
-	d.record(ctx, work.SetLanding(l), logged(l))
+	d.record(ctx, record.SetLanding(l), logged(l))
 	d.step("recorded")
 }
 
 // logged is what `netsky log` says of a landing. Its key is that of the landing's state, so that one
 // that is settled twice is logged once.
-func logged(l work.Landing) store.AddLog {
+func logged(l record.Landing) store.AddLog {
 	entry := store.AddLog{Key: "landing-" + l.ID + "-" + l.State, Part: "land", Actor: l.Agent, About: l.ID, Fields: map[string]any{"by": l.Asker}}
 	switch l.State {
-	case work.Undone:
+	case record.Undone:
 		entry.Text = fmt.Sprintf("what landed on %s was undone; it is at %s", branch(l.Target), short(l.Undo))
 		if l.Reversed() {
 			entry.Text = fmt.Sprintf("what landed on %s was undone by %s", branch(l.Target), short(l.Undo))
 		}
 		return entry
-	case work.Pushed:
+	case record.Pushed:
 		entry.Text = fmt.Sprintf("pushed %s for %s", short(l.Head), branch(l.Target))
 		if l.URL != "" {
 			entry.Text += ": " + l.URL
@@ -125,14 +125,14 @@ func logged(l work.Landing) store.AddLog {
 func (d Desk) void(ctx context.Context, e entry, why error) {
 	if e.For == toLand {
 		l := e.Landing
-		l.State, l.After, l.Reason = work.Void, "", why.Error()
-		d.record(ctx, work.SetLanding(l))
+		l.State, l.After, l.Reason = record.Void, "", why.Error()
+		d.record(ctx, record.SetLanding(l))
 	}
 }
 
 // CutOff returns the landing that a netsky was carrying out, or undoing, when it was killed, until somebody
 // has settled it.
-func CutOff(h home.Dir) (l work.Landing, ok bool) {
+func CutOff(h home.Dir) (l record.Landing, ok bool) {
 	e, err := home.Load[entry](h, journalFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, false
@@ -170,12 +170,12 @@ func Unsettled(h home.Dir) error {
 
 // pushes ends the records of pushes that were cut off. The caller holds the lock, so none is under way.
 func (d Desk) pushes(ctx context.Context) error {
-	return d.records(ctx, func(r work.Records) error {
-		list, err := r.Landings(ctx, work.Filter{State: work.Begun, Limit: 1000})
+	return d.records(ctx, func(r record.Records) error {
+		list, err := r.Landings(ctx, record.Filter{State: record.Begun, Limit: 1000})
 		for _, l := range list {
 			if l.How == Push {
-				l.State, l.Reason = work.Void, "netsky was killed while it pushed; the remote may have the branch"
-				d.record(ctx, work.SetLanding(l))
+				l.State, l.Reason = record.Void, "netsky was killed while it pushed; the remote may have the branch"
+				d.record(ctx, record.SetLanding(l))
 			}
 		}
 		return err
@@ -185,12 +185,12 @@ func (d Desk) pushes(ctx context.Context) error {
 // tidy removes what killed checks have left.
 func (d Desk) tidy(ctx context.Context) error {
 	err := worktree.Sweep(ctx, d.Home)
-	return errors.Join(err, d.records(ctx, func(r work.Records) error {
-		list, err := r.Checks(ctx, work.Filter{State: work.Running, Limit: 1000})
+	return errors.Join(err, d.records(ctx, func(r record.Records) error {
+		list, err := r.Checks(ctx, record.Filter{State: record.Running, Limit: 1000})
 		for _, k := range list {
 			if _, serr := os.Lstat(d.Home.Path(worktree.ScratchDir, k.ID)); errors.Is(serr, fs.ErrNotExist) {
-				k.State, k.Reason = work.Broken, "netsky was killed while it ran"
-				d.record(ctx, work.SetCheck(k))
+				k.State, k.Reason = record.Broken, "netsky was killed while it ran"
+				d.record(ctx, record.SetCheck(k))
 			}
 		}
 		return err

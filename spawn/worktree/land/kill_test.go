@@ -10,7 +10,7 @@ import (
 
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/land"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // A netsky that is killed at any step leaves the target at its old or its new commit, the owner's
@@ -85,14 +85,14 @@ func killAt(t *testing.T, verb string, away, hooked bool, n int) (killed bool) {
 	for _, l := range landings {
 		moved := strings.HasPrefix(verb, "land ") && now != before
 		switch {
-		case l.State == work.Landed && strings.HasPrefix(verb, "land ") && (!moved || l.After != now),
-			l.State == work.Void && moved, l.State == work.Begun,
-			l.State == work.Undone && l.Undo != now, l.State == work.Landed && strings.HasPrefix(verb, "undo ") && now != before:
+		case l.State == record.Landed && strings.HasPrefix(verb, "land ") && (!moved || l.After != now),
+			l.State == record.Void && moved, l.State == record.Begun,
+			l.State == record.Undone && l.Undo != now, l.State == record.Landed && strings.HasPrefix(verb, "undo ") && now != before:
 			t.Errorf("step %d: on record: %+v, main is at %s\n%s", n, l, now, out)
 		}
 	}
 	for _, k := range checks {
-		if k.State == work.Running {
+		if k.State == record.Running {
 			t.Errorf("step %d: %+v", n, k)
 		}
 	}
@@ -227,7 +227,7 @@ func TestGitDies(t *testing.T) {
 			if got := y.Git("rev-parse", "main"); (err == nil) != (tt.want == "after") || got != want || y.Git("status", "--porcelain") != "" {
 				t.Errorf("%v; main is at %s, want %s\n%s", err, got, tt.want, y.Git("status"))
 			}
-			if list, _ := y.records(); len(list) != 1 || (list[0].State == work.Landed) != (err == nil) {
+			if list, _ := y.records(); len(list) != 1 || (list[0].State == record.Landed) != (err == nil) {
 				t.Errorf("%+v", list)
 			}
 			y.tidy()
@@ -368,7 +368,7 @@ func TestStraggler(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "nothing to land") || y.Git("rev-parse", "main") != after {
 		t.Errorf("%v", err)
 	}
-	if list, _ := y.records(); len(list) != 1 || list[0].State != work.Landed {
+	if list, _ := y.records(); len(list) != 1 || list[0].State != record.Landed {
 		t.Errorf("%+v", list)
 	}
 	y.tidy()

@@ -41,7 +41,7 @@ import (
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // A Desk checks, lands and undoes the work of a home's agents, for one asker.
@@ -159,7 +159,7 @@ func bare(w worktree.Worktree) error {
 }
 
 // records opens the database, and calls read with what is in it. Without one, nothing is on record.
-func (d Desk) records(ctx context.Context, read func(work.Records) error) error {
+func (d Desk) records(ctx context.Context, read func(record.Records) error) error {
 	db, err := d.Records(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -168,7 +168,7 @@ func (d Desk) records(ctx context.Context, read func(work.Records) error) error 
 		return fmt.Errorf("the records: %w", err)
 	}
 	defer db.Close()
-	return read(work.Records{DB: db})
+	return read(record.Records{DB: db})
 }
 
 // record records what happened. The work itself does not depend on it.
@@ -180,16 +180,16 @@ func (d Desk) record(ctx context.Context, ops ...store.Op) {
 
 // Evidence returns the newest check of the tree in that repository by the present command that came to a result; ok
 // says that it has passed.
-func (d Desk) Evidence(ctx context.Context, repo, tree string) (k work.Check, ok bool, err error) {
+func (d Desk) Evidence(ctx context.Context, repo, tree string) (k record.Check, ok bool, err error) {
 	if d.Command.Text == "" || tree == "" {
 		return k, false, nil
 	}
-	err = d.records(ctx, func(r work.Records) error {
-		list, err := r.Checks(ctx, work.Filter{Repo: repo, Tree: tree, Limit: 1000})
-		k = work.Newest(list, d.Command.Digest())
+	err = d.records(ctx, func(r record.Records) error {
+		list, err := r.Checks(ctx, record.Filter{Repo: repo, Tree: tree, Limit: 1000})
+		k = record.Newest(list, d.Command.Digest())
 		return err
 	})
-	return k, k.State == work.Passed, err
+	return k, k.State == record.Passed, err
 }
 
 // short names a commit.

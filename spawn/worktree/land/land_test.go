@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"netsky/spawn/worktree/land"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 func TestCheckLandUndo(t *testing.T) {
@@ -41,7 +41,7 @@ func TestCheckLandUndo(t *testing.T) {
 			if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{How: tt.how}); !errors.Is(err, land.ErrNotYet) || !strings.Contains(err.Error(), "no check has passed") {
 				t.Fatalf("without a check: %v", err)
 			}
-			if k := y.check("agent1"); k.State != work.Passed || k.Known {
+			if k := y.check("agent1"); k.State != record.Passed || k.Known {
 				t.Fatalf("check: %+v", k)
 			}
 			if k := y.check("agent1"); !k.Known {
@@ -51,7 +51,7 @@ func TestCheckLandUndo(t *testing.T) {
 				t.Errorf("proof: %+v", p)
 			}
 			l := y.land("agent1", land.LandOptions{How: tt.how})
-			if l.How != tt.want || l.State != work.Landed || l.Evidence == "" || len(l.Notes) > 0 {
+			if l.How != tt.want || l.State != record.Landed || l.Evidence == "" || len(l.Notes) > 0 {
 				t.Errorf("landing: %+v", l)
 			}
 			if got := strings.Count(y.Git("log", "-1", "--format=%p", "main"), " ") + 1; got != tt.parents {
@@ -85,7 +85,7 @@ func TestCheckLandUndo(t *testing.T) {
 			if err != nil || u.Reverted || y.Git("rev-parse", "main") != before || y.Read("b.txt") != "" || y.Git("status", "--porcelain") != "" {
 				t.Errorf("undone: %+v %v\n%s", u, err, y.Git("status"))
 			}
-			if list, _ := y.records(); len(list) != 1 || list[0].State != work.Undone || list[0].Undo != before {
+			if list, _ := y.records(); len(list) != 1 || list[0].State != record.Undone || list[0].Undo != before {
 				t.Errorf("on record: %+v", list)
 			}
 			if got := y.Git("rev-parse", "refs/netsky/retired/agent1-"+l.After[:12]); got != l.After {
@@ -210,7 +210,7 @@ func TestLyingWorker(t *testing.T) {
 	}
 	at.Commit("red", "broken", "x")
 	want(land.Unchecked, "")
-	if k := y.check("agent1"); k.State != work.Failed || k.Status != 1 {
+	if k := y.check("agent1"); k.State != record.Failed || k.Status != 1 {
 		t.Errorf("%+v", k)
 	}
 	want(land.Failed, "")
@@ -263,7 +263,7 @@ func TestLyingWorker(t *testing.T) {
 	y.check("agent1")
 	want(land.Proved, "")
 	os.WriteFile(y.home.Path("flag"), nil, 0o600)
-	if k, err := y.desk.Check(t.Context(), "agent1", land.CheckOptions{Again: true}); err != nil || k.State != work.Failed {
+	if k, err := y.desk.Check(t.Context(), "agent1", land.CheckOptions{Again: true}); err != nil || k.State != record.Failed {
 		t.Errorf("%+v %v", k, err)
 	}
 	want(land.Failed, "")
@@ -282,7 +282,7 @@ func TestReplaced(t *testing.T) {
 	at.Write("x", "good")
 	at.Git("replace", at.Git("rev-parse", "HEAD:b.txt"), at.Git("hash-object", "-w", "x"))
 	os.Remove(filepath.Join(at.Dir, "x"))
-	if k := y.check("agent1"); k.State != work.Failed {
+	if k := y.check("agent1"); k.State != record.Failed {
 		t.Errorf("%+v", k)
 	}
 	// What the owner has committed meanwhile does not count as the agent's.

@@ -15,7 +15,7 @@ import (
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // LandOptions say how an agent's work lands.
@@ -30,7 +30,7 @@ type LandOptions struct {
 
 // A Landing is what Land did.
 type Landing struct {
-	work.Landing
+	record.Landing
 	Loose Loose    `json:"loose"`
 	Notes []string `json:"notes,omitempty"`
 }
@@ -73,9 +73,9 @@ func (d Desk) Land(ctx context.Context, id agent.ID, o LandOptions) (l Landing, 
 	if err != nil {
 		return l, err
 	}
-	l.Landing = work.Landing{
+	l.Landing = record.Landing{
 		ID: newID(), Agent: id, Task: o.Task, Repo: r.Common, Target: m.Target, How: o.How, Base: m.Base, Head: m.Head, Tree: m.Tree, Before: m.Onto,
-		Evidence: evidence, State: work.Begun, Asker: d.Asker, Started: store.At(time.Now()),
+		Evidence: evidence, State: record.Begun, Asker: d.Asker, Started: store.At(time.Now()),
 	}
 	l.Notes = m.lacking(ctx, r)
 	if o.PR {
@@ -106,7 +106,7 @@ func (d Desk) proved(ctx context.Context, id agent.ID, repo string, m Merge, o L
 		return "", fmt.Errorf("%s: whether its check has passed: %w", id, err)
 	case d.Command.Text == "":
 		return "", advice.With(refusef("%s: %w", id, ErrNoCheck), "`netsky check %s%s --set \"COMMAND\"` sets one; or `netsky land %[1]s%[2]s --unchecked`, which is recorded", id, onto(o.Onto))
-	case k.State == work.Failed:
+	case k.State == record.Failed:
 		return "", advice.With(refusef("%s: the check %s has failed", id, k.ID), "its output is in %s", d.Home.Path(k.Log))
 	}
 	return "", advice.With(refusef("%s: %w on what %s would be now (%s merged into %s at %s)", id, errUnproved, branch(m.Target), short(m.Head), branch(m.Target), short(m.Onto)),
@@ -160,10 +160,10 @@ func (d Desk) land(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge
 	d.step("built")
 	mv.To = l.After
 	if err := d.carry(ctx, entry{For: toLand, Move: mv, Landing: l.Landing}, lock); err != nil {
-		l.State = work.Void
+		l.State = record.Void
 		return fmt.Errorf("%s: not landed: %w", l.Agent, err)
 	}
-	l.State, l.Ended = work.Landed, store.At(time.Now())
+	l.State, l.Ended = record.Landed, store.At(time.Now())
 	if note := mv.merged(context.WithoutCancel(ctx)); note != "" {
 		l.Notes = append(l.Notes, note)
 	}

@@ -13,7 +13,7 @@ import (
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/land"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // What a commit has undone says how it lands again, until it has.
@@ -34,7 +34,7 @@ func TestUndoneByCommit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, is, err := land.Reversed(t.Context(), work.Records{DB: db}, w, w.Base, w.Branch)
+		_, is, err := land.Reversed(t.Context(), record.Records{DB: db}, w, w.Base, w.Branch)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ func TestCheckTwice(t *testing.T) {
 		}
 	}
 	c, err := other.Check(t.Context(), "agent1", land.CheckOptions{})
-	if err != nil || !c.Known || c.State != work.Passed {
+	if err != nil || !c.Known || c.State != record.Passed {
 		t.Errorf("the second: %+v, %v", c, err)
 	}
 	if err := <-first; err != nil {

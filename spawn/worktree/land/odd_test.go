@@ -13,7 +13,7 @@ import (
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // What looks odd and is in nobody's way lands.
@@ -69,7 +69,7 @@ func TestOdd(t *testing.T) {
 				tt.last(y)
 				before = y.Git("--no-optional-locks", "status", "--porcelain")
 			}
-			if k := y.check("agent1"); k.State != work.Passed {
+			if k := y.check("agent1"); k.State != record.Passed {
 				t.Fatalf("%+v", k)
 			}
 			l := y.land("agent1", land.LandOptions{How: tt.how})

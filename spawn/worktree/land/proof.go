@@ -10,7 +10,7 @@ import (
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/git"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // The states of an agent's work.
@@ -54,7 +54,7 @@ func (d Desk) Proof(ctx context.Context, r git.Repo, w worktree.Worktree) (p Pro
 		return p, nil
 	}
 	p.State = Unchecked
-	err = d.records(ctx, func(rec work.Records) error { return p.look(ctx, rec, d.Command.Digest(), w) })
+	err = d.records(ctx, func(rec record.Records) error { return p.look(ctx, rec, d.Command.Digest(), w) })
 	if p.State == Proved && p.Loose.Any() {
 		p.State, p.Why = Stale, p.Loose.String()
 	}
@@ -63,7 +63,7 @@ func (d Desk) Proof(ctx context.Context, r git.Repo, w worktree.Worktree) (p Pro
 
 // Said returns what the checks on record say of an agent's work, if landing it would make that tree: Proved,
 // Failed, Stale or Unchecked. Whether it is all of its work is not asked.
-func Said(ctx context.Context, rec work.Records, c command.Command, w worktree.Worktree, tree string) (string, error) {
+func Said(ctx context.Context, rec record.Records, c command.Command, w worktree.Worktree, tree string) (string, error) {
 	p := Proof{State: Unchecked, Merge: Merge{Tree: tree}}
 	err := p.look(ctx, rec, c.Digest(), w)
 	return p.State, err
@@ -102,20 +102,20 @@ func Current(ctx context.Context, h home.Dir, id agent.ID) (repo, tree string, e
 }
 
 // look finds what the checks on record say of the merged tree.
-func (p *Proof) look(ctx context.Context, rec work.Records, digest string, w worktree.Worktree) error {
-	here, err := rec.Checks(ctx, work.Filter{Repo: w.Repo, Tree: p.Merge.Tree, Limit: 1000})
+func (p *Proof) look(ctx context.Context, rec record.Records, digest string, w worktree.Worktree) error {
+	here, err := rec.Checks(ctx, record.Filter{Repo: w.Repo, Tree: p.Merge.Tree, Limit: 1000})
 	if err != nil {
 		return err
 	}
-	switch k := work.Newest(here, digest); k.State {
-	case work.Passed:
+	switch k := record.Newest(here, digest); k.State {
+	case record.Passed:
 		p.State, p.Check = Proved, k.ID
 		return nil
-	case work.Failed:
+	case record.Failed:
 		p.State, p.Check = Failed, k.ID
 		return nil
 	}
-	before, err := rec.Checks(ctx, work.Filter{Agent: w.Agent, State: work.Passed, Limit: 1})
+	before, err := rec.Checks(ctx, record.Filter{Agent: w.Agent, State: record.Passed, Limit: 1})
 	if err == nil && len(before) > 0 && before[0].Repo == w.Repo {
 		p.State, p.Check = Stale, before[0].ID
 		switch k := before[0]; {

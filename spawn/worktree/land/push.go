@@ -15,7 +15,7 @@ import (
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // pushTime limits a push, and the program that asks for the merge.
@@ -29,18 +29,18 @@ func (d Desk) push(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge
 		return fmt.Errorf("%s: %w", l.Agent, err)
 	}
 	l.How, l.Tree = Push, m.Tree
-	d.record(ctx, work.SetLanding(l.Landing))
+	d.record(ctx, record.SetLanding(l.Landing))
 	d.step("push")
 	g := r.Act(pushTime)
 	done := d.patient("git push", pushTime)
 	err = act(ctx, g, "push", "--porcelain", "--", remote, m.Head+":"+m.Branch)
 	if done(); err != nil {
-		l.State, l.Reason = work.Void, envelope.Plain(err.Error())
-		d.record(ctx, work.SetLanding(l.Landing))
+		l.State, l.Reason = record.Void, envelope.Plain(err.Error())
+		d.record(ctx, record.SetLanding(l.Landing))
 		return fmt.Errorf("%s: not pushed: %w", l.Agent, err)
 	}
 	d.step("pushed")
-	l.State, l.After, l.Ended = work.Pushed, m.Head, store.At(time.Now())
+	l.State, l.After, l.Ended = record.Pushed, m.Head, store.At(time.Now())
 	text, err := message(ctx, r, w, m, Squash, o.Message)
 	if err == nil {
 		l.URL, err = d.request(ctx, r, remote, m, text)
@@ -50,7 +50,7 @@ func (d Desk) push(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge
 		err = advice.With(refusef("%s: %s was pushed to %s, but nobody was asked to merge it: %w", l.Agent, branch(m.Branch), remote, err),
 			"ask there; or: gh pr create --head %s --base %s", advice.Word(branch(m.Branch)), advice.Word(branch(m.Target)))
 	}
-	d.record(ctx, work.SetLanding(l.Landing), logged(l.Landing))
+	d.record(ctx, record.SetLanding(l.Landing), logged(l.Landing))
 	return err
 }
 

@@ -14,7 +14,7 @@ import (
 	"netsky/internal/advice"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/land"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // The remote is a bare repository on disk, and gh and glab are stand-ins that write down how they were
@@ -29,12 +29,12 @@ func TestPush(t *testing.T) {
 		url, says          string
 		state              string
 	}{
-		{name: "gh", tool: "gh", script: "echo Creating; echo " + url, url: url, state: work.Pushed},
-		{name: "glab, as the remote is GitLab's", tool: "glab", remote: "gitlab", script: "echo " + url, url: url, state: work.Pushed},
-		{name: "there is one already", tool: "gh", script: "echo 'a pull request already exists:'>&2; echo " + url + ">&2; exit 1", url: url, state: work.Pushed},
-		{name: "gh refuses", tool: "gh", script: "echo no such repository >&2; exit 1", says: "no such repository", state: work.Pushed},
-		{name: "none of them", says: "neither gh nor glab is installed", state: work.Pushed},
-		{name: "pre-push refuses", tool: "gh", script: "echo " + url, hook: "echo tests first; exit 1", says: "not pushed: tests first", state: work.Void},
+		{name: "gh", tool: "gh", script: "echo Creating; echo " + url, url: url, state: record.Pushed},
+		{name: "glab, as the remote is GitLab's", tool: "glab", remote: "gitlab", script: "echo " + url, url: url, state: record.Pushed},
+		{name: "there is one already", tool: "gh", script: "echo 'a pull request already exists:'>&2; echo " + url + ">&2; exit 1", url: url, state: record.Pushed},
+		{name: "gh refuses", tool: "gh", script: "echo no such repository >&2; exit 1", says: "no such repository", state: record.Pushed},
+		{name: "none of them", says: "neither gh nor glab is installed", state: record.Pushed},
+		{name: "pre-push refuses", tool: "gh", script: "echo " + url, hook: "echo tests first; exit 1", says: "not pushed: tests first", state: record.Void},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -55,11 +55,11 @@ func TestPush(t *testing.T) {
 			if tt.says == "" && err != nil || tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)) {
 				t.Fatalf("%v", err)
 			}
-			if tt.state == work.Pushed && err != nil && (!errors.Is(err, land.ErrNotYet) || !strings.Contains(advice.Of(err), "gh pr create --head netsky/agent1 --base main")) {
+			if tt.state == record.Pushed && err != nil && (!errors.Is(err, land.ErrNotYet) || !strings.Contains(advice.Of(err), "gh pr create --head netsky/agent1 --base main")) {
 				t.Errorf("%v: %s", err, advice.Of(err))
 			}
 			got, _ := y.Try("--git-dir="+far, "rev-parse", "--verify", "-q", "netsky/agent1")
-			if (got == head) != (tt.state == work.Pushed) || y.Git("rev-parse", "main") != before {
+			if (got == head) != (tt.state == record.Pushed) || y.Git("rev-parse", "main") != before {
 				t.Errorf("pushed %q", got)
 			}
 			if list, _ := y.records(); len(list) != 1 || list[0].State != tt.state || list[0].URL != tt.url || l.URL != tt.url || list[0].How != land.Push {
@@ -67,7 +67,7 @@ func TestPush(t *testing.T) {
 			} else if _, err := y.desk.Undo(t.Context(), list[0].ID); err == nil {
 				t.Error("undone")
 			}
-			if tt.tool != "" && tt.state == work.Pushed {
+			if tt.tool != "" && tt.state == record.Pushed {
 				called, _ := os.ReadFile(filepath.Join(bin, "called"))
 				for _, want := range []string{"[netsky/agent1]", "[main]", "[Mend the fence]", "Netsky-Agent: agent1]\n\n"} {
 					if !strings.Contains(string(called), want) {

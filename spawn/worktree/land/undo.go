@@ -11,7 +11,7 @@ import (
 	"netsky/internal/advice"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // ErrNoLanding is returned for an id that no landing has.
@@ -19,7 +19,7 @@ var ErrNoLanding = advice.With(errors.New("no such landing"), "`netsky land ls` 
 
 // An Undone is what Undo did.
 type Undone struct {
-	work.Landing
+	record.Landing
 	Reverted bool     `json:"reverted"`        // by a commit, as others have built on the landing
 	Again    string   `json:"again,omitempty"` // how it lands again, if git takes it for merged
 	Notes    []string `json:"notes,omitempty"`
@@ -30,9 +30,9 @@ const ShortID = 4
 
 // Find returns the landing with that id, or the only one whose id begins so, with ShortID characters or
 // more.
-func (d Desk) Find(ctx context.Context, id string) (l work.Landing, err error) {
-	err = d.records(ctx, func(r work.Records) error {
-		list, err := r.Landings(ctx, work.Filter{ID: id, Limit: 2})
+func (d Desk) Find(ctx context.Context, id string) (l record.Landing, err error) {
+	err = d.records(ctx, func(r record.Records) error {
+		list, err := r.Landings(ctx, record.Filter{ID: id, Limit: 2})
 		switch {
 		case err != nil:
 			return err
@@ -73,10 +73,10 @@ func (d Desk) Undo(ctx context.Context, id string) (u Undone, err error) {
 	}
 	u.Landing = l
 	switch l.State {
-	case work.Landed:
-	case work.Undone:
+	case record.Landed:
+	case record.Undone:
 		return u, fmt.Errorf("%s: was undone already", l.ID)
-	case work.Pushed:
+	case record.Pushed:
 		return u, fmt.Errorf("%s: was pushed for others to merge, and moved nothing here: close the request instead", l.ID)
 	default:
 		return u, fmt.Errorf("%s: moved nothing (%s)", l.ID, l.State)
@@ -116,7 +116,7 @@ func (d Desk) Undo(ctx context.Context, id string) (u Undone, err error) {
 	if err := d.carry(ctx, entry{For: toUndo, Move: mv, Landing: l}, lock); err != nil {
 		return u, fmt.Errorf("%s: not undone: %w", l.ID, err)
 	}
-	u.State, u.Undo = work.Undone, mv.To
+	u.State, u.Undo = record.Undone, mv.To
 	if u.Reverted {
 		u.Again = Again(u.Landing)
 		if note := mv.merged(context.WithoutCancel(ctx)); note != "" {
@@ -148,7 +148,7 @@ func (d Desk) repository(ctx context.Context, common string) (git.Repo, error) {
 // reverse makes a commit on top of the target that takes back all that the landing brought. It
 // merges what is there now with what was before, on the base of what landed, so that it does not
 // matter how many commits that were, and of which kind.
-func (d Desk) reverse(ctx context.Context, r git.Repo, l work.Landing, now string) (string, error) {
+func (d Desk) reverse(ctx context.Context, r git.Repo, l record.Landing, now string) (string, error) {
 	g := r.Look()
 	g.Env = nobody
 	base, err := g.First(ctx, "commit-tree", l.After+"^{tree}", "-m", "what landed")
@@ -190,4 +190,4 @@ func (d Desk) reverse(ctx context.Context, r git.Repo, l work.Landing, now strin
 }
 
 // Log returns the path of a check's log.
-func (d Desk) Log(k work.Check) string { return filepath.Join(d.Home.Root(), k.Log) }
+func (d Desk) Log(k record.Check) string { return filepath.Join(d.Home.Root(), k.Log) }

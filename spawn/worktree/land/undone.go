@@ -7,21 +7,21 @@ import (
 	"netsky/internal/advice"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // Reversed returns what a branch, at head, last landed on the target, if a commit on the target has
 // undone that and still counts. Git takes such work for merged, so it has nothing to land.
-func Reversed(ctx context.Context, rec work.Records, w worktree.Worktree, target, head string) (l work.Landing, is bool, err error) {
-	list, err := rec.Landings(ctx, work.Filter{Agent: w.Agent, Limit: 100})
+func Reversed(ctx context.Context, rec record.Records, w worktree.Worktree, target, head string) (l record.Landing, is bool, err error) {
+	list, err := rec.Landings(ctx, record.Filter{Agent: w.Agent, Limit: 100})
 	if err != nil {
 		return l, false, err
 	}
 	for _, l := range list {
-		if l.State != work.Landed && l.State != work.Undone || l.Repo != w.Repo || l.Target != target {
+		if l.State != record.Landed && l.State != record.Undone || l.Repo != w.Repo || l.Target != target {
 			continue
 		}
-		if l.State == work.Landed || !l.Reversed() || !ancestor(ctx, w.Repo, l.Undo, target) || ancestor(ctx, w.Repo, l.Undo, head) {
+		if l.State == record.Landed || !l.Reversed() || !ancestor(ctx, w.Repo, l.Undo, target) || ancestor(ctx, w.Repo, l.Undo, head) {
 			return l, false, nil
 		}
 		// Git names the commit in the message of one that reverts it.
@@ -37,7 +37,7 @@ func (d Desk) nothing(ctx context.Context, w worktree.Worktree, m Merge) error {
 	if m.Upstream != "" {
 		return advice.With(fmt.Errorf("%w: %s, which it follows, has all of it", err, m.Upstream), "`git pull` on %s brings it there", branch(m.Target))
 	}
-	rerr := d.records(ctx, func(rec work.Records) error {
+	rerr := d.records(ctx, func(rec record.Records) error {
 		l, is, rerr := Reversed(ctx, rec, w, m.Target, m.Head)
 		if is {
 			err = advice.With(fmt.Errorf("%w: what landed as %s was undone there by %s", err, l.ID, short(l.Undo)), "%s", Again(l))
@@ -51,6 +51,6 @@ func (d Desk) nothing(ctx context.Context, w worktree.Worktree, m Merge) error {
 }
 
 // Again says how what a commit has undone lands again.
-func Again(l work.Landing) string {
+func Again(l record.Landing) string {
 	return fmt.Sprintf("`git revert %s` on %s lands it again", short(l.Undo), branch(l.Target))
 }

@@ -13,7 +13,7 @@ import (
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // Wherever git keeps the repository's data, the files of the owner's directory are the ones that follow.
@@ -267,7 +267,7 @@ func TestCheckedWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		y.clone("agent1").Commit("one", "in/a", "two")
-		if k := y.check("agent1"); k.State != work.Passed {
+		if k := y.check("agent1"); k.State != record.Passed {
 			t.Errorf("%+v", k)
 		}
 		y.land("agent1", land.LandOptions{How: how})

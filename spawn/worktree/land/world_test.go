@@ -24,7 +24,7 @@ import (
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // With these in its environment the test binary is a netsky in that home, which runs one verb, prints
@@ -192,7 +192,7 @@ func (y yard) proof(id agent.ID) land.Proof {
 }
 
 // records returns the landings and the checks.
-func (y yard) records() ([]work.Landing, []work.Check) {
+func (y yard) records() ([]record.Landing, []record.Check) {
 	y.t.Helper()
 	db, err := store.OpenRead(y.t.Context(), y.home)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -202,12 +202,12 @@ func (y yard) records() ([]work.Landing, []work.Check) {
 		y.t.Fatal(err)
 	}
 	defer db.Close()
-	r := work.Records{DB: db}
-	landings, err := r.Landings(y.t.Context(), work.Filter{})
+	r := record.Records{DB: db}
+	landings, err := r.Landings(y.t.Context(), record.Filter{})
 	if err != nil {
 		y.t.Fatal(err)
 	}
-	checks, err := r.Checks(y.t.Context(), work.Filter{})
+	checks, err := r.Checks(y.t.Context(), record.Filter{})
 	if err != nil {
 		y.t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ import (
 	"netsky/spawn/worktree/land"
 	"netsky/spawn/worktree/state"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // Options configure a Looker.
@@ -200,7 +200,7 @@ func (l *Looker) States(ctx context.Context) ([]state.State, time.Time, error) {
 		}
 		o := state.Options{Command: l.o.Check(), Up: l.o.Up}
 		if db := l.o.Records(); db != nil {
-			o.Records = &work.Records{DB: db}
+			o.Records = &record.Records{DB: db}
 		}
 		l.reader.Set(o)
 		l.tires()
@@ -230,14 +230,14 @@ func (l *Looker) mark(ctx context.Context) (string, error) {
 	if db == nil {
 		return "", nil
 	}
-	r := work.Records{DB: db}
+	r := record.Records{DB: db}
 	var b strings.Builder
 	b.WriteString(l.o.Check().Digest())
-	checks, err := r.Checks(ctx, work.Filter{Limit: 20})
+	checks, err := r.Checks(ctx, record.Filter{Limit: 20})
 	for _, k := range checks {
 		fmt.Fprint(&b, " ", k.ID, k.State)
 	}
-	landings, lerr := r.Landings(ctx, work.Filter{Limit: 20})
+	landings, lerr := r.Landings(ctx, record.Filter{Limit: 20})
 	for _, k := range landings {
 		fmt.Fprint(&b, " ", k.ID, k.State)
 	}
@@ -265,9 +265,9 @@ func (l *Looker) Owns(ctx context.Context, id agent.ID, begun, head, before stri
 
 // Holder returns what tells, to one goroutine, whether branches still have what landed on them, as
 // land.Holder does. What can't be read counts as held.
-func (l *Looker) Holder() func(ctx context.Context, v work.Landing) bool {
+func (l *Looker) Holder() func(ctx context.Context, v record.Landing) bool {
 	h := &land.Holder{Home: l.o.Home}
-	return func(ctx context.Context, v work.Landing) bool {
+	return func(ctx context.Context, v record.Landing) bool {
 		held, _, err := read(ctx, l, "holds "+v.ID, "", func(ctx context.Context) (bool, error) { return h.Holds(ctx, v), nil })
 		return held || err != nil
 	}

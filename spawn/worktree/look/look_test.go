@@ -22,7 +22,7 @@ import (
 	"netsky/spawn/worktree/look"
 	"netsky/spawn/worktree/snapshot"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 var check = command.Command{What: "check", Text: "true"}
@@ -88,7 +88,7 @@ func TestStates(t *testing.T) {
 	}
 	wt, err := worktree.Load(w.home, "agent1")
 	mustDo(t, err)
-	mustDo(t, w.db.Apply(t.Context(), work.SetCheck(work.Check{ID: "k", Agent: "agent1", Repo: wt.Repo, Tree: tree, Digest: check.Digest(), State: work.Passed, Command: "true"})))
+	mustDo(t, w.db.Apply(t.Context(), record.SetCheck(record.Check{ID: "k", Agent: "agent1", Repo: wt.Repo, Tree: tree, Digest: check.Digest(), State: record.Passed, Command: "true"})))
 	if list, again, err := w.look.States(t.Context()); err != nil || again.Equal(at) || list[0].Proof != "checked" {
 		t.Errorf("after a check: %+v, %v", list, err)
 	}

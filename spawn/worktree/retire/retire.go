@@ -25,7 +25,7 @@ import (
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // Refs is where the commits stay.
@@ -71,7 +71,7 @@ func Retire(ctx context.Context, o Options, id agent.ID) (ref string, err error)
 		if ref != "" {
 			kept = "; " + ref + " keeps its last commit"
 		}
-		err = o.Record(ctx, work.SetWorktree(work.Worktree{Agent: id, Repo: w.Repo, Dir: w.Dir, Branch: w.Branch, Base: w.Base, State: work.Retired, Made: w.Made}),
+		err = o.Record(ctx, record.SetWorktree(record.Worktree{Agent: id, Repo: w.Repo, Dir: w.Dir, Branch: w.Branch, Base: w.Base, State: record.Retired, Made: w.Made}),
 			// A repeat after a crash is of the same worktree at the same commit.
 			store.AddLog{Key: fmt.Sprintf("retired-%s-%d-%s", id, w.Made, v.head), Part: "work", Actor: id, Text: fmt.Sprintf("removed %s and the branch %s%s", w.Dir, w.Short(), kept)})
 		if errors.Is(err, store.ErrSpooled) {

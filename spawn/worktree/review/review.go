@@ -23,7 +23,7 @@ import (
 	"netsky/internal/advice"
 	"netsky/spawn/worktree/diff"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // Bounds of what is collected for one agent, so that the message has no more than it may.
@@ -47,14 +47,14 @@ type Review struct {
 	Bus    *bus.Bus
 	Record func(context.Context, ...store.Op) error
 	// Read calls do with the records, if there are any yet.
-	Read func(ctx context.Context, do func(work.Records) error) error
+	Read func(ctx context.Context, do func(record.Records) error) error
 }
 
 // Pending returns the remarks on the agent's work that have not been sent, the oldest first.
-func (r Review) Pending(ctx context.Context, id agent.ID) (list []work.Comment, err error) {
-	list = []work.Comment{}
-	err = r.Read(ctx, func(rec work.Records) error {
-		all, err := rec.Comments(ctx, work.Filter{Agent: id, State: work.Pending, Limit: 1000})
+func (r Review) Pending(ctx context.Context, id agent.ID) (list []record.Comment, err error) {
+	list = []record.Comment{}
+	err = r.Read(ctx, func(rec record.Records) error {
+		all, err := rec.Comments(ctx, record.Filter{Agent: id, State: record.Pending, Limit: 1000})
 		for _, k := range all {
 			if k.Author == r.Author {
 				list = append(list, k)
@@ -66,10 +66,10 @@ func (r Review) Pending(ctx context.Context, id agent.ID) (list []work.Comment, 
 }
 
 // Sent returns the author's remarks on the agent's work that were sent last, at most 100, the newest first.
-func (r Review) Sent(ctx context.Context, id agent.ID) (list []work.Comment, err error) {
-	list = []work.Comment{}
-	err = r.Read(ctx, func(rec work.Records) error {
-		all, err := rec.Comments(ctx, work.Filter{Agent: id, State: work.Sent, Author: r.Author, Newest: true})
+func (r Review) Sent(ctx context.Context, id agent.ID) (list []record.Comment, err error) {
+	list = []record.Comment{}
+	err = r.Read(ctx, func(rec record.Records) error {
+		all, err := rec.Comments(ctx, record.Filter{Agent: id, State: record.Sent, Author: r.Author, Newest: true})
 		list = append(list, all...)
 		return err
 	})
@@ -83,10 +83,10 @@ func Keyed(key string) string {
 }
 
 // AddOnce is Add for who may ask twice: a second remark under the same key has no effect.
-func (r Review) AddOnce(ctx context.Context, key string, c *diff.Change, id agent.ID, file string, line int, old bool, text string) (k work.Comment, err error) {
-	var had []work.Comment
-	err = r.Read(ctx, func(rec work.Records) (err error) {
-		had, err = rec.Comments(ctx, work.Filter{ID: Keyed(key), Limit: 1})
+func (r Review) AddOnce(ctx context.Context, key string, c *diff.Change, id agent.ID, file string, line int, old bool, text string) (k record.Comment, err error) {
+	var had []record.Comment
+	err = r.Read(ctx, func(rec record.Records) (err error) {
+		had, err = rec.Comments(ctx, record.Filter{ID: Keyed(key), Limit: 1})
 		return err
 	})
 	if err != nil || len(had) > 0 {
@@ -96,13 +96,13 @@ func (r Review) AddOnce(ctx context.Context, key string, c *diff.Change, id agen
 }
 
 // Add records a remark on a line of a file as it is now, or with old as it was.
-func (r Review) Add(ctx context.Context, c *diff.Change, id agent.ID, file string, line int, old bool, text string) (k work.Comment, err error) {
+func (r Review) Add(ctx context.Context, c *diff.Change, id agent.ID, file string, line int, old bool, text string) (k record.Comment, err error) {
 	key := make([]byte, 4)
 	rand.Read(key) // never fails
 	return r.add(ctx, hex.EncodeToString(key), c, id, file, line, old, text)
 }
 
-func (r Review) add(ctx context.Context, key string, c *diff.Change, id agent.ID, file string, line int, old bool, text string) (k work.Comment, err error) {
+func (r Review) add(ctx context.Context, key string, c *diff.Change, id agent.ID, file string, line int, old bool, text string) (k record.Comment, err error) {
 	text = strings.TrimSpace(text)
 	switch {
 	case text == "":
@@ -121,11 +121,11 @@ func (r Review) add(ctx context.Context, key string, c *diff.Change, id agent.ID
 	if err != nil {
 		return k, err
 	}
-	k = work.Comment{
+	k = record.Comment{
 		ID: key, Agent: id, File: file, Line: line, Old: old, Head: c.Head, Excerpt: envelope.Shorten(excerpt, maxExcerpt),
-		Text: text, Author: r.Author, State: work.Pending, Created: store.At(time.Now()),
+		Text: text, Author: r.Author, State: record.Pending, Created: store.At(time.Now()),
 	}
-	return k, recorded(r.Record(ctx, work.SetComment(k)))
+	return k, recorded(r.Record(ctx, record.SetComment(k)))
 }
 
 // recorded takes what will be recorded as soon as there is a database again for done.
@@ -137,14 +137,14 @@ func recorded(err error) error {
 }
 
 // Drop removes the remarks with these ids, or beginnings of them, from those that wait.
-func (r Review) Drop(ctx context.Context, id agent.ID, ids ...string) (dropped []work.Comment, err error) {
+func (r Review) Drop(ctx context.Context, id agent.ID, ids ...string) (dropped []record.Comment, err error) {
 	list, err := r.Pending(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	var ops []store.Op
 	for _, want := range ids {
-		var found []work.Comment
+		var found []record.Comment
 		for _, k := range list {
 			if want != "" && strings.HasPrefix(k.ID, want) {
 				found = append(found, k)
@@ -156,8 +156,8 @@ func (r Review) Drop(ctx context.Context, id agent.ID, ids ...string) (dropped [
 		case found[0].Message != "" && r.mayHave(ctx, id, found[0].Message):
 			return nil, refuse("%s: it may have been sent already, in message %s", found[0].ID, found[0].Message)
 		}
-		found[0].State = work.Dropped
-		dropped, ops = append(dropped, found[0]), append(ops, work.SetComment(found[0]))
+		found[0].State = record.Dropped
+		dropped, ops = append(dropped, found[0]), append(ops, record.SetComment(found[0]))
 	}
 	return dropped, recorded(r.Record(ctx, ops...))
 }
@@ -170,9 +170,9 @@ func (r Review) mayHave(ctx context.Context, id agent.ID, message string) bool {
 
 // DropOnce is Drop for who may ask twice: one that was dropped already stays so.
 func (r Review) DropOnce(ctx context.Context, id agent.ID, key string) error {
-	var had []work.Comment
-	err := r.Read(ctx, func(rec work.Records) (err error) {
-		had, err = rec.Comments(ctx, work.Filter{ID: key, Agent: id, Author: r.Author, State: work.Dropped, Limit: 1})
+	var had []record.Comment
+	err := r.Read(ctx, func(rec record.Records) (err error) {
+		had, err = rec.Comments(ctx, record.Filter{ID: key, Agent: id, Author: r.Author, State: record.Dropped, Limit: 1})
 		return err
 	})
 	if err != nil || len(had) > 0 && had[0].ID == key {
@@ -184,9 +184,9 @@ func (r Review) DropOnce(ctx context.Context, id agent.ID, key string) error {
 
 // A Sent is a message that was sent.
 type Sent struct {
-	ID       string         `json:"id"`
-	Agent    agent.ID       `json:"agent"`
-	Comments []work.Comment `json:"comments"`
+	ID       string           `json:"id"`
+	Agent    agent.ID         `json:"agent"`
+	Comments []record.Comment `json:"comments"`
 }
 
 // Send sends the agent all remarks that wait, in one message; one that a crash has kept from being
@@ -196,7 +196,7 @@ func (r Review) Send(ctx context.Context, id agent.ID) (sent []Sent, err error) 
 	if err != nil {
 		return nil, err
 	}
-	if fresh := slices.DeleteFunc(slices.Clone(list), func(k work.Comment) bool { return k.Message != "" }); len(fresh) > 0 {
+	if fresh := slices.DeleteFunc(slices.Clone(list), func(k record.Comment) bool { return k.Message != "" }); len(fresh) > 0 {
 		if list, err = r.gather(ctx, id, fresh); err != nil {
 			return nil, fmt.Errorf("nothing was sent: %w", err)
 		}
@@ -207,7 +207,7 @@ func (r Review) Send(ctx context.Context, id agent.ID) (sent []Sent, err error) 
 		switch {
 		case k.Message == "": // it was added just now
 		case i < 0:
-			batches = append(batches, Sent{k.Message, id, []work.Comment{k}})
+			batches = append(batches, Sent{k.Message, id, []record.Comment{k}})
 		default:
 			batches[i].Comments = append(batches[i].Comments, k)
 		}
@@ -224,7 +224,7 @@ func (r Review) Send(ctx context.Context, id agent.ID) (sent []Sent, err error) 
 // gather records with remarks the id of the message that they are sent in, and returns all that wait: some
 // may be in another's message by now. If it is not in the records, a second Send would make another message
 // of them.
-func (r Review) gather(ctx context.Context, id agent.ID, fresh []work.Comment) ([]work.Comment, error) {
+func (r Review) gather(ctx context.Context, id agent.ID, fresh []record.Comment) ([]record.Comment, error) {
 	sum := sha256.New()
 	for _, k := range fresh {
 		fmt.Fprintf(sum, "%s\x00", k.ID)
@@ -232,7 +232,7 @@ func (r Review) gather(ctx context.Context, id agent.ID, fresh []work.Comment) (
 	var ops []store.Op
 	for _, k := range fresh {
 		k.Message = "review-" + hex.EncodeToString(sum.Sum(nil)[:16])
-		ops = append(ops, work.SetComment(k))
+		ops = append(ops, record.SetComment(k))
 	}
 	if err := r.Record(ctx, ops...); err != nil {
 		return nil, err
@@ -247,8 +247,8 @@ func (r Review) send(ctx context.Context, s Sent) error {
 	}
 	var ops []store.Op
 	for i := range s.Comments {
-		s.Comments[i].State = work.Sent
-		ops = append(ops, work.SetComment(s.Comments[i]))
+		s.Comments[i].State = record.Sent
+		ops = append(ops, record.SetComment(s.Comments[i]))
 	}
 	return recorded(r.Record(ctx, ops...))
 }

@@ -17,7 +17,7 @@ import (
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/review"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // newReview returns the owner's review of a change of agent1's, whose a.txt has three lines.
@@ -47,7 +47,7 @@ func newReview(t *testing.T, o bus.Options) (review.Review, *diff.Change) {
 	t.Cleanup(func() { j.Close() })
 	return review.Review{
 		Author: "owner", Bus: b, Record: j.Record,
-		Read: func(ctx context.Context, do func(work.Records) error) error {
+		Read: func(ctx context.Context, do func(record.Records) error) error {
 			db, err := store.OpenRead(ctx, h)
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
@@ -56,7 +56,7 @@ func newReview(t *testing.T, o bus.Options) (review.Review, *diff.Change) {
 				return err
 			}
 			defer db.Close()
-			return do(work.Records{DB: db})
+			return do(record.Records{DB: db})
 		},
 	}, c
 }
@@ -72,7 +72,7 @@ func TestSend(t *testing.T) {
 		}
 		return record(ctx, ops...)
 	}
-	pending := func(want int) []work.Comment {
+	pending := func(want int) []record.Comment {
 		t.Helper()
 		list, err := rv.Pending(t.Context(), "agent1")
 		if err != nil || len(list) != want {
@@ -94,7 +94,7 @@ func TestSend(t *testing.T) {
 		}
 		return byID
 	}
-	add := func(line int, old bool, text string) work.Comment {
+	add := func(line int, old bool, text string) record.Comment {
 		t.Helper()
 		k, err := rv.Add(t.Context(), c, "agent1", "a.txt", line, old, text)
 		if err != nil {
@@ -194,7 +194,7 @@ func TestSendAtOnce(t *testing.T) {
 func TestDropUnsent(t *testing.T) {
 	t.Parallel()
 	rv, c := newReview(t, bus.Options{MaxBytes: 6000})
-	var list []work.Comment
+	var list []record.Comment
 	for line := range 2 {
 		k, err := rv.Add(t.Context(), c, "agent1", "a.txt", line+1, false, strings.Repeat("x", review.MaxText))
 		if err != nil {

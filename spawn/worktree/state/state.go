@@ -22,7 +22,7 @@ import (
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 // The words for what was checked of an agent's work.
@@ -88,7 +88,7 @@ type State struct {
 
 // Options say what a Reader reads beside git.
 type Options struct {
-	Records *work.Records   // what was checked and undone; nil is not known
+	Records *record.Records // what was checked and undone; nil is not known
 	Command command.Command // the owner's check; without a text nothing is said of checks
 	// Up reports whether the agent runs; nil is that none does. It is asked if a directory is gone.
 	Up func(ctx context.Context, id agent.ID) bool

@@ -16,7 +16,7 @@ import (
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/state"
 	"netsky/store"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 func TestStates(t *testing.T) {
@@ -53,7 +53,7 @@ func TestStates(t *testing.T) {
 	}
 	defer db.Close()
 	cmd := command.Command{What: "check", Text: "true"}
-	r := state.New(h, state.Options{Records: &work.Records{DB: db}, Command: cmd})
+	r := state.New(h, state.Options{Records: &record.Records{DB: db}, Command: cmd})
 	defer r.Close()
 	var last []state.State
 	check := func(want ...string) {
@@ -85,13 +85,13 @@ func TestStates(t *testing.T) {
 	repo := f.Git("rev-parse", "--path-format=absolute", "--git-common-dir")
 	record := func(id, tree, word string) {
 		t.Helper()
-		if err := db.Apply(t.Context(), work.SetCheck(work.Check{ID: id, Agent: "agent3", Repo: repo, Tree: tree, Digest: cmd.Digest(), State: word})); err != nil {
+		if err := db.Apply(t.Context(), record.SetCheck(record.Check{ID: id, Agent: "agent3", Repo: repo, Tree: tree, Digest: cmd.Digest(), State: word})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	record("1", last[2].Tree, work.Failed)
+	record("1", last[2].Tree, record.Failed)
 	check(all("agent3: ahead: ahead 1, behind 2, failed: netsky diff agent3")...)
-	record("2", last[2].Tree, work.Passed)
+	record("2", last[2].Tree, record.Passed)
 	check(all("agent3: ahead: ahead 1, behind 2, checked: netsky land agent3")...)
 	ahead.Git("update-index", "--assume-unchanged", "a.txt")
 	ahead.Write("a.txt", "hidden")
@@ -184,7 +184,7 @@ func TestNext(t *testing.T) {
 			}
 			defer db.Close()
 			s := state.New(h, state.Options{
-				Records: &work.Records{DB: db}, Command: command.Command{What: "check", Text: tt.command}, Up: func(context.Context, agent.ID) bool { return tt.up },
+				Records: &record.Records{DB: db}, Command: command.Command{What: "check", Text: tt.command}, Up: func(context.Context, agent.ID) bool { return tt.up },
 			})
 			defer s.Close()
 			list, err := s.States(t.Context())
@@ -221,7 +221,7 @@ func TestUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	s := state.New(h, state.Options{Records: &work.Records{DB: db}})
+	s := state.New(h, state.Options{Records: &record.Records{DB: db}})
 	defer s.Close()
 	check := func(want string) {
 		t.Helper()
@@ -238,16 +238,16 @@ func TestUndone(t *testing.T) {
 	mine.Git("merge", "-q", "--ff-only", "netsky/agent1")
 	record := func(state, undo string) {
 		t.Helper()
-		l := work.Landing{ID: "1", Agent: "agent1", Repo: r.Common, Target: "refs/heads/main", How: "fast-forward", Head: after, Before: before, After: after, State: state, Undo: undo}
-		if err := db.Apply(t.Context(), work.SetLanding(l)); err != nil {
+		l := record.Landing{ID: "1", Agent: "agent1", Repo: r.Common, Target: "refs/heads/main", How: "fast-forward", Head: after, Before: before, After: after, State: state, Undo: undo}
+		if err := db.Apply(t.Context(), record.SetLanding(l)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	record(work.Landed, "")
+	record(record.Landed, "")
 	check("landed: landed")
 	mine.Git("revert", "--no-edit", after)
 	undo := mine.Git("rev-parse", "main")
-	record(work.Undone, undo)
+	record(record.Undone, undo)
 	check("undone: undone, behind 1")
 	at.Commit("more", "c", "c")
 	check("ahead: ahead 1, behind 1")

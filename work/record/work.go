@@ -6,7 +6,7 @@
 // ended: one that a crash left in the first state tells what has to be looked at. They are ops of
 // package store, so that a verb goes on with a database that is broken. The package decides
 // nothing; package store removes what is old.
-package work
+package record
 
 import (
 	"context"

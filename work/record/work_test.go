@@ -1,4 +1,4 @@
-package work_test
+package record_test
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/store/prune"
-	"netsky/store/work"
+	"netsky/work/record"
 )
 
 func mustOpen(t *testing.T, h home.Dir) *store.DB {
@@ -27,11 +27,11 @@ func mustOpen(t *testing.T, h home.Dir) *store.DB {
 // all returns what is on record, a line each.
 func all(t *testing.T, db *store.DB) string {
 	t.Helper()
-	r, ctx := work.Records{DB: db}, t.Context()
+	r, ctx := record.Records{DB: db}, t.Context()
 	trees, err1 := r.Worktrees(ctx)
-	checks, err2 := r.Checks(ctx, work.Filter{})
-	landings, err3 := r.Landings(ctx, work.Filter{})
-	comments, err4 := r.Comments(ctx, work.Filter{})
+	checks, err2 := r.Checks(ctx, record.Filter{})
+	landings, err3 := r.Landings(ctx, record.Filter{})
+	comments, err4 := r.Comments(ctx, record.Filter{})
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
@@ -60,27 +60,27 @@ func TestStates(t *testing.T) {
 		want string
 	}{
 		{"a worktree", []store.Op{
-			work.SetWorktree(work.Worktree{Agent: "agent1", Branch: "refs/heads/netsky/agent1", State: work.Retired, Changed: 20}),
-			work.SetWorktree(work.Worktree{Agent: "agent1", Branch: "refs/heads/netsky/agent1", State: work.Live, Changed: 10}),
+			record.SetWorktree(record.Worktree{Agent: "agent1", Branch: "refs/heads/netsky/agent1", State: record.Retired, Changed: 20}),
+			record.SetWorktree(record.Worktree{Agent: "agent1", Branch: "refs/heads/netsky/agent1", State: record.Live, Changed: 10}),
 		}, "agent1 retired refs/heads/netsky/agent1"},
 		{"a check", []store.Op{
-			work.SetCheck(work.Check{ID: "c", Tree: "t", State: work.Failed, Status: 1, Reason: "exit status 1"}),
-			work.SetCheck(work.Check{ID: "c", Tree: "t", State: work.Running}),
-			work.SetCheck(work.Check{ID: "c", Tree: "t", State: work.Passed}),
+			record.SetCheck(record.Check{ID: "c", Tree: "t", State: record.Failed, Status: 1, Reason: "exit status 1"}),
+			record.SetCheck(record.Check{ID: "c", Tree: "t", State: record.Running}),
+			record.SetCheck(record.Check{ID: "c", Tree: "t", State: record.Passed}),
 		}, "c failed exit status 1"},
 		{"a landing", []store.Op{
-			work.SetLanding(work.Landing{ID: "l", Target: "refs/heads/main", State: work.Landed, After: "aa"}),
-			work.SetLanding(work.Landing{ID: "l", Target: "refs/heads/main", State: work.Begun}),
+			record.SetLanding(record.Landing{ID: "l", Target: "refs/heads/main", State: record.Landed, After: "aa"}),
+			record.SetLanding(record.Landing{ID: "l", Target: "refs/heads/main", State: record.Begun}),
 		}, "l landed aa"},
 		{"one undone", []store.Op{
-			work.SetLanding(work.Landing{ID: "l", Target: "refs/heads/main", State: work.Begun}),
-			work.SetLanding(work.Landing{ID: "l", Target: "refs/heads/main", State: work.Landed, After: "aa"}),
-			work.SetLanding(work.Landing{ID: "l", Target: "refs/heads/main", State: work.Undone, After: "aa", Undo: "bb"}),
-			work.SetLanding(work.Landing{ID: "l", Target: "refs/heads/main", State: work.Void}),
+			record.SetLanding(record.Landing{ID: "l", Target: "refs/heads/main", State: record.Begun}),
+			record.SetLanding(record.Landing{ID: "l", Target: "refs/heads/main", State: record.Landed, After: "aa"}),
+			record.SetLanding(record.Landing{ID: "l", Target: "refs/heads/main", State: record.Undone, After: "aa", Undo: "bb"}),
+			record.SetLanding(record.Landing{ID: "l", Target: "refs/heads/main", State: record.Void}),
 		}, "l undone aa"},
 		{"a comment", []store.Op{
-			work.SetComment(work.Comment{ID: "k", Agent: "agent1", Text: "why?", State: work.Sent, Message: "m"}),
-			work.SetComment(work.Comment{ID: "k", Agent: "agent1", Text: "why?", State: work.Pending}),
+			record.SetComment(record.Comment{ID: "k", Agent: "agent1", Text: "why?", State: record.Sent, Message: "m"}),
+			record.SetComment(record.Comment{ID: "k", Agent: "agent1", Text: "why?", State: record.Pending}),
 		}, "k sent why?"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestInvalid(t *testing.T) {
 	t.Parallel()
 	db := mustOpen(t, testworld.FastHome(t))
 	for _, op := range []store.Op{
-		work.SetWorktree(work.Worktree{Agent: "owner"}), work.SetCheck(work.Check{Tree: "t"}), work.SetCheck(work.Check{ID: "c"}),
-		work.SetLanding(work.Landing{ID: "l"}), work.SetComment(work.Comment{ID: "k"}),
+		record.SetWorktree(record.Worktree{Agent: "owner"}), record.SetCheck(record.Check{Tree: "t"}), record.SetCheck(record.Check{ID: "c"}),
+		record.SetLanding(record.Landing{ID: "l"}), record.SetComment(record.Comment{ID: "k"}),
 	} {
 		if err := db.Apply(t.Context(), op); err == nil {
 			t.Errorf("%+v was recorded", op)
@@ -122,7 +122,7 @@ func TestWithoutDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := store.NewJournal(h)
-	err := j.Record(t.Context(), work.SetCheck(work.Check{ID: "c", Tree: "t", State: work.Passed, Started: store.At(time.Now())}))
+	err := j.Record(t.Context(), record.SetCheck(record.Check{ID: "c", Tree: "t", State: record.Passed, Started: store.At(time.Now())}))
 	if !errors.Is(err, store.ErrSpooled) {
 		t.Fatalf("Record: %v", err)
 	}
@@ -145,14 +145,14 @@ func TestPruned(t *testing.T) {
 	now := time.Now()
 	old, young := store.At(now.Add(-40*24*time.Hour)), store.At(now)
 	err := db.Apply(t.Context(),
-		work.SetCheck(work.Check{ID: "gone", Tree: "t", State: work.Passed, Started: old}),
-		work.SetCheck(work.Check{ID: "rests", Tree: "t", State: work.Passed, Started: old}),
-		work.SetCheck(work.Check{ID: "runs", Tree: "t", State: work.Running, Started: old}),
-		work.SetLanding(work.Landing{ID: "over", Target: "m", State: work.Void, Started: old}),
-		work.SetLanding(work.Landing{ID: "begun", Target: "m", State: work.Begun, Started: old}),
-		work.SetLanding(work.Landing{ID: "landed", Target: "m", State: work.Landed, After: "aa", Evidence: "rests", Started: young}),
-		work.SetComment(work.Comment{ID: "said", Agent: "agent1", Text: "x", State: work.Sent, Created: old}),
-		work.SetComment(work.Comment{ID: "waits", Agent: "agent1", Text: "x", State: work.Pending, Created: old}))
+		record.SetCheck(record.Check{ID: "gone", Tree: "t", State: record.Passed, Started: old}),
+		record.SetCheck(record.Check{ID: "rests", Tree: "t", State: record.Passed, Started: old}),
+		record.SetCheck(record.Check{ID: "runs", Tree: "t", State: record.Running, Started: old}),
+		record.SetLanding(record.Landing{ID: "over", Target: "m", State: record.Void, Started: old}),
+		record.SetLanding(record.Landing{ID: "begun", Target: "m", State: record.Begun, Started: old}),
+		record.SetLanding(record.Landing{ID: "landed", Target: "m", State: record.Landed, After: "aa", Evidence: "rests", Started: young}),
+		record.SetComment(record.Comment{ID: "said", Agent: "agent1", Text: "x", State: record.Sent, Created: old}),
+		record.SetComment(record.Comment{ID: "waits", Agent: "agent1", Text: "x", State: record.Pending, Created: old}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,8 +172,8 @@ func TestResolve(t *testing.T) {
 	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	err := db.Apply(t.Context(),
-		work.SetLanding(work.Landing{ID: "landed2345", Agent: "agent1", Repo: "/r", Target: "refs/heads/main", State: work.Landed, Started: 1}),
-		work.SetCheck(work.Check{ID: "checked234", Agent: "agent1", Repo: "/r", Tree: "abc", State: work.Passed, Started: 1}),
+		record.SetLanding(record.Landing{ID: "landed2345", Agent: "agent1", Repo: "/r", Target: "refs/heads/main", State: record.Landed, Started: 1}),
+		record.SetCheck(record.Check{ID: "checked234", Agent: "agent1", Repo: "/r", Tree: "abc", State: record.Passed, Started: 1}),
 		store.UpsertTask{ID: "t-abcdef12", Title: "x"})
 	if err != nil {
 		t.Fatal(err)
