@@ -11,7 +11,7 @@ import (
 	"netsky/cli/phone"
 	"netsky/spawn/team"
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 func (a *app) ioCommand() *cli.Command {

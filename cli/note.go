@@ -13,7 +13,7 @@ import (
 	"netsky/cli/story"
 	"netsky/internal/advice"
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 func (a *app) noteCommand() *cli.Command {

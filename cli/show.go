@@ -16,7 +16,7 @@ import (
 	"netsky/home"
 	"netsky/spawn"
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 func (a *app) showCommand() *cli.Command {

@@ -19,8 +19,8 @@ import (
 	"netsky/spawn/crew"
 	"netsky/spawn/worktree/land"
 	"netsky/store"
-	"netsky/store/task"
 	"netsky/work/record"
+	"netsky/work/task"
 )
 
 func (a *app) taskCommand() *cli.Command {

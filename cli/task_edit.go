@@ -8,7 +8,7 @@ import (
 
 	"netsky/cli/console"
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 func (a *app) taskEditCommand() *cli.Command {

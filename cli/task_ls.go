@@ -18,7 +18,7 @@ import (
 	"netsky/spawn/backoff"
 	"netsky/spawn/crew"
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 func (a *app) taskListCommand() *cli.Command {

@@ -14,7 +14,7 @@ import (
 	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/crew"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 func (a *app) taskStartCommand() *cli.Command {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 const noteSchema = `{

@@ -8,7 +8,7 @@ import (
 
 	"netsky/bus/envelope"
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 const tellAll = 50 // tasks in one list

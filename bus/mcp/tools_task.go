@@ -8,7 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 // book returns the tasks as this agent may change them.

@@ -19,7 +19,7 @@ import (
 	"netsky/home"
 	"netsky/imessage/access"
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 // word is the first argument of a request to complete the last word. earlier is how the

@@ -11,7 +11,7 @@ import (
 	"netsky/cli/console"
 	"netsky/spawn/crew"
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 // A group is the tasks of a list that are alike.

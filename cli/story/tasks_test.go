@@ -11,8 +11,8 @@ import (
 	"netsky/cli/story"
 	"netsky/spawn/crew"
 	"netsky/store"
-	"netsky/store/task"
 	"netsky/work/record"
+	"netsky/work/task"
 )
 
 // many are two hundred tasks in all that tasks can be at, with titles that some agent has chosen.

@@ -16,8 +16,8 @@ import (
 	"netsky/spawn/worktree/look"
 	"netsky/spawn/worktree/review"
 	"netsky/store"
-	"netsky/store/task"
 	"netsky/work/record"
+	"netsky/work/task"
 )
 
 // Options configure Trees.

@@ -13,8 +13,8 @@ import (
 	"netsky/spawn/worktree/land"
 	"netsky/spawn/worktree/state"
 	"netsky/store"
-	"netsky/store/task"
 	"netsky/work/record"
+	"netsky/work/task"
 )
 
 // A Tree is how the work of one agent is.

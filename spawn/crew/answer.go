@@ -8,7 +8,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 // answered looks for the worker's answer to who has started the task, and obeys it. What others say of the

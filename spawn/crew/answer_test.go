@@ -11,7 +11,7 @@ import (
 	"netsky/internal/advice"
 	"netsky/spawn/crew"
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 // The owner is told of a task that is blocked for want of an answer, once, and the answer counts if it

@@ -14,7 +14,7 @@ import (
 	"netsky/home"
 	"netsky/spawn/worktree"
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 // give sends the recorded brief to the task's worker, and records that it was sent. former is who

@@ -31,7 +31,7 @@ import (
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 // A Crew gives out tasks on behalf of one address.

@@ -20,8 +20,8 @@ import (
 	"netsky/spawn"
 	"netsky/spawn/crew"
 	"netsky/store"
-	"netsky/store/task"
 	"netsky/work/record"
+	"netsky/work/task"
 )
 
 type records struct{ *store.DB }

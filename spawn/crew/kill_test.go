@@ -23,7 +23,7 @@ import (
 	"netsky/spawn"
 	"netsky/spawn/crew"
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 // With these in its environment the test binary is an owner, a daemon and two workers in that home,

@@ -11,7 +11,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/spawn/crew"
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 // meddled are records in which something happens once a task has a brief, before that is sent.

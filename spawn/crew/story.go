@@ -9,8 +9,8 @@ import (
 
 	"netsky/spawn"
 	"netsky/store"
-	"netsky/store/task"
 	"netsky/work/record"
+	"netsky/work/task"
 )
 
 // A View is a task as a list shows it.

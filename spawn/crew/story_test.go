@@ -8,8 +8,8 @@ import (
 	"netsky/spawn"
 	"netsky/spawn/crew"
 	"netsky/store"
-	"netsky/store/task"
 	"netsky/work/record"
+	"netsky/work/task"
 )
 
 // now returns what a list says of a task beside its title, in a list of all.

@@ -17,7 +17,7 @@ import (
 	"netsky/spawn/meter"
 	"netsky/store"
 	"netsky/store/cost"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 const main = thread + ".jsonl"

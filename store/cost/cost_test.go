@@ -14,7 +14,7 @@ import (
 	"netsky/store"
 	"netsky/store/cost"
 	"netsky/store/prune"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 func mustOpen(tb testing.TB) cost.Records {

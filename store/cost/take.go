@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"netsky/store"
-	"netsky/store/task"
+	"netsky/work/task"
 )
 
 // A Batch is what was read of one file, in its order.

@@ -14,8 +14,8 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
-	"netsky/store/task"
 	"netsky/work/record"
+	"netsky/work/task"
 )
 
 // records is an open database.
