@@ -15,9 +15,9 @@ import (
 	"netsky/bus"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
+	"netsky/phone/record"
 	"netsky/spawn/approve"
 	"netsky/spawn/needs"
-	"netsky/store/phone"
 )
 
 // The same as cli/phone's two hundred with the programs themselves: ten requests, answered in two
@@ -116,7 +116,7 @@ func (w *phoneWorld) approves(way int, q agent.Approval, allow bool) answerTold 
 	case 1:
 		guid := ""
 		testworld.Wait(w.t, "the text's guid", func() bool {
-			return w.records(func(r phone.Records) bool {
+			return w.records(func(r record.Records) bool {
 				list, err := r.Asked(ctx, "messages", "-;"+ownerHandle, q.Code)
 				if err == nil && len(list) > 0 {
 					guid = list[0].GUID

@@ -16,8 +16,8 @@ import (
 	"netsky/imessage/messages"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 const ownerHandle = "+15550100"
@@ -90,28 +90,28 @@ func (w *phoneWorld) says(text string) string {
 }
 
 // records opens the records for reading.
-func (w *phoneWorld) records(read func(phone.Records) bool) bool {
+func (w *phoneWorld) records(read func(record.Records) bool) bool {
 	db, err := store.OpenRead(w.t.Context(), w.home)
 	if err != nil {
 		return false
 	}
 	defer db.Close()
-	return read(phone.Records{DB: db})
+	return read(record.Records{DB: db})
 }
 
 // heard reports whether a text is on record in that state.
 func (w *phoneWorld) heard(text, state string) bool {
-	return w.records(func(r phone.Records) bool {
+	return w.records(func(r record.Records) bool {
 		list, err := r.HeardSince(w.t.Context(), "messages", "-;"+ownerHandle, time.Now().Add(-time.Hour))
-		return err == nil && slices.ContainsFunc(list, func(h phone.Heard) bool { return h.Text == text && (h.State == state || state == "") })
+		return err == nil && slices.ContainsFunc(list, func(h record.Heard) bool { return h.Text == text && (h.State == state || state == "") })
 	})
 }
 
 // said reports whether a text with this in it is on record in that state.
 func (w *phoneWorld) said(part, state string) bool {
-	return w.records(func(r phone.Records) bool {
+	return w.records(func(r record.Records) bool {
 		list, err := r.Talk(w.t.Context(), 1000)
-		return err == nil && slices.ContainsFunc(list, func(s phone.Turn) bool {
+		return err == nil && slices.ContainsFunc(list, func(s record.Turn) bool {
 			return s.From == "netsky" && strings.Contains(s.Text, part) && s.State == state
 		})
 	})
@@ -165,7 +165,7 @@ func TestPhone(t *testing.T) {
 	}
 	for text, want := range map[string]string{"good morning": "  phone heard    owner", "[agent1] ": "  phone sent     owner"} {
 		id := ""
-		w.records(func(r phone.Records) bool {
+		w.records(func(r record.Records) bool {
 			list, err := r.Talk(t.Context(), 100)
 			for _, s := range list {
 				if err == nil && id == "" && strings.Contains(s.Text, text) {

@@ -12,9 +12,9 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/imessage/chat"
+	"netsky/phone/record"
 	"netsky/spawn/needs"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 const (
@@ -81,7 +81,7 @@ func (b *Bridge) act(ctx context.Context) error {
 
 // sendOn sends a message on, unless an earlier one holds the turn: then it follows that one. It
 // returns when that is done, or after a while, so that `stop` does not wait for a file.
-func (b *Bridge) sendOn(ctx context.Context, rec phone.Records, h phone.Heard, turn chan struct{}, all *sync.WaitGroup) {
+func (b *Bridge) sendOn(ctx context.Context, rec record.Records, h record.Heard, turn chan struct{}, all *sync.WaitGroup) {
 	select {
 	case turn <- struct{}{}:
 	default:
@@ -118,7 +118,7 @@ func (b *Bridge) begin(seq int64) bool {
 }
 
 // do lets one message take effect, and records that. If that fails, it is done again later.
-func (b *Bridge) do(ctx context.Context, rec phone.Records, h phone.Heard) {
+func (b *Bridge) do(ctx context.Context, rec record.Records, h record.Heard) {
 	defer func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -133,7 +133,7 @@ func (b *Bridge) do(ctx context.Context, rec phone.Records, h phone.Heard) {
 		return // it cannot be counted, or was done since it was listed
 	}
 	b.o.Step("tried")
-	var say []phone.Said
+	var say []record.Said
 	if !who.OwnerChat(chatOf(h.Chat)) || !h.FromMe && !who.May(h.Handle) {
 		h.Note, h.Message = "denied meanwhile", ""
 	} else if h.Tries >= leastTries && b.o.Now().Sub(h.Time.Time()) > tryFor {
@@ -153,7 +153,7 @@ func (b *Bridge) do(ctx context.Context, rec phone.Records, h phone.Heard) {
 
 // effect does what a message asks for, and returns what is to be said about it. An error says
 // that it is to be tried again.
-func (b *Bridge) effect(ctx context.Context, rec phone.Records, h *phone.Heard) ([]phone.Said, error) {
+func (b *Bridge) effect(ctx context.Context, rec record.Records, h *record.Heard) ([]record.Said, error) {
 	switch h.Verdict {
 	case VerdictUnreadable:
 		return b.reply(*h, "A message could not be read ("+h.Note+"). If you wrote it, please write it again."), nil
@@ -209,13 +209,13 @@ const help = "status: how everything is\nneeds: what needs you; needs CODE: all 
 	"peek agent1, peek agent1 50: the end of its screen\nagent2: TEXT, or a reply to its text: a message to agent2\nAnything else is a message to agent0."
 
 // reply returns our answer to a message of the owner's.
-func (b *Bridge) reply(h phone.Heard, text string) []phone.Said {
+func (b *Bridge) reply(h record.Heard, text string) []record.Said {
 	return b.compose(letter{id: "a-" + short(h.GUID), chat: chatOf(h.Chat), kind: kindAnswer, about: h.GUID, name: us, text: text, rest: "the rest is on the computer"})
 }
 
 // brake tells the owner, here and by mail, that the chat rests. When it rests longer, as it was too
 // full again, they have been told.
-func (b *Bridge) brake(ctx context.Context, h phone.Heard) []phone.Said {
+func (b *Bridge) brake(ctx context.Context, h record.Heard) []record.Said {
 	rest := restOf(h)
 	b.status.rests(h.Time.Time().Add(rest))
 	if rest > brakeRest {
@@ -238,7 +238,7 @@ func (b *Bridge) mail(ctx context.Context, id, text string) {
 }
 
 // message sends a message on to an agent.
-func (b *Bridge) message(ctx context.Context, rec phone.Records, h *phone.Heard, a ask) ([]phone.Said, error) {
+func (b *Bridge) message(ctx context.Context, rec record.Records, h *record.Heard, a ask) ([]record.Said, error) {
 	e := envelope.Envelope{
 		ID: messageID(h.Line, h.GUID), From: agent.Owner, To: a.agent, Text: envelope.SafeText(a.text), Via: b.o.Via, Time: min(h.At, store.At(b.o.Now())).Time(),
 	}
@@ -310,7 +310,7 @@ func (b *Bridge) publish(ctx context.Context, e envelope.Envelope, again bool) e
 }
 
 // hints returns what the owner should know about a message that was sent on.
-func (b *Bridge) hints(ctx context.Context, rec phone.Records, h phone.Heard, to agent.ID) (hints []string) {
+func (b *Bridge) hints(ctx context.Context, rec record.Records, h record.Heard, to agent.ID) (hints []string) {
 	if why := b.o.Desk.Waits(ctx, to); why != "" {
 		hints = append(hints, why)
 	}
@@ -326,7 +326,7 @@ func (b *Bridge) hints(ctx context.Context, rec phone.Records, h phone.Heard, to
 }
 
 // list returns what needs the owner: a line each, or all of one.
-func (b *Bridge) list(ctx context.Context, h phone.Heard, code string) ([]phone.Said, error) {
+func (b *Bridge) list(ctx context.Context, h record.Heard, code string) ([]record.Said, error) {
 	list, err := b.o.Desk.Needs(ctx)
 	if err != nil && len(list) == 0 {
 		return nil, err

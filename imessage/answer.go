@@ -12,13 +12,13 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/imessage/chat"
+	"netsky/phone/record"
 	"netsky/spawn/needs"
-	"netsky/store/phone"
 )
 
 // settled returns what to say about an item that needs the owner no more. The error says that
 // the bridge ends, so that it was not found out.
-func (b *Bridge) settled(ctx context.Context, h phone.Heard, code string) ([]phone.Said, error) {
+func (b *Bridge) settled(ctx context.Context, h record.Heard, code string) ([]record.Said, error) {
 	how := b.o.Desk.How(ctx, code)
 	switch {
 	case ctx.Err() != nil:
@@ -40,7 +40,7 @@ func (b *Bridge) settled(ctx context.Context, h phone.Heard, code string) ([]pho
 var errSending = errors.New("it refers to a message that is not known yet")
 
 // react takes a tapback, or a button, as the answer to the item that the message shows.
-func (b *Bridge) react(ctx context.Context, rec phone.Records, h *phone.Heard) ([]phone.Said, error) {
+func (b *Bridge) react(ctx context.Context, rec record.Records, h *record.Heard) ([]record.Said, error) {
 	s, ok, err := rec.SaidAs(ctx, h.Line, h.About)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ const validFor = 24 * time.Hour
 // answer gives the owner's answer to an item, if it still says what this chat was shown: in that
 // very message, if the answer refers to one. Doing it again after a crash finds it settled, which is said
 // in the same words.
-func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, code string, allow bool, on *phone.Said) ([]phone.Said, error) {
+func (b *Bridge) answer(ctx context.Context, rec record.Records, h record.Heard, code string, allow bool, on *record.Said) ([]record.Said, error) {
 	list, err := b.o.Desk.Needs(ctx)
 	n, ok := needs.Find(list, code)
 	if !ok {
@@ -111,7 +111,7 @@ func (b *Bridge) answer(ctx context.Context, rec phone.Records, h phone.Heard, c
 
 // replyTo returns the code of the item that a bare yes or no is about, as it replies to the text
 // that shows it; "" if it is about none. To a question it is the answer in words.
-func (b *Bridge) replyTo(ctx context.Context, rec phone.Records, h *phone.Heard) (code string, on *phone.Said, err error) {
+func (b *Bridge) replyTo(ctx context.Context, rec record.Records, h *record.Heard) (code string, on *record.Said, err error) {
 	if h.About == "" || !bareForm().MatchString(strings.TrimSpace(h.Text)) {
 		return "", nil, nil
 	}
@@ -128,7 +128,7 @@ func (b *Bridge) replyTo(ctx context.Context, rec phone.Records, h *phone.Heard)
 
 // unanswered returns the code of the item that takes a yes or no and is shown by the text to which a
 // message replies without saying either; "" if there is none.
-func (b *Bridge) unanswered(ctx context.Context, rec phone.Records, h phone.Heard) string {
+func (b *Bridge) unanswered(ctx context.Context, rec record.Records, h record.Heard) string {
 	if h.About == "" {
 		return ""
 	}
@@ -158,7 +158,7 @@ func (b *Bridge) stillWaits(ctx context.Context) string {
 
 // askAgain returns the text that shows an item, as the answer to a yes or no that was to other
 // words, or to none.
-func (b *Bridge) askAgain(n needs.Need, h phone.Heard) []phone.Said {
+func (b *Bridge) askAgain(n needs.Need, h record.Heard) []record.Said {
 	say := b.ask(n, chatOf(h.Chat), h.GUID)
 	lead := "] Nothing was answered.\n"
 	if len(say[len(say)-1].Choices) > 0 {
@@ -169,13 +169,13 @@ func (b *Bridge) askAgain(n needs.Need, h phone.Heard) []phone.Said {
 }
 
 // stale reports whether a text was shown too long ago to be answered.
-func (b *Bridge) stale(s phone.Said) bool { return b.o.Now().Sub(s.Began.Time()) >= validFor }
+func (b *Bridge) stale(s record.Said) bool { return b.o.Now().Sub(s.Began.Time()) >= validFor }
 
 // current reports whether the item was shown in the chat as it is now, before the answer was
 // heard, not too long ago, and in full.
-func (b *Bridge) current(shown []phone.Said, n needs.Need, h phone.Heard) bool {
+func (b *Bridge) current(shown []record.Said, n needs.Need, h record.Heard) bool {
 	for _, s := range shown {
-		out := s.State == phone.Sent || s.State == phone.Unconfirmed || s.State == phone.Sending
+		out := s.State == record.Sent || s.State == record.Unconfirmed || s.State == record.Sending
 		// Without choices it was not shown in full; what was shown before it began was another.
 		if s.Digest == n.Digest && s.Part == s.Parts && len(s.Choices) > 0 && out && !began(n, s.Created) && !b.stale(s) && s.Began <= h.Time {
 			return true

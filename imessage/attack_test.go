@@ -19,8 +19,8 @@ import (
 	"netsky/imessage/chat"
 	"netsky/imessage/imessagetest"
 	"netsky/internal/testworld"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 	"netsky/store/prune"
 )
 
@@ -159,7 +159,7 @@ func TestClockSetBack(t *testing.T) {
 	w.says("Too many messages")
 	w.mail(store.Message{ID: "a", From: agent.Root, Text: "held back"})
 	testworld.Wait(t, "it waits", func() bool {
-		tally, err := phone.Records{DB: w.db}.Count(t.Context(), "test", time.Now())
+		tally, err := record.Records{DB: w.db}.Count(t.Context(), "test", time.Now())
 		return err == nil && tally.Waiting == 1
 	})
 	c.set(-3*time.Hour + 11*time.Minute)

@@ -10,7 +10,7 @@ import (
 	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
-	"netsky/store/phone"
+	"netsky/phone/record"
 )
 
 // verdict waits for the verdict on a message.
@@ -133,7 +133,7 @@ func TestBrakeLongest(t *testing.T) {
 			w.wire.Put(chat.Message{GUID: fmt.Sprint(round, "-", i), Text: "I am away", At: now()})
 		}
 		w.verdict(fmt.Sprint(round, "-5"))
-		h, ok, err := (phone.Records{DB: w.db}).LastIn(t.Context(), "test", mine.Key, imessage.VerdictBrake)
+		h, ok, err := (record.Records{DB: w.db}).LastIn(t.Context(), "test", mine.Key, imessage.VerdictBrake)
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}

@@ -13,9 +13,9 @@ import (
 	"netsky/bus"
 	"netsky/home"
 	"netsky/imessage/chat"
+	"netsky/phone/record"
 	"netsky/spawn/needs"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 // Speakers are those who may speak, as of one moment.
@@ -154,12 +154,12 @@ func (b *Bridge) Run(ctx context.Context) error {
 }
 
 // line returns the records, and the transport's line in them.
-func (b *Bridge) line(ctx context.Context) (phone.Records, phone.Line, error) {
+func (b *Bridge) line(ctx context.Context) (record.Records, record.Line, error) {
 	db := b.o.Records()
 	if db == nil {
-		return phone.Records{}, phone.Line{}, errNoRecords
+		return record.Records{}, record.Line{}, errNoRecords
 	}
-	r := phone.Records{DB: db}
+	r := record.Records{DB: db}
 	cursor, forwarded := b.status.kept()
 	l, err := r.Open(ctx, b.o.Transport.Name(), cursor, forwarded, b.o.Now())
 	return r, l, err

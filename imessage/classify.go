@@ -6,8 +6,8 @@ import (
 	"unicode"
 
 	"netsky/imessage/chat"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 // The verdicts on what arrives. The first group is only counted; the rest is recorded.
@@ -46,14 +46,14 @@ const (
 // A scene is what the verdict on a message depends on besides itself.
 type scene struct {
 	now   time.Time
-	fence time.Time     // what was written before is old
-	self  bool          // our account is the owner's own: what it writes in the owner's chats counts
-	said  []phone.Said  // begun lately in the chat, or in any; their counts of echoes are kept up to date
-	heard []phone.Heard // heard lately, likewise
+	fence time.Time      // what was written before is old
+	self  bool           // our account is the owner's own: what it writes in the owner's chats counts
+	said  []record.Said  // begun lately in the chat, or in any; their counts of echoes are kept up to date
+	heard []record.Heard // heard lately, likewise
 	sent  func(guid string) bool
 
-	brakes map[string]phone.Heard // by chat, where it began to rest last
-	taken  []phone.Heard          // in the chat of the message that is judged, within a minute of it
+	brakes map[string]record.Heard // by chat, where it began to rest last
+	taken  []record.Heard          // in the chat of the message that is judged, within a minute of it
 }
 
 // foreign returns the verdict on what is not the owner's, which is counted only; "" for the
@@ -169,7 +169,7 @@ func (s *scene) echo(m chat.Message) int {
 // doubtful reports whether what may be the echo of p, and can't be compared with it, may as well be
 // the owner's, and is to be told of. That is done once in a while: if it was an echo, the echo of
 // what is said about it would be the next.
-func (s *scene) doubtful(m chat.Message, p phone.Said) bool {
+func (s *scene) doubtful(m chat.Message, p record.Said) bool {
 	if m.Unreadable == "" || m.FromMe || p.GUID == m.GUID {
 		return false
 	}
@@ -189,7 +189,7 @@ func (s *scene) silent(key string) bool {
 		}
 	}
 	for _, p := range s.said {
-		if age := s.now.Sub(p.Ended.Time()); p.State == phone.Sent && p.Chat.Key == key && echoFor < age && age < brakeRest {
+		if age := s.now.Sub(p.Ended.Time()); p.State == record.Sent && p.Chat.Key == key && echoFor < age && age < brakeRest {
 			return true
 		}
 	}
@@ -249,7 +249,7 @@ func (s *scene) rests(key string) bool {
 }
 
 // restOf returns how long a chat rests from a message on that was one too many.
-func restOf(h phone.Heard) time.Duration {
+func restOf(h record.Heard) time.Duration {
 	if d, err := time.ParseDuration(h.Note); err == nil && brakeRest < d && d <= mostRest {
 		return d
 	}
@@ -277,17 +277,17 @@ func urgent(m chat.Message) bool {
 }
 
 // record returns what is kept of a message in one of the owner's chats.
-func (s *scene) record(line string, m chat.Message, verdict string) phone.Heard {
-	h := phone.Heard{
+func (s *scene) record(line string, m chat.Message, verdict string) record.Heard {
+	h := record.Heard{
 		Line: line, GUID: m.GUID, Chat: recorded(m.Chat), Handle: m.Handle, FromMe: m.FromMe, At: store.At(s.when(m)), Time: store.At(s.now),
-		Kind: string(m.Kind), Text: m.Text, About: m.About, Verdict: verdict, State: phone.Done,
+		Kind: string(m.Kind), Text: m.Text, About: m.About, Verdict: verdict, State: record.Done,
 	}
 	for _, a := range m.Attachments {
-		h.Files = append(h.Files, phone.File(a))
+		h.Files = append(h.Files, record.File(a))
 	}
 	switch verdict {
 	case VerdictOrder, VerdictReaction, VerdictUnreadable:
-		h.State = phone.New
+		h.State = record.New
 	case VerdictPair, VerdictOld:
 		h.Note = s.partner(m)
 	case VerdictPart:
@@ -297,12 +297,12 @@ func (s *scene) record(line string, m chat.Message, verdict string) phone.Heard 
 		}
 		h.Note, h.Alone = s.whole(m), &alone
 	case VerdictBrake:
-		h.State = phone.New
+		h.State = record.New
 		h.Note = s.nextRest(m.Chat.Key).String()
 	}
 	switch {
 	case m.Kind == chat.Reaction && m.Removed:
-		h.Text, h.State = "", phone.Done
+		h.Text, h.State = "", record.Done
 	case m.Kind == chat.Reaction:
 		h.Text = m.Reaction
 	case m.Unreadable != "" && h.Note == "":

@@ -10,8 +10,8 @@ import (
 
 	"netsky/bus/envelope"
 	"netsky/imessage/chat"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 // The kinds of texts to the owner.
@@ -53,17 +53,17 @@ type letter struct {
 }
 
 // compose returns the parts of a letter, as they are recorded.
-func (b *Bridge) compose(l letter) []phone.Said {
+func (b *Bridge) compose(l letter) []record.Said {
 	now := store.At(b.o.Now())
 	texts := split(l.name, l.text, l.rest)
 	if l.text == "" && len(l.files) > 0 {
 		texts = nil
 	}
-	said := phone.Said{
+	said := record.Said{
 		Line: b.o.Transport.Name(), ID: l.id, Parts: len(texts) + len(l.files), Chat: recorded(l.chat), Kind: l.kind, Rank: ranks[l.kind],
 		About: l.about, Digest: l.digest, Created: now, NotBefore: l.hold,
 	}
-	list := make([]phone.Said, 0, said.Parts)
+	list := make([]record.Said, 0, said.Parts)
 	for i, text := range texts {
 		said.Part, said.Text, said.Choices = i+1, text, nil
 		if i == len(texts)-1 {

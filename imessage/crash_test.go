@@ -17,8 +17,8 @@ import (
 	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 var forPhone = map[string]json.RawMessage{"phone": json.RawMessage("true")}
@@ -119,7 +119,7 @@ func TestWaits(t *testing.T) {
 	w.mail(store.Message{ID: "a", From: agent.Root, Text: "report", Metadata: forPhone})
 	testworld.Wait(t, "it is reported", func() bool {
 		s, err := imessage.Load(w.home)
-		return err == nil && s.Waiting == 1 && s.Facts[phone.Pending] == "Messages is not running"
+		return err == nil && s.Waiting == 1 && s.Facts[record.Pending] == "Messages is not running"
 	})
 	w.says("report")
 }
@@ -150,12 +150,12 @@ func TestBeginsClosed(t *testing.T) {
 	w := newWorld(t, nil)
 	w.stop()
 	w.gate.Err = errors.New("netsky.toml has a mistake")
-	if _, err := (phone.Records{DB: w.db}).Hear(t.Context(), "test", "", nil, nil, nil); err != nil { // as it was made
+	if _, err := (record.Records{DB: w.db}).Hear(t.Context(), "test", "", nil, nil, nil); err != nil { // as it was made
 		t.Fatal(err)
 	}
 	w.start()
 	testworld.Wait(t, "reading has begun", func() bool {
-		l, err := phone.Records{DB: w.db}.Open(t.Context(), "test", "", 0, time.Now())
+		l, err := record.Records{DB: w.db}.Open(t.Context(), "test", "", 0, time.Now())
 		return err == nil && l.Cursor != ""
 	})
 	w.wire.Text("do it")
@@ -203,7 +203,7 @@ func TestAlertReaches(t *testing.T) {
 	if !errors.Is(err, imessage.ErrWaits) || to.Key != mine.Key {
 		t.Fatalf("alert to %s: %v", to.Key, err)
 	}
-	tally, err := phone.Records{DB: w.db}.Count(t.Context(), "test", time.Now())
+	tally, err := record.Records{DB: w.db}.Count(t.Context(), "test", time.Now())
 	if err != nil || tally.Waiting != 1 || tally.Failed != 0 || reached.Load() != 0 {
 		t.Errorf("%+v, %v; %d alerts reached the owner", tally, err, reached.Load())
 	}

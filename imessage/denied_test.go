@@ -12,8 +12,8 @@ import (
 	"netsky/imessage/chat"
 	"netsky/imessage/imessagetest"
 	"netsky/internal/testworld"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 // A second owner is admitted besides the first until they are denied.
@@ -70,7 +70,7 @@ func TestDeniedGetsNothing(t *testing.T) {
 // waiting counts what is to be sent.
 func (w *world) waiting() int {
 	w.t.Helper()
-	tally, err := phone.Records{DB: w.db}.Count(w.t.Context(), "test", time.Now())
+	tally, err := record.Records{DB: w.db}.Count(w.t.Context(), "test", time.Now())
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/imessage/chat"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 // ErrWaits is returned for a text that is recorded and not sent yet.
@@ -45,9 +45,9 @@ func Text(ctx context.Context, o Options, d Direct) (to chat.Chat, got chat.Rece
 	if err == nil {
 		defer lock.Unlock()
 	}
-	rec := phone.Records{}
+	rec := record.Records{}
 	if db := o.Records(); db != nil {
-		rec = phone.Records{DB: db}
+		rec = record.Records{DB: db}
 		cursor, forwarded := b.status.kept()
 		if _, err := rec.Open(ctx, o.Transport.Name(), cursor, forwarded, b.o.Now()); err == nil {
 			if c, ok, err := b.room(ctx, rec, o.Transport.Name()); err != nil {
@@ -56,7 +56,7 @@ func Text(ctx context.Context, o Options, d Direct) (to chat.Chat, got chat.Rece
 				d.To = &c
 			}
 		} else {
-			rec = phone.Records{}
+			rec = record.Records{}
 		}
 	}
 	if d.To == nil {
@@ -80,7 +80,7 @@ func Text(ctx context.Context, o Options, d Direct) (to chat.Chat, got chat.Rece
 }
 
 // handOver leaves a text to the bridge that runs, and waits for what becomes of it.
-func (b *Bridge) handOver(ctx context.Context, rec phone.Records, said phone.Said) (chat.Receipt, error) {
+func (b *Bridge) handOver(ctx context.Context, rec record.Records, said record.Said) (chat.Receipt, error) {
 	if rec.DB == nil {
 		return chat.Receipt{}, errNoRecords
 	}
@@ -96,11 +96,11 @@ func (b *Bridge) handOver(ctx context.Context, rec phone.Records, said phone.Sai
 			fact = ": " + s.Fact
 		}
 		switch {
-		case ctx.Err() != nil && (!ok || s.State == phone.Pending || s.State == phone.Sending):
+		case ctx.Err() != nil && (!ok || s.State == record.Pending || s.State == record.Sending):
 			return chat.Receipt{}, fmt.Errorf("not sent yet%s; %w", fact, ErrWaits)
 		case err != nil:
 			return chat.Receipt{}, err
-		case ok && s.State != phone.Pending && s.State != phone.Sending:
+		case ok && s.State != record.Pending && s.State != record.Sending:
 			return chat.Receipt{State: chat.State(s.State), GUID: s.GUID, Fact: s.Fact}, nil
 		}
 		select {
@@ -111,12 +111,12 @@ func (b *Bridge) handOver(ctx context.Context, rec phone.Records, said phone.Sai
 }
 
 // alone sends a text while no bridge runs.
-func (b *Bridge) alone(ctx context.Context, rec phone.Records, said phone.Said) (chat.Receipt, error) {
+func (b *Bridge) alone(ctx context.Context, rec record.Records, said record.Said) (chat.Receipt, error) {
 	mark, err := b.o.Transport.Mark(ctx)
 	if err != nil {
 		return chat.Receipt{}, err
 	}
-	said.Mark, said.State, said.Began = mark, phone.Sending, store.At(b.o.Now())
+	said.Mark, said.State, said.Began = mark, record.Sending, store.At(b.o.Now())
 	if rec.DB != nil {
 		if err := rec.Say(ctx, said); err != nil {
 			b.o.Log.Warn("not on the ledger", "error", err) // its signature keeps it from being an order
@@ -142,7 +142,7 @@ func (b *Bridge) alone(ctx context.Context, rec phone.Records, said phone.Said) 
 }
 
 // Transcript formats texts as lines: when, who, what. A text can't forge a line.
-func Transcript(list []phone.Turn) (lines []string) {
+func Transcript(list []record.Turn) (lines []string) {
 	for _, t := range list {
 		who, text := t.From, t.Text
 		if t.From != "owner" { // signed, as all texts of ours are
@@ -151,7 +151,7 @@ func Transcript(list []phone.Turn) (lines []string) {
 			}
 		}
 		line := t.Time.Time().Local().Format("2006-01-02 15:04") + " " + who
-		if t.State != phone.Sent && t.State != VerdictOrder {
+		if t.State != record.Sent && t.State != VerdictOrder {
 			state := t.State
 			if t.Fact != "" {
 				state += ": " + envelope.Line(t.Fact, 200)

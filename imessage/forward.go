@@ -10,8 +10,8 @@ import (
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/imessage/chat"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 const (
@@ -47,10 +47,10 @@ func (b *Bridge) forward(ctx context.Context) error {
 	}
 }
 
-func (b *Bridge) forwardNext(ctx context.Context, rec phone.Records, line *phone.Line) error {
+func (b *Bridge) forwardNext(ctx context.Context, rec record.Records, line *record.Line) error {
 	list, upTo, err := rec.MailAfter(ctx, line.Forwarded, mostForward)
 	if err == nil && upTo < line.Forwarded {
-		var now phone.Line
+		var now record.Line
 		if _, now, err = b.line(ctx); err == nil {
 			line.Forwarded = min(now.Forwarded, upTo)
 		}
@@ -76,7 +76,7 @@ func (b *Bridge) forwardNext(ctx context.Context, rec phone.Records, line *phone
 
 // texts returns what is to be texted of mail. waits says that there is no chat yet to send it
 // to.
-func (b *Bridge) texts(ctx context.Context, rec phone.Records, line phone.Line, list []phone.Mail) (say []phone.Said, waits bool, err error) {
+func (b *Bridge) texts(ctx context.Context, rec record.Records, line record.Line, list []record.Mail) (say []record.Said, waits bool, err error) {
 	for _, m := range list {
 		if m.Time <= line.Fence || !forwarded(m) {
 			continue // from before the records were made anew, or not for the phone
@@ -114,7 +114,7 @@ func (b *Bridge) texts(ctx context.Context, rec phone.Records, line phone.Line, 
 
 // forwarded reports whether a message to the owner is one for the phone: what needs an answer
 // of the owner's is texted by remind, as it can be answered there.
-func forwarded(m phone.Mail) bool {
+func forwarded(m record.Mail) bool {
 	switch envelope.Kind(m.Kind) {
 	case envelope.KindAck, envelope.KindShutdown, envelope.KindShutdownAck, envelope.KindCancel, envelope.KindApproval:
 		return false
@@ -126,12 +126,12 @@ func forwarded(m phone.Mail) bool {
 
 // netskys reports whether netsky itself reports something about the agent that it is from. The
 // bus lets no agent say so.
-func netskys(m phone.Mail) bool {
+func netskys(m record.Mail) bool {
 	return envelope.Kind(m.Kind) == envelope.KindNotice && m.Via == "code"
 }
 
 // howToAnswer returns what to add to a message whose sender waits for an answer.
-func howToAnswer(m phone.Mail) string {
+func howToAnswer(m record.Mail) string {
 	if !m.RequiresAck && envelope.Kind(m.Kind) != envelope.KindBrief && m.Kind != "question" {
 		return ""
 	}
@@ -144,7 +144,7 @@ func replyHint(id agent.ID) string {
 }
 
 // attached returns the paths of the files of a message to the owner that are there.
-func (b *Bridge) attached(m phone.Mail) (files []string) {
+func (b *Bridge) attached(m record.Mail) (files []string) {
 	for _, name := range m.Attachments {
 		if rel, ok := strings.CutPrefix(name, "attach/"); ok && plainName(rel) {
 			files = append(files, b.o.Home.Path(home.Mailbox(agent.Owner), "attach", rel))

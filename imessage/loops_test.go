@@ -10,8 +10,8 @@ import (
 	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 // A message to oneself makes two rows, in either order.
@@ -132,9 +132,9 @@ func TestBrakeByCount(t *testing.T) {
 	}
 }
 
-func (w *world) heard() []phone.Heard {
+func (w *world) heard() []record.Heard {
 	w.t.Helper()
-	list, err := phone.Records{DB: w.db}.HeardSince(w.t.Context(), "test", mine.Key, time.Now().Add(-time.Hour))
+	list, err := record.Records{DB: w.db}.HeardSince(w.t.Context(), "test", mine.Key, time.Now().Add(-time.Hour))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
-	"netsky/store/phone"
+	"netsky/phone/record"
 )
 
 func (w *world) taken(want ...string) {
@@ -231,7 +231,7 @@ func TestSeveralParts(t *testing.T) {
 	if last := w.says("or no kxqvd"); !strings.HasPrefix(last, "[netsky 3/3] ") {
 		t.Errorf("the last part is %.40q", last)
 	}
-	list, err := phone.Records{DB: w.db}.SaidSince(t.Context(), "test", mine.Key, time.Now().Add(-time.Hour))
+	list, err := record.Records{DB: w.db}.SaidSince(t.Context(), "test", mine.Key, time.Now().Add(-time.Hour))
 	if err != nil || len(list) != 3 {
 		t.Fatalf("%d parts on record: %v", len(list), err)
 	}

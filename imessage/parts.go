@@ -8,8 +8,8 @@ import (
 	"unicode/utf16"
 
 	"netsky/imessage/chat"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 // A phone sends a long text, an album, or words with a link as several messages. Those that follow
@@ -33,7 +33,7 @@ func (s *scene) whole(m chat.Message) string {
 	}
 	after := m.After
 	for range mostSteps { // what is before it, the other row of that, the first
-		i := slices.IndexFunc(s.heard, func(h phone.Heard) bool { return h.GUID == after })
+		i := slices.IndexFunc(s.heard, func(h record.Heard) bool { return h.GUID == after })
 		if i < 0 {
 			return ""
 		}
@@ -53,7 +53,7 @@ func (s *scene) whole(m chat.Message) string {
 }
 
 // incomplete returns how much longer a message waits for parts of it.
-func (b *Bridge) incomplete(ctx context.Context, rec phone.Records, h phone.Heard) (time.Duration, error) {
+func (b *Bridge) incomplete(ctx context.Context, rec record.Records, h record.Heard) (time.Duration, error) {
 	if h.Note != noteMore || h.Tries > 0 {
 		return 0, nil
 	}
@@ -72,7 +72,7 @@ func (b *Bridge) incomplete(ctx context.Context, rec phone.Records, h phone.Hear
 }
 
 // join adds the parts of a message to it. None is added to what was tried, so it is the same each time.
-func (b *Bridge) join(ctx context.Context, rec phone.Records, h *phone.Heard) error {
+func (b *Bridge) join(ctx context.Context, rec record.Records, h *record.Heard) error {
 	parts, err := rec.Parts(ctx, h.Line, h.GUID, VerdictPart)
 	if err != nil {
 		return err

@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"netsky/bus/envelope"
+	"netsky/phone/record"
 	"netsky/spawn/needs"
-	"netsky/store/phone"
 )
 
 // continues makes an answer of what the owner wrote in reply to an agent's message, or to the
 // text that shows its question.
-func (b *Bridge) continues(ctx context.Context, rec phone.Records, h phone.Heard, e *envelope.Envelope) {
+func (b *Bridge) continues(ctx context.Context, rec record.Records, h record.Heard, e *envelope.Envelope) {
 	s, ok, err := rec.SaidAs(ctx, h.Line, h.About)
 	if err != nil || !ok {
 		return
@@ -29,7 +29,7 @@ func (b *Bridge) continues(ctx context.Context, rec phone.Records, h phone.Heard
 }
 
 // inReply makes a reply to that message of e, which goes to its sender then.
-func (b *Bridge) inReply(ctx context.Context, rec phone.Records, e *envelope.Envelope, id string) {
+func (b *Bridge) inReply(ctx context.Context, rec record.Records, e *envelope.Envelope, id string) {
 	m, err := rec.DB.Message(ctx, id)
 	if err != nil || !m.From.IsAgent() {
 		return
@@ -42,7 +42,7 @@ func (b *Bridge) inReply(ctx context.Context, rec phone.Records, e *envelope.Env
 
 // answersQuestion makes an answer of a message to an agent that waits for one, if it has asked
 // one thing only and this chat was shown it, and returns what to say about that.
-func (b *Bridge) answersQuestion(ctx context.Context, rec phone.Records, h phone.Heard, e *envelope.Envelope) string {
+func (b *Bridge) answersQuestion(ctx context.Context, rec record.Records, h record.Heard, e *envelope.Envelope) string {
 	list, _ := b.o.Desk.Needs(ctx)
 	asked := needs.Need{}
 	for _, n := range list {

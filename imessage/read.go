@@ -10,8 +10,8 @@ import (
 
 	"netsky/bus/envelope"
 	"netsky/imessage/chat"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 const (
@@ -67,7 +67,7 @@ func (b *Bridge) read(ctx context.Context) error {
 
 // readNext takes the next batch. A transport that returns nothing without having waited is not
 // asked again at once.
-func (b *Bridge) readNext(ctx context.Context, rec phone.Records, line *phone.Line, away *absence) error {
+func (b *Bridge) readNext(ctx context.Context, rec record.Records, line *record.Line, away *absence) error {
 	began, cursor := time.Now(), line.Cursor
 	batch, err := b.o.Transport.Next(ctx, cursor)
 	if err != nil {
@@ -110,7 +110,7 @@ func (a *absence) fence() time.Time {
 func (a *absence) look() { a.seen = a.now().Round(0) }
 
 // take judges a batch and records it with its cursor.
-func (b *Bridge) take(ctx context.Context, rec phone.Records, line *phone.Line, batch chat.Batch, fence time.Time) error {
+func (b *Bridge) take(ctx context.Context, rec record.Records, line *record.Line, batch chat.Batch, fence time.Time) error {
 	for i, note := range batch.Notes {
 		if i == mostNotes {
 			b.o.Log.Info("transport", "name", line.Name, "note", fmt.Sprintf("%d more notes", len(batch.Notes)-i))
@@ -158,7 +158,7 @@ func (b *Bridge) take(ctx context.Context, rec phone.Records, line *phone.Line, 
 // A taking is a batch on its way into the records.
 type taking struct {
 	b      *Bridge
-	rec    phone.Records
+	rec    record.Records
 	line   string
 	who    Speakers
 	fence  time.Time
@@ -166,11 +166,11 @@ type taking struct {
 	scenes map[string]*scene // by chat, or one for all
 
 	guids     map[string]bool
-	heard     []phone.Heard
-	echoes    []phone.Absorbed
+	heard     []record.Heard
+	echoes    []record.Absorbed
 	counts    map[string]int // by verdict, of what is not recorded
 	strangers []chat.Message
-	old       []phone.Heard // the owner's, not acted on, and not long ago
+	old       []record.Heard // the owner's, not acted on, and not long ago
 }
 
 func (t *taking) add(ctx context.Context, m chat.Message) error {
@@ -189,7 +189,7 @@ func (t *taking) add(ctx context.Context, m chat.Message) error {
 		}
 		verdict, said = s.judge(m)
 		if said != 0 {
-			t.echoes = append(t.echoes, phone.Absorbed{Said: said, FromMe: m.FromMe, GUID: m.GUID})
+			t.echoes = append(t.echoes, record.Absorbed{Said: said, FromMe: m.FromMe, GUID: m.GUID})
 		}
 		h := s.record(t.line, m, verdict)
 		t.heard, s.heard = append(t.heard, h), append(s.heard, h)
@@ -301,7 +301,7 @@ func (t *taking) scene(ctx context.Context, m chat.Message) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{now: t.now, fence: t.fence, self: t.b.o.SelfChat, said: said, heard: heard, brakes: make(map[string]phone.Heard), sent: func(guid string) bool {
+	s := &scene{now: t.now, fence: t.fence, self: t.b.o.SelfChat, said: said, heard: heard, brakes: make(map[string]record.Heard), sent: func(guid string) bool {
 		_, ok, err := t.rec.SaidAs(ctx, t.line, guid)
 		return ok && err == nil
 	}}
@@ -310,7 +310,7 @@ func (t *taking) scene(ctx context.Context, m chat.Message) (*scene, error) {
 }
 
 // say returns what the owner is told about messages that came too late.
-func (t *taking) say() []phone.Said {
+func (t *taking) say() []record.Said {
 	if len(t.old) == 0 {
 		return nil
 	}

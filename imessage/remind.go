@@ -10,9 +10,9 @@ import (
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/imessage/chat"
+	"netsky/phone/record"
 	"netsky/spawn/needs"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 const (
@@ -55,7 +55,7 @@ func (b *Bridge) remind(ctx context.Context) error {
 	}
 }
 
-func (b *Bridge) remindOf(ctx context.Context, rec phone.Records, line phone.Line, r reminder) error {
+func (b *Bridge) remindOf(ctx context.Context, rec record.Records, line record.Line, r reminder) error {
 	to, ok, err := b.room(ctx, rec, line.Name)
 	if err != nil || !ok {
 		return err
@@ -94,7 +94,7 @@ func (b *Bridge) first() string { return b.o.Now().Format(time.RFC3339Nano) }
 
 // over records of what was texted that it needs the owner no more, if it is not listed for
 // goneFor: what flaps is not texted each time.
-func (b *Bridge) over(ctx context.Context, rec phone.Records, line string, r reminder, list []needs.Need, items map[string]phone.Item) error {
+func (b *Bridge) over(ctx context.Context, rec record.Records, line string, r reminder, list []needs.Need, items map[string]record.Item) error {
 	codes, digests, now := make(map[string]bool, len(list)), make(map[string]bool, len(list)), b.o.Now()
 	for _, n := range list {
 		codes[n.Code], digests[n.Digest] = true, true
@@ -131,7 +131,7 @@ func (b *Bridge) over(ctx context.Context, rec phone.Records, line string, r rem
 
 // clear takes the buttons off the texts about an item that is settled. What a crash or a
 // failure leaves there answers nothing: a press on it is told so.
-func (b *Bridge) clear(ctx context.Context, rec phone.Records, line, code string) {
+func (b *Bridge) clear(ctx context.Context, rec record.Records, line, code string) {
 	t, ok := b.o.Transport.(Clearer)
 	if !ok {
 		return
@@ -148,7 +148,7 @@ func (b *Bridge) clear(ctx context.Context, rec phone.Records, line, code string
 }
 
 // due returns what is to be texted now.
-func (b *Bridge) due(ctx context.Context, rec phone.Records, line string, r reminder, list []needs.Need, items map[string]phone.Item) (due []needs.Need, err error) {
+func (b *Bridge) due(ctx context.Context, rec record.Records, line string, r reminder, list []needs.Need, items map[string]record.Item) (due []needs.Need, err error) {
 	now := b.o.Now()
 	for _, n := range list {
 		since, known := r.since[n.Digest]
@@ -185,17 +185,17 @@ func began(n needs.Need, shown store.Time) bool { return n.Kind == needs.Dialog 
 
 // digest texts a list of items instead of each of them. An answer needs the item in full:
 // the list says how to see it.
-func (b *Bridge) digest(ctx context.Context, rec phone.Records, to chat.Chat, due []needs.Need) error {
+func (b *Bridge) digest(ctx context.Context, rec record.Records, to chat.Chat, due []needs.Need) error {
 	lines := []string{needs.Count(len(due)) + ":"}
 	codes := ""
 	first := b.first()
-	var say []phone.Said
+	var say []record.Said
 	for _, n := range due {
 		lines = append(lines, n.Code+" "+n.Line())
 		codes += n.Code + " "
 		// On record as not to be sent, so that it is not texted as well.
 		for _, s := range b.ask(n, to, first) {
-			s.State = phone.Dropped
+			s.State = record.Dropped
 			say = append(say, s)
 		}
 	}
@@ -210,7 +210,7 @@ func needID(n needs.Need, why string) string { return "n-" + short(n.Code+n.Dige
 
 // ask returns the text that shows an item in full, with its code and what happens without an
 // answer. why tells it from other texts about the same.
-func (b *Bridge) ask(n needs.Need, to chat.Chat, why string) []phone.Said {
+func (b *Bridge) ask(n needs.Need, to chat.Chat, why string) []record.Said {
 	lines := []string{n.Who() + " " + n.Title}
 	if n.Text != "" {
 		lines[0] += ":"
@@ -262,7 +262,7 @@ const lineBreaks = "\n\r\v\f\u0085\u2028\u2029"
 
 // room returns the chat to write to: where the owner wrote last, else the first one that is
 // configured.
-func (b *Bridge) room(ctx context.Context, rec phone.Records, line string) (chat.Chat, bool, error) {
+func (b *Bridge) room(ctx context.Context, rec record.Records, line string) (chat.Chat, bool, error) {
 	who, err := b.o.Gate.Speakers()
 	if err != nil {
 		return chat.Chat{}, false, err

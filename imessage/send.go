@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"netsky/imessage/chat"
+	"netsky/phone/record"
 	"netsky/spawn/needs"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 const (
@@ -67,7 +67,7 @@ func (b *Bridge) send(ctx context.Context) error {
 
 // sendNext sends the first part that may be sent now. It returns how long to wait before the
 // next.
-func (b *Bridge) sendNext(ctx context.Context, rec phone.Records, line string) (time.Duration, error) {
+func (b *Bridge) sendNext(ctx context.Context, rec record.Records, line string) (time.Duration, error) {
 	list, err := rec.Unsent(ctx, line)
 	if err != nil {
 		return 0, err
@@ -85,7 +85,7 @@ func (b *Bridge) sendNext(ctx context.Context, rec phone.Records, line string) (
 		switch {
 		case blocked[key]:
 			continue
-		case s.State == phone.Sending: // a crash left it so
+		case s.State == record.Sending: // a crash left it so
 			if now.Before(b.recheck[s.Seq]) {
 				wait, blocked[key] = min(wait, b.recheck[s.Seq].Sub(now)), true
 				continue
@@ -99,7 +99,7 @@ func (b *Bridge) sendNext(ctx context.Context, rec phone.Records, line string) (
 			return 0, err
 		}
 		if why, err := b.superseded(ctx, rec, s); err != nil || why != "" {
-			s.State, s.Fact = phone.Dropped, why
+			s.State, s.Fact = record.Dropped, why
 			if err == nil {
 				err = rec.End(ctx, s, now)
 			}
@@ -121,7 +121,7 @@ func (b *Bridge) sendNext(ctx context.Context, rec phone.Records, line string) (
 // denied drops a part for a chat whose other side may not speak any more: a phone that was lost is
 // told nothing. What needs the owner is shown in another chat then. While the list of speakers
 // cannot be read, nothing is sent.
-func (b *Bridge) denied(ctx context.Context, rec phone.Records, s phone.Said) (bool, error) {
+func (b *Bridge) denied(ctx context.Context, rec record.Records, s record.Said) (bool, error) {
 	who, err := b.o.Gate.Speakers()
 	if err != nil {
 		return false, errNotReady
@@ -129,7 +129,7 @@ func (b *Bridge) denied(ctx context.Context, rec phone.Records, s phone.Said) (b
 	if who.OwnerChat(chatOf(s.Chat)) {
 		return false, nil
 	}
-	s.State, s.Fact = phone.Dropped, "who reads that chat may not speak any more"
+	s.State, s.Fact = record.Dropped, "who reads that chat may not speak any more"
 	if err := rec.End(ctx, s, b.o.Now()); err != nil {
 		return false, err
 	}
@@ -140,7 +140,7 @@ func (b *Bridge) denied(ctx context.Context, rec phone.Records, s phone.Said) (b
 }
 
 // superseded returns why a part need not be sent any more.
-func (b *Bridge) superseded(ctx context.Context, rec phone.Records, s phone.Said) (string, error) {
+func (b *Bridge) superseded(ctx context.Context, rec record.Records, s record.Said) (string, error) {
 	if s.Part > 1 && s.Tries == 0 {
 		if failed, err := rec.Before(ctx, s); err != nil || failed {
 			return "an earlier part did not go out", err
@@ -168,7 +168,7 @@ func (b *Bridge) superseded(ctx context.Context, rec phone.Records, s phone.Said
 }
 
 // pace returns how long the chat has to rest before the next text.
-func (b *Bridge) pace(ctx context.Context, rec phone.Records, s phone.Said, now time.Time) (time.Duration, error) {
+func (b *Bridge) pace(ctx context.Context, rec record.Records, s record.Said, now time.Time) (time.Duration, error) {
 	said, err := rec.SaidSince(ctx, s.Line, s.Chat.Key, now.Add(-time.Hour))
 	if err != nil {
 		return 0, err
@@ -194,7 +194,7 @@ func (b *Bridge) pace(ctx context.Context, rec phone.Records, s phone.Said, now 
 }
 
 // sendOne sends one part. Once begun, it is finished and recorded, whatever happens to ctx.
-func (b *Bridge) sendOne(ctx context.Context, rec phone.Records, s phone.Said) error {
+func (b *Bridge) sendOne(ctx context.Context, rec record.Records, s record.Said) error {
 	mark, err := b.o.Transport.Mark(ctx)
 	if err != nil {
 		return b.notReady(ctx, rec, s, err)
@@ -225,7 +225,7 @@ func (b *Bridge) sendOne(ctx context.Context, rec phone.Records, s phone.Said) e
 var errNotReady = errors.New("the transport cannot be looked at")
 
 // notReady records, once, why nothing is sent for now.
-func (b *Bridge) notReady(ctx context.Context, rec phone.Records, s phone.Said, why error) error {
+func (b *Bridge) notReady(ctx context.Context, rec record.Records, s record.Said, why error) error {
 	if s.Fact == why.Error() && b.o.Now().Sub(s.Created.Time()) < giveUpAfter {
 		return errNotReady
 	}
@@ -234,7 +234,7 @@ func (b *Bridge) notReady(ctx context.Context, rec phone.Records, s phone.Said, 
 }
 
 // outgoing returns a part as the transport sends it or looks for it.
-func (b *Bridge) outgoing(ctx context.Context, rec phone.Records, s phone.Said) chat.Outgoing {
+func (b *Bridge) outgoing(ctx context.Context, rec record.Records, s record.Said) chat.Outgoing {
 	out := chat.Outgoing{ID: s.ID + "-" + string(rune('0'+s.Part)), Chat: chatOf(s.Chat), Text: s.Text, File: s.File, Choices: s.Choices, Mark: s.Mark}
 	if rec.DB != nil {
 		out.Taken = func(guid string) bool {
@@ -247,18 +247,18 @@ func (b *Bridge) outgoing(ctx context.Context, rec phone.Records, s phone.Said) 
 }
 
 // ended records what became of a part.
-func (b *Bridge) ended(ctx context.Context, rec phone.Records, s phone.Said, got chat.Receipt) error {
+func (b *Bridge) ended(ctx context.Context, rec record.Records, s record.Said, got chat.Receipt) error {
 	now := b.o.Now()
 	s.State, s.GUID, s.Fact, s.NotBefore = string(got.State), got.GUID, got.Fact, 0
 	if got.State == chat.Failed && got.Again && now.Sub(s.Created.Time()) < giveUpAfter {
 		wait := max(min(sendAgain<<min(s.Tries, 10), sendAgainMost), got.Wait)
-		s.State, s.NotBefore = phone.Pending, store.At(now.Add(wait))
+		s.State, s.NotBefore = record.Pending, store.At(now.Add(wait))
 	}
 	b.o.Log.Info("said", "id", s.ID, "part", s.Part, "state", s.State, "fact", s.Fact)
-	if s.State == phone.Sent && s.Kind == kindAlert && b.o.Reached != nil {
+	if s.State == record.Sent && s.Kind == kindAlert && b.o.Reached != nil {
 		b.o.Reached()
 	}
-	if again := s.State == phone.Pending; again != b.failing {
+	if again := s.State == record.Pending; again != b.failing {
 		if b.failing = again; !again {
 			defer func() {
 				if err := rec.Release(ctx, s.Line); err != nil {
@@ -273,7 +273,7 @@ func (b *Bridge) ended(ctx context.Context, rec phone.Records, s phone.Said, got
 }
 
 // recover finds out what became of a part that was being sent when the program died.
-func (b *Bridge) recover(ctx context.Context, rec phone.Records, s phone.Said) error {
+func (b *Bridge) recover(ctx context.Context, rec record.Records, s record.Said) error {
 	age := b.o.Now().Sub(s.Began.Time()).Abs() // the clock may have been set back
 	b.recheck[s.Seq] = b.o.Now().Add(max(sendPoll, min(age/8, retryMost)))
 	got, err := b.find(ctx, rec, s)
@@ -295,23 +295,23 @@ func (b *Bridge) recover(ctx context.Context, rec phone.Records, s phone.Said) e
 }
 
 // find looks for a text, not for long: what the transport has to wait for is seen by a later look.
-func (b *Bridge) find(ctx context.Context, rec phone.Records, s phone.Said) (chat.Receipt, error) {
+func (b *Bridge) find(ctx context.Context, rec record.Records, s record.Said) (chat.Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, findWithin)
 	defer cancel()
 	return b.o.Transport.Find(ctx, b.outgoing(ctx, rec, s))
 }
 
 // again records that a part is to be sent once more, as a repeat.
-func (b *Bridge) again(ctx context.Context, rec phone.Records, s phone.Said) error {
+func (b *Bridge) again(ctx context.Context, rec record.Records, s record.Said) error {
 	if err := rec.Repeat(ctx, s, repeated); err != nil {
 		return err
 	}
-	s.State, s.Fact = phone.Pending, "it is not known whether it went out, and it is sent once more"
+	s.State, s.Fact = record.Pending, "it is not known whether it went out, and it is sent once more"
 	return rec.End(ctx, s, b.o.Now())
 }
 
 // lookAgain looks for what was handed over and not seen to go out.
-func (b *Bridge) lookAgain(ctx context.Context, rec phone.Records, line string) error {
+func (b *Bridge) lookAgain(ctx context.Context, rec record.Records, line string) error {
 	list, err := rec.Doubtful(ctx, line, b.o.Now().Add(-lookFor))
 	if err != nil {
 		return err

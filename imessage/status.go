@@ -10,8 +10,8 @@ import (
 
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 // StatusFile holds what the bridge reports about itself, and what a lost database would take
@@ -81,10 +81,10 @@ func (s Status) Lines(now time.Time) (lines []string) {
 		}
 		counts = append(counts, words)
 	}
-	add(s.Failed, "not sent within a day", phone.Failed)
-	add(s.Doubtful, "sent without a confirmation within a day", phone.Unconfirmed)
+	add(s.Failed, "not sent within a day", record.Failed)
+	add(s.Doubtful, "sent without a confirmation within a day", record.Unconfirmed)
 	if now.Sub(s.Oldest.Time()) > time.Minute {
-		add(s.Waiting, "waiting to be sent", phone.Pending)
+		add(s.Waiting, "waiting to be sent", record.Pending)
 	}
 	if len(counts) > 0 {
 		lines = append(lines, "phone: texts to you: "+strings.Join(counts, ", "))
@@ -233,7 +233,7 @@ func (t *status) took(cursor string, counts map[string]int) {
 	})
 }
 
-func (t *status) forwards(list []phone.Mail) {
+func (t *status) forwards(list []record.Mail) {
 	t.change(func(s *Status) bool {
 		for _, m := range list {
 			s.Forwarded = max(s.Forwarded, min(m.Time, store.At(t.now()))) // its writer's clock may be wrong
@@ -271,7 +271,7 @@ func (b *Bridge) watch(ctx context.Context) error {
 
 const watchEvery = 10 * time.Second
 
-func (t *status) counts(tally phone.Tally) {
+func (t *status) counts(tally record.Tally) {
 	t.change(func(s *Status) bool {
 		urgent := s.Failed != tally.Failed || s.Doubtful != tally.Unconfirmed || !maps.Equal(s.Facts, tally.Facts) || (s.Waiting == 0) != (tally.Waiting == 0)
 		s.Waiting, s.Failed, s.Doubtful, s.Facts, s.Oldest = tally.Waiting, tally.Failed, tally.Unconfirmed, tally.Facts, tally.Oldest

@@ -10,8 +10,8 @@ import (
 	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 // What comes close to a command is answered as one.
@@ -143,7 +143,7 @@ func TestReleased(t *testing.T) {
 	w.mail(store.Message{ID: "a", From: agent.Root, Text: "report", Metadata: forPhone})
 	w.mail(store.Message{ID: "b", From: agent.Root, Text: "another", Metadata: forPhone})
 	testworld.Wait(t, "both were tried", func() bool {
-		list, err := phone.Records{DB: w.db}.Unsent(t.Context(), "test")
+		list, err := record.Records{DB: w.db}.Unsent(t.Context(), "test")
 		return err == nil && len(list) == 2 && list[0].Tries > 0 && list[1].Tries > 0
 	})
 	w.wire.Mu.Lock()

@@ -17,8 +17,8 @@ import (
 	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 // A transport that can't be looked at is asked once for all that waits, and ever less often.
@@ -39,7 +39,7 @@ func TestMarkFails(t *testing.T) {
 	}
 	testworld.Wait(t, "it is reported", func() bool {
 		s, err := imessage.Load(w.home)
-		return err == nil && s.Waiting == 10 && strings.Contains(s.Facts[phone.Pending], "authorization denied")
+		return err == nil && s.Waiting == 10 && strings.Contains(s.Facts[record.Pending], "authorization denied")
 	})
 	if n := calls.Load(); n > 5 {
 		t.Errorf("it was asked %d times for 10 texts", n)
@@ -65,7 +65,7 @@ func TestFindIsSlow(t *testing.T) {
 	w.wire.Mu.Unlock()
 	w.mail(store.Message{ID: "a", From: agent.Root, Text: "doubtful", Metadata: forPhone})
 	testworld.Wait(t, "it is doubted", func() bool {
-		tally, err := phone.Records{DB: w.db}.Count(t.Context(), "test", time.Now())
+		tally, err := record.Records{DB: w.db}.Count(t.Context(), "test", time.Now())
 		return err == nil && tally.Unconfirmed == 1
 	})
 	w.stop()
@@ -77,10 +77,10 @@ func TestFindIsSlow(t *testing.T) {
 // Mail leaves room within a minute for what the owner has to decide.
 func TestMailLeavesRoom(t *testing.T) {
 	w := newWorld(t, nil)
-	rec := phone.Records{DB: w.db}
+	rec := record.Records{DB: w.db}
 	for i := range 15 {
-		err := rec.Say(t.Context(), phone.Said{Line: "test", ID: fmt.Sprint("s", i), Part: 1, Parts: 1, Chat: phone.Chat{Key: mine.Key, GUID: mine.GUID}, Kind: "mail", Rank: 3,
-			Text: "[agent0] x", State: phone.Sent, Created: store.At(time.Now()), Began: store.At(time.Now().Add(-30 * time.Second))})
+		err := rec.Say(t.Context(), record.Said{Line: "test", ID: fmt.Sprint("s", i), Part: 1, Parts: 1, Chat: record.Chat{Key: mine.Key, GUID: mine.GUID}, Kind: "mail", Rank: 3,
+			Text: "[agent0] x", State: record.Sent, Created: store.At(time.Now()), Began: store.At(time.Now().Add(-30 * time.Second))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,9 +114,9 @@ func TestHour(t *testing.T) {
 		testworld.WaitOr(t, func() bool { return len(w.wire.Texts()) == n }, func() string { return fmt.Sprintf("%d texts, want %d", len(w.wire.Texts()), n) })
 	}
 	sent(80)
-	rec := phone.Records{DB: w.db}
+	rec := record.Records{DB: w.db}
 	for i := range 25 {
-		err := rec.Say(t.Context(), phone.Said{Line: "test", ID: fmt.Sprint("a-", i), Part: 1, Parts: 1, Chat: phone.Chat{Key: mine.Key, GUID: mine.GUID},
+		err := rec.Say(t.Context(), record.Said{Line: "test", ID: fmt.Sprint("a-", i), Part: 1, Parts: 1, Chat: record.Chat{Key: mine.Key, GUID: mine.GUID},
 			Kind: "alert", Rank: 2, Text: "[netsky] an alert", Created: store.At(c.now())})
 		if err != nil {
 			t.Fatal(err)

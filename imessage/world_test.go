@@ -20,9 +20,9 @@ import (
 	"netsky/imessage/chat"
 	"netsky/imessage/imessagetest"
 	"netsky/internal/testworld"
+	"netsky/phone/record"
 	"netsky/spawn/needs"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 const me = imessagetest.Me
@@ -121,7 +121,7 @@ func newWorld(t *testing.T, opts func(*imessage.Options)) *world {
 	w.bus = testworld.Bus(t, w.home, agent.Root, "agent1", "agent2", agent.Infinity, agent.Owner)
 	w.open()
 	// Mail from before the first use is not forwarded; reading has begun.
-	if _, err := (phone.Records{DB: w.db}).Open(t.Context(), "test", "0", 0, time.Now()); err != nil {
+	if _, err := (record.Records{DB: w.db}).Open(t.Context(), "test", "0", 0, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	w.start()

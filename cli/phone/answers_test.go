@@ -29,11 +29,11 @@ import (
 	"netsky/imessage/chat"
 	"netsky/imessage/imessagetest"
 	"netsky/internal/testworld"
+	storephone "netsky/phone/record"
 	"netsky/spawn"
 	"netsky/spawn/approve"
 	"netsky/spawn/needs"
 	"netsky/store"
-	storephone "netsky/store/phone"
 	"netsky/tmux"
 )
 

@@ -16,8 +16,8 @@ import (
 	"netsky/imessage"
 	"netsky/imessage/access"
 	"netsky/imessage/chat"
+	storephone "netsky/phone/record"
 	"netsky/store"
-	storephone "netsky/store/phone"
 )
 
 // checkWithin is how long the transport may take to examine itself.

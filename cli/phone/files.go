@@ -18,8 +18,8 @@ import (
 	"netsky/bus/mcp"
 	"netsky/home"
 	"netsky/imessage"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 // Tools are what a model's phone tools need.
@@ -55,16 +55,16 @@ func (t Tools) History(ctx context.Context, limit int) (string, error) {
 const mostHistory = 16 << 10
 
 // Talk returns the last texts from and to the phone that are on record, the oldest first.
-func Talk(ctx context.Context, h home.Dir, limit int) ([]phone.Turn, error) {
+func Talk(ctx context.Context, h home.Dir, limit int) ([]record.Turn, error) {
 	db, err := store.OpenRead(ctx, h)
 	if errors.Is(err, fs.ErrNotExist) {
-		return []phone.Turn{}, nil
+		return []record.Turn{}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
-	return phone.Records{DB: db}.Talk(ctx, limit)
+	return record.Records{DB: db}.Talk(ctx, limit)
 }
 
 // MaxFile is the size of the largest file that is sent, in bytes.

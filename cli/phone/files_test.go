@@ -17,7 +17,7 @@ import (
 	"netsky/cli/phone"
 	"netsky/home"
 	"netsky/internal/testworld"
-	storephone "netsky/store/phone"
+	storephone "netsky/phone/record"
 
 	"netsky/store"
 )

@@ -10,7 +10,7 @@
 //
 // The package decides nothing. Its tables are in the database of package store, which also
 // removes old rows.
-package phone
+package record
 
 import (
 	"context"

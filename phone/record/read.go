@@ -1,4 +1,4 @@
-package phone
+package record
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package phone_test
+package record_test
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package phone_test
+package record_test
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 // Texts of one batch are recorded at one time, and read in the order in which they were written;
@@ -15,12 +15,12 @@ import (
 func TestTalkOrder(t *testing.T) {
 	r := mustRecords(t)
 	now := store.At(time.Now())
-	var heard []phone.Heard
+	var heard []record.Heard
 	for i := range 5 {
-		heard = append(heard, phone.Heard{Line: "test", GUID: fmt.Sprint("g", i), At: now, Time: now, Kind: "text", Text: fmt.Sprint(i), Verdict: "order", State: phone.Done})
+		heard = append(heard, record.Heard{Line: "test", GUID: fmt.Sprint("g", i), At: now, Time: now, Kind: "text", Text: fmt.Sprint(i), Verdict: "order", State: record.Done})
 	}
-	answer := phone.Said{Line: "test", ID: "a", Part: 1, Parts: 1, Text: "[netsky] ok", State: phone.Pending, Created: now}
-	if _, err := r.Hear(t.Context(), "test", "1", heard, nil, []phone.Said{answer}); err != nil {
+	answer := record.Said{Line: "test", ID: "a", Part: 1, Parts: 1, Text: "[netsky] ok", State: record.Pending, Created: now}
+	if _, err := r.Hear(t.Context(), "test", "1", heard, nil, []record.Said{answer}); err != nil {
 		t.Fatal(err)
 	}
 	for limit, want := range map[int][]string{9: {"0", "1", "2", "3", "4", "[netsky] ok"}, 3: {"3", "4", "[netsky] ok"}} {

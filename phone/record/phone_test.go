@@ -1,15 +1,15 @@
-package phone_test
+package record_test
 
 import (
 	"testing"
 	"time"
 
 	"netsky/internal/testworld"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
-func mustRecords(t *testing.T) phone.Records {
+func mustRecords(t *testing.T) record.Records {
 	t.Helper()
 	t.Parallel()
 	db, err := store.Open(t.Context(), testworld.FastHome(t))
@@ -17,7 +17,7 @@ func mustRecords(t *testing.T) phone.Records {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	r := phone.Records{DB: db}
+	r := record.Records{DB: db}
 	if _, err := r.Open(t.Context(), "test", "", 0, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func mustRecords(t *testing.T) phone.Records {
 func TestTry(t *testing.T) {
 	r := mustRecords(t)
 	now := store.At(time.Now())
-	fresh, err := r.Hear(t.Context(), "test", "1", []phone.Heard{{Line: "test", GUID: "g", At: now, Time: now, Kind: "text", Verdict: "order", State: phone.New}}, nil, nil)
+	fresh, err := r.Hear(t.Context(), "test", "1", []record.Heard{{Line: "test", GUID: "g", At: now, Time: now, Kind: "text", Verdict: "order", State: record.New}}, nil, nil)
 	if err != nil || len(fresh) != 1 {
 		t.Fatalf("heard %v, %v", fresh, err)
 	}
@@ -49,21 +49,21 @@ func TestTry(t *testing.T) {
 func TestOtherRecords(t *testing.T) {
 	r := mustRecords(t)
 	now := time.Now()
-	if err := r.Say(t.Context(), phone.Said{Line: "test", ID: "here", Part: 1, Parts: 1, Created: store.At(now)}); err != nil {
+	if err := r.Say(t.Context(), record.Said{Line: "test", ID: "here", Part: 1, Parts: 1, Created: store.At(now)}); err != nil {
 		t.Fatal(err)
 	}
 	here, ok, err := r.Part(t.Context(), "test", "here")
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	lost := phone.Said{Seq: here.Seq, Line: "test", ID: "lost", Part: 1, State: phone.Sent}
+	lost := record.Said{Seq: here.Seq, Line: "test", ID: "lost", Part: 1, State: record.Sent}
 	if err := r.Begin(t.Context(), lost, "", now); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.End(t.Context(), lost, now); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := r.Part(t.Context(), "test", "here"); err != nil || got.State != phone.Pending {
+	if got, _, err := r.Part(t.Context(), "test", "here"); err != nil || got.State != record.Pending {
 		t.Errorf("state %q, %v", got.State, err)
 	}
 }

@@ -1,4 +1,4 @@
-package phone_test
+package record_test
 
 import (
 	"slices"
@@ -7,8 +7,8 @@ import (
 
 	"netsky/agent"
 	"netsky/internal/testworld"
+	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/phone"
 )
 
 // The history of a message says what became of it on the phone, and when.
@@ -27,33 +27,33 @@ func TestTimeline(t *testing.T) {
 	}
 	must(db.Apply(t.Context(), store.UpsertMessage{ID: "m-asked", From: agent.Owner, To: agent.Root, Text: "how is it?", Time: 1000},
 		store.UpsertMessage{ID: "m-answer", From: agent.Root, To: agent.Owner, Kind: "reply", Text: "long", InReplyTo: "m-asked", Time: 3000}))
-	r := phone.Records{DB: db}
-	c := phone.Chat{Key: "-;+15550100", GUID: "iMessage;-;+15550100"}
+	r := record.Records{DB: db}
+	c := record.Chat{Key: "-;+15550100", GUID: "iMessage;-;+15550100"}
 	_, err = r.Open(t.Context(), "messages", "1", 0, time.UnixMilli(1))
 	must(err)
-	_, err = r.Hear(t.Context(), "messages", "2", []phone.Heard{
-		{Line: "messages", GUID: "G1", Chat: c, At: 1000, Time: 1500, Text: "how is it?", Verdict: "order", State: phone.New},
+	_, err = r.Hear(t.Context(), "messages", "2", []record.Heard{
+		{Line: "messages", GUID: "G1", Chat: c, At: 1000, Time: 1500, Text: "how is it?", Verdict: "order", State: record.New},
 	}, nil, nil)
 	must(err)
 	list, err := r.NewHeard(t.Context(), "messages")
 	must(err)
 	list[0].Message, list[0].Target = "m-asked", agent.Root
 	must(r.Did(t.Context(), list[0]))
-	said := phone.Said{Line: "messages", ID: "m-x", Parts: 4, Chat: c, Kind: "mail", About: "m-answer", Created: 3500}
-	var say []phone.Said
+	said := record.Said{Line: "messages", ID: "m-x", Parts: 4, Chat: c, Kind: "mail", About: "m-answer", Created: 3500}
+	var say []record.Said
 	for i := range said.Parts {
 		said.Part, said.Text = i+1, "text"
 		say = append(say, said)
 	}
-	say = append(say, phone.Said{Line: "messages", ID: "n-x", Part: 1, Parts: 1, Chat: c, Kind: "need", About: "m-answer", Created: 3500})
+	say = append(say, record.Said{Line: "messages", ID: "n-x", Part: 1, Parts: 1, Chat: c, Kind: "need", About: "m-answer", Created: 3500})
 	must(r.Say(t.Context(), say...))
 	list2, err := r.Unsent(t.Context(), "messages")
 	must(err)
-	for i, state := range []string{phone.Sent, phone.Unconfirmed, phone.Failed} {
-		s := list2[slices.IndexFunc(list2, func(s phone.Said) bool { return s.ID == "m-x" && s.Part == i+1 })]
+	for i, state := range []string{record.Sent, record.Unconfirmed, record.Failed} {
+		s := list2[slices.IndexFunc(list2, func(s record.Said) bool { return s.ID == "m-x" && s.Part == i+1 })]
 		must(r.Begin(t.Context(), s, "", time.UnixMilli(4000)))
 		s.State = state
-		if state == phone.Failed {
+		if state == record.Failed {
 			s.Fact = "no permission"
 		}
 		must(r.End(t.Context(), s, time.UnixMilli(int64(5000+i))))
