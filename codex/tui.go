@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/proc/tty"
 	"netsky/codex/appserver"
+	"netsky/internal/tty"
 )
 
 // A tui shows Codex's own TUI in the terminal, as a foreground child, as often as a

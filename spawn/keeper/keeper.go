@@ -30,8 +30,8 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/proc"
-	"netsky/agent/proc/tty"
 	"netsky/home"
+	"netsky/internal/tty"
 )
 
 // patience is how long a program may take to end after SIGTERM or SIGHUP before it is

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/proc/tty"
 	"netsky/agent/program"
+	"netsky/internal/tty"
 )
 
 // The statuses a shell uses for what it could not start.

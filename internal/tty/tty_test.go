@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/proc/tty"
+	"netsky/internal/tty"
 )
 
 func mustStart(t *testing.T, script string) *tty.Child {
