@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 )
 
 // An Approval is an agent's question whether it may do something.

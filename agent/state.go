@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 )
 
 // A State is the state of an agent, in one word.

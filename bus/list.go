@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/bus/why"
+	"netsky/internal/proc"
 )
 
 // An Entry is one file of a mailbox.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent/proc"
 	"netsky/home"
+	"netsky/internal/proc"
 )
 
 // BenchmarkColdStart times `netsky version` as a whole process against a Go

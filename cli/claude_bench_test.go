@@ -16,11 +16,11 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 	"netsky/spawn/claude"
 )

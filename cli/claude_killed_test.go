@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/proc"
 )
 
 // Fifty messages to each of two clones while their MCP servers, Claude Code

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/home"
 	"netsky/internal/loopmodel/openai"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 )
 

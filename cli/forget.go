@@ -11,10 +11,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/cli/console"
 	"netsky/cli/report"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/spawn"
 )
 

@@ -14,12 +14,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/cli/report"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/proc"
 	"netsky/spawn"
 	"netsky/spawn/service"
 	"netsky/spawn/uninstall"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 )
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/agent/program"
 	"netsky/bus"
 	"netsky/bus/envelope"
@@ -19,6 +18,7 @@ import (
 	"netsky/codex/appserver"
 	"netsky/home"
 	"netsky/internal/loopmodel/openai"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 	"netsky/store"
 )

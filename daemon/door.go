@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/proc"
 	"netsky/store"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/daemon"
+	"netsky/internal/proc"
 	"netsky/spawn"
 )
 

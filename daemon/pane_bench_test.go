@@ -17,9 +17,9 @@ import (
 	"github.com/gorilla/websocket"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/daemon"
 	"netsky/dashboard/access"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 )
 

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/daemon"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 	"netsky/prompts"
 	"netsky/spawn"

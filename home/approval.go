@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 )
 
 // ApprovalDir holds pending approvals: CODE.json, and CODE.answer once answered. The

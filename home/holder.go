@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 )
 
 // A heldError is an ErrLocked of which the holder is known.

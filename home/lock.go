@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/internal/advice"
+	"netsky/internal/proc"
 
 	"golang.org/x/sys/unix"
 )

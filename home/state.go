@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 )
 
 // Removed reports whether the program at an absolute path no longer exists.

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"netsky/agent"
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 	"netsky/tmux"
 )
 

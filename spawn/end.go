@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 	"netsky/tmux"
 )
 

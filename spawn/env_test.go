@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/spawn"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus/envelope"
+	"netsky/internal/proc"
 	"netsky/store"
 	"netsky/tmux"
 )

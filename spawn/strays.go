@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/proc"
 	"netsky/tmux"
 )
 

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/prompts"
 )
 

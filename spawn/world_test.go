@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 	"netsky/prompts"
 	"netsky/spawn"

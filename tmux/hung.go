@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 )
 
 // Reap ends a server that was told to exit and hangs, as tmux 3.3a can if a control client

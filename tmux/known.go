@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 )
 
 // Known remembers the processes of servers by the paths of their sockets. A server whose

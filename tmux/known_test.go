@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 	"netsky/tmux"
 )

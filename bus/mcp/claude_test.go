@@ -21,12 +21,12 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/bus/mcp"
 	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 )
 

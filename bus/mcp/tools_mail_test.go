@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus/envelope"
+	"netsky/internal/proc"
 )
 
 func TestSend(t *testing.T) {

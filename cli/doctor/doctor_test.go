@@ -13,11 +13,11 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
-	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/cli/config"
 	"netsky/cli/doctor"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/backoff"

@@ -12,9 +12,9 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
-	"netsky/agent/proc"
 	"netsky/bus/courier"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/spawn/claude"
 )
 

@@ -15,12 +15,12 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/cli/overview"
 	"netsky/codex"
 	"netsky/home"
 	"netsky/internal/corpus"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/backoff"

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/home"
+	"netsky/internal/proc"
 )
 
 // A Listener is an app-server that several clients use: netsky, and the TUI in the

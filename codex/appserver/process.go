@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 )
 
 const (

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus/envelope"
 	"netsky/daemon"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/store"
 )
 

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"netsky/agent/proc"
 	"netsky/agent/program"
+	"netsky/internal/proc"
 )
 
 // sendScript sends one text or file. Its arguments are how to address ("chat" or "participant"),

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/home"
+	"netsky/internal/proc"
 )
 
 // Patience is how long a test waits for what must happen. It is far above what

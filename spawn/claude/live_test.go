@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 	"netsky/spawn/claude"
 )

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/home"
+	"netsky/internal/proc"
 )
 
 // planTool is the tool whose request Claude Code answers only by its dialog, whatever a hook

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 )
 
 func TestPush(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"netsky/agent/proc"
 	"netsky/home"
+	"netsky/internal/proc"
 )
 
 // The statuses in Claude Code's session registry.

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 	"netsky/spawn/claude"
 )

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/proc"
 )
 
 // A Notice is something that the owner must be told, once, or may be.

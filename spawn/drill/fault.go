@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/proc"
 )
 
 // A Fault is a way to break netsky.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 	"netsky/tmux"
 )
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 )
 
 // An end is one way for a program to end.

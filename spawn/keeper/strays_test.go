@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 )
 

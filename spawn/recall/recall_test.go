@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/recall"

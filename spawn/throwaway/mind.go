@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/proc"
 	"netsky/home"
+	"netsky/internal/proc"
 )
 
 const (

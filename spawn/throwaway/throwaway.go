@@ -20,9 +20,9 @@ import (
 	"strings"
 	"syscall"
 
-	"netsky/agent/proc"
 	"netsky/agent/program"
 	"netsky/home"
+	"netsky/internal/proc"
 )
 
 // Options configure a Home.

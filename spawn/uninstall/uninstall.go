@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent/proc"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/proc"
 	"netsky/spawn"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/land"

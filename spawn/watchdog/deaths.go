@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/spawn"
 	"netsky/spawn/recall"
 	"netsky/store"

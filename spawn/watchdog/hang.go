@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/spawn/hang"
 	"netsky/spawn/quiet"
 	"netsky/store"

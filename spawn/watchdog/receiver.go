@@ -12,9 +12,9 @@ import (
 	"unicode"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/spawn"
 	"netsky/spawn/pane"
 )

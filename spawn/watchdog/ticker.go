@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 	"netsky/spawn"
 	"netsky/store"
 )

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 )
 
 // A ticker hangs if it lives and has not ticked for long, as this process counts it.

@@ -24,9 +24,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/spawn"
 	"netsky/store"
 )

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/proc"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/proc"
 	"netsky/spawn"
 	"netsky/spawn/throwaway"
 )

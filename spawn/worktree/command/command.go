@@ -23,9 +23,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/proc"
 	"netsky/agent/program"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/store"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 )
 
 // A clock that was set is one whose wall time and monotonic time disagree; only a process

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 )
 
 func mustWatcher(tb testing.TB) *proc.Watcher {

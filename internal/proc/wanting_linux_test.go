@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 )
 
 const fewFiles = "NETSKY_TEST_FEW_FILES"

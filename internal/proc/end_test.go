@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 )
 

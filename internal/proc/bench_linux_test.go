@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/proc"
+	"netsky/internal/proc"
 )
 
 // BenchmarkDeath is the time from a kill until the death is noticed, by a
