@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"netsky/internal/sys"
+	"netsky/internal/proc"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,7 +26,7 @@ var ErrLink = errors.New("is a symbolic link")
 // link. With create it creates missing ones, mode 0700 whatever the umask. The caller
 // closes the file; its descriptor is for the *at calls.
 func (h Dir) OpenDir(rel string, create bool) (*os.File, error) {
-	fd, err := sys.Open(h.dir, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_RDONLY)
+	fd, err := proc.Open(h.dir, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_RDONLY)
 	if err == unix.ENOTDIR || err == unix.ELOOP {
 		var st unix.Stat_t
 		if unix.Lstat(h.dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
@@ -64,17 +64,17 @@ func (h Dir) OpenDir(rel string, create bool) (*os.File, error) {
 
 func openatDir(dir int, name string, create bool) (fd int, made bool, err error) {
 	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_RDONLY
-	fd, err = sys.Openat(dir, name, flags, 0)
+	fd, err = proc.Openat(dir, name, flags, 0)
 	if err == unix.ENOENT && create {
 		err := unix.Mkdirat(dir, name, 0o700)
 		if err != nil && err != unix.EEXIST {
 			return -1, false, err
 		}
 		made = err == nil
-		fd, err = sys.Openat(dir, name, flags, 0)
+		fd, err = proc.Openat(dir, name, flags, 0)
 		if err == unix.EACCES && made { // the umask left no permission to open it
 			if err = unix.Fchmodat(dir, name, 0o700, 0); err == nil {
-				fd, err = sys.Openat(dir, name, flags, 0)
+				fd, err = proc.Openat(dir, name, flags, 0)
 			}
 		}
 		if err == nil && made {
@@ -221,7 +221,7 @@ func (h Dir) rewrite(rel string, data []byte) error {
 func writeTemp(dir int, data []byte) (*os.File, error) {
 	fd := -1
 	temp, err := newTemp(dir, func(name string) (err error) {
-		fd, err = sys.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+		fd, err = proc.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
 		return err
 	})
 	if err != nil {
@@ -264,7 +264,7 @@ func (h Dir) ReadFile(rel string, limit int64) ([]byte, error) {
 // ReadFile it reads only a regular file of at most limit bytes, and never blocks on any
 // other.
 func ReadOwn(file string, limit int64) ([]byte, error) {
-	fd, err := sys.Open(file, unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := proc.Open(file, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: file, Err: err}
 	}
@@ -303,7 +303,7 @@ func (h Dir) openFile(rel string, flags int, create bool) (*os.File, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	fd, err := sys.Openat(int(dir.Fd()), path.Base(rel), flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	fd, err := proc.Openat(int(dir.Fd()), path.Base(rel), flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err == unix.ELOOP {
 		err = ErrLink
 	}

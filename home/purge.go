@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"netsky/agent"
-	"netsky/internal/sys"
+	"netsky/internal/proc"
 
 	"golang.org/x/sys/unix"
 )
@@ -212,7 +212,7 @@ func (p *purge) isRecords() bool {
 
 // head returns the beginning of a file at the top, nil if it can't be read.
 func (p *purge) head(name string) []byte {
-	fd, err := sys.Openat(p.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	fd, err := proc.Openat(p.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
 	}
@@ -314,7 +314,7 @@ func (p *purge) tree(parent *os.File, name, rel string) {
 
 // open opens a subdirectory, nil if it is to be left alone.
 func (p *purge) open(parent *os.File, name, rel string) *os.File {
-	fd, err := sys.Openat(int(parent.Fd()), name, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_RDONLY, 0)
+	fd, err := proc.Openat(int(parent.Fd()), name, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_RDONLY, 0)
 	if err == unix.ENOENT {
 		return nil
 	}

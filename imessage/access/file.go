@@ -17,7 +17,7 @@ import (
 
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/internal/sys"
+	"netsky/internal/proc"
 )
 
 const (
@@ -98,7 +98,7 @@ func contents(h home.Dir, rel string) ([]byte, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	fd, err := sys.Openat(int(dir.Fd()), path.Base(rel), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	fd, err := proc.Openat(int(dir.Fd()), path.Base(rel), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err == unix.ELOOP {
 		return nil, home.ErrLink
 	}

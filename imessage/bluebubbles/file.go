@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/imessage/chat"
-	"netsky/internal/sys"
+	"netsky/internal/proc"
 )
 
 const (
@@ -34,7 +34,7 @@ func (t *Transport) openFile(path string) (*os.File, int64, error) {
 			return nil, 0, err
 		}
 	}
-	fd, err := sys.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW)
+	fd, err := proc.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW)
 	if err == unix.ELOOP {
 		return nil, 0, fmt.Errorf("%s: is a symbolic link", path)
 	}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/internal/advice"
-	"netsky/internal/sys"
+	"netsky/internal/proc"
 )
 
 // Options say where the server is. Times that are zero have their defaults.
@@ -106,7 +106,7 @@ func private(host string) bool {
 
 // readPassword reads a file that nobody but its owner can read. A pipe is not waited for.
 func readPassword(path string) (string, error) {
-	fd, err := sys.Open(path, unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := proc.Open(path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return "", fmt.Errorf("BlueBubbles' password: %w", &fs.PathError{Op: "open", Path: path, Err: err})
 	}

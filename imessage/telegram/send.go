@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/imessage/chat"
-	"netsky/internal/sys"
+	"netsky/internal/proc"
 )
 
 // Telegram's limits.
@@ -234,7 +234,7 @@ func filePart(file string) textproto.MIMEHeader {
 // openUpload opens a regular file that Telegram takes. The file itself is no link, so that
 // what is sent is what was named.
 func openUpload(file string) (*os.File, int64, error) {
-	fd, err := sys.Open(file, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW)
+	fd, err := proc.Open(file, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW)
 	if err == unix.ELOOP {
 		return nil, 0, fmt.Errorf("%s: is a symbolic link", file)
 	}

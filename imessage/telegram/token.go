@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/internal/advice"
-	"netsky/internal/sys"
+	"netsky/internal/proc"
 )
 
 // A token is a bot's password, which begins with the bot's id. It prints as the id.
@@ -48,7 +48,7 @@ func (t *Transport) token() (token, error) {
 // readSecret reads a short file that nobody but its owner can read. A person has named it,
 // so it may be behind a link.
 func readSecret(file string) (string, error) {
-	fd, err := sys.Open(file, unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := proc.Open(file, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		err = fmt.Errorf("%s: the bot's token cannot be read: %w", file, err)
 		return "", advice.With(err, "create the file with the token that @BotFather gave you, and run `chmod 600 %s`", advice.Word(file))

@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"netsky/internal/sys"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -60,7 +58,7 @@ func Booted() (time.Time, error) {
 // these: os.ReadFile makes twice the system calls.)
 func procRead(pid int, name string, buf []byte) ([]byte, error) {
 	path := "/proc/" + strconv.Itoa(pid) + "/" + name
-	fd, err := sys.Open(path, unix.O_RDONLY)
+	fd, err := Open(path, unix.O_RDONLY)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}

@@ -1,5 +1,5 @@
 // Package sys repeats system calls that a signal has interrupted.
-package sys
+package proc
 
 import "golang.org/x/sys/unix"
 
