@@ -22,7 +22,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/bus/lookup"
@@ -31,6 +30,7 @@ import (
 	"netsky/cli/line"
 	"netsky/cli/plan"
 	"netsky/home"
+	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/spawn/worktree/land"
 	"netsky/store"
@@ -91,7 +91,7 @@ type app struct {
 }
 
 func newApp(in io.Reader, out, errs io.Writer, environ []string) *app {
-	return &app{in: in, out: out, err: errs, getenv: func(name string) string { return program.Value(environ, name) }, environ: environ}
+	return &app{in: in, out: out, err: errs, getenv: func(name string) string { return execx.Value(environ, name) }, environ: environ}
 }
 
 // exitError is an error with the verb's exit status.
@@ -257,7 +257,7 @@ func (a *app) bus() (*bus.Bus, error) {
 
 func (a *app) serverFor(h home.Dir, c config.Config) *tmux.Server {
 	s := &tmux.Server{Socket: h.TmuxSocket(), Conf: h.Path(home.TmuxConfFile), Tags: []string{spawn.TagHome, spawn.TagStart}, Known: h}
-	s.Env = program.Inherited(a.environ)
+	s.Env = execx.Inherited(a.environ)
 	if c.Tmux.Socket != "" && c.Tmux.Socket != "netsky" {
 		s.Socket = c.Tmux.Socket
 	}

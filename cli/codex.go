@@ -7,12 +7,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/codex"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 	"netsky/prompts"
 	"netsky/spawn"
 	"netsky/spawn/recall"
@@ -78,7 +78,7 @@ func (a *app) codexOnce(c *cli.Context) error {
 	o := codex.OnceOptions{
 		Agent: id, Drain: c.Bool("drain"), Fresh: c.Bool("fresh"), Limit: c.Duration("limit"),
 		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval, Goals: cfg.Codex.Goals,
-		Home: h, Bus: l.Bus, Records: l.Journal, Env: program.Inherited(a.environ), Out: a.out, Err: a.err,
+		Home: h, Bus: l.Bus, Records: l.Journal, Env: execx.Inherited(a.environ), Out: a.out, Err: a.err,
 	}
 	if c.IsSet("prompt") {
 		text := c.String("prompt")

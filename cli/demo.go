@@ -9,9 +9,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/cli/config"
 	"netsky/cli/console"
+	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/spawn/demo"
 	"netsky/spawn/demo/tour"
@@ -68,7 +68,7 @@ func (a *app) takeTour(c *cli.Context) error {
 func (a *app) tourOptions() (tour.Options, error) {
 	bin, err := binary()
 	o := tour.Options{
-		Binary: bin, Environ: program.Inherited(a.environ), Width: 120, Err: a.err,
+		Binary: bin, Environ: execx.Inherited(a.environ), Width: 120, Err: a.err,
 		Say: func(text string) { a.print("%s", text) },
 		Open: func(environ []string) (*spawn.Launcher, error) {
 			return newApp(a.in, a.out, a.err, environ).launcher()

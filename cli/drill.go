@@ -13,7 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/program"
+	"netsky/internal/execx"
 	"netsky/spawn/drill"
 	"netsky/spawn/throwaway"
 )
@@ -51,7 +51,7 @@ func (a *app) drill(c *cli.Context) error {
 	}
 	o := drill.Alone{
 		Clones: c.Int("agents"), For: c.Duration("for"), Seed: c.Uint64("seed"), Keep: c.Bool("keep"),
-		Binary: bin, Environ: program.Inherited(a.environ), Err: a.err, Say: func(l drill.Line) {
+		Binary: bin, Environ: execx.Inherited(a.environ), Err: a.err, Say: func(l drill.Line) {
 			if !c.Bool("json") {
 				a.print("%s", l)
 			}

@@ -8,12 +8,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/cli/plan"
 	"netsky/daemon"
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/spawn/restart"
 	"netsky/spawn/watchdog"
@@ -46,7 +46,7 @@ func (a *app) restartCommand() *cli.Command {
 			}
 			r := restart.Request{By: self, Force: c.Bool("force")}
 			if !self.IsAgent() {
-				r.Environ = program.Inherited(a.environ)
+				r.Environ = execx.Inherited(a.environ)
 			}
 			if c.IsSet("handoff") {
 				if r.Handoff, err = a.textFile("--handoff", c.String("handoff")); err != nil {

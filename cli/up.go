@@ -9,13 +9,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/bus/envelope"
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/cli/plan"
 	"netsky/cli/report"
 	"netsky/daemon"
+	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/spawn/backoff"
 	"netsky/store"
@@ -179,7 +179,7 @@ func (u *upRun) plan() error {
 		return err
 	}
 	if u.wish.Dir != "" { // also for agents that are up: no advice may end them for an unusable directory
-		if err := program.CheckDir(u.plans[0].Dir); err != nil {
+		if err := execx.CheckDir(u.plans[0].Dir); err != nil {
 			return exitError{exitUsage, fmt.Errorf("--dir: %w; nothing was started or ended", err)}
 		}
 	}

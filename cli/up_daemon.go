@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/cli/config"
 	"netsky/cli/report"
 	"netsky/daemon"
 	"netsky/home"
+	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/tmux"
 )
@@ -57,7 +57,7 @@ func (a *app) wantDaemon(ctx context.Context, l *spawn.Launcher) error {
 
 // daemonEnv returns the environment for a daemon, which outlives this verb.
 func (a *app) daemonEnv(h home.Dir) []string {
-	return append(program.Inherited(a.environ), "NETSKY_HOME="+h.Root())
+	return append(execx.Inherited(a.environ), "NETSKY_HOME="+h.Root())
 }
 
 // tmuxSetup returns additional configuration lines for the tmux server. An error is

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/bus/envelope"
 	"netsky/cli/console"
 	"netsky/cli/plan"
 	"netsky/home"
+	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
@@ -131,7 +131,7 @@ func (u *upRun) setUp(ctx context.Context) {
 
 // portOf returns the agent's port, as a variable.
 func portOf(env []string) []string {
-	if port := program.Value(env, plan.PortVariable); port != "" {
+	if port := execx.Value(env, plan.PortVariable); port != "" {
 		return []string{plan.PortVariable + "=" + port}
 	}
 	return nil

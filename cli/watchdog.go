@@ -12,11 +12,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/cli/config"
 	"netsky/daemon"
 	"netsky/daemon/ticker"
 	"netsky/home"
+	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/spawn/watchdog"
 )
@@ -142,7 +142,7 @@ func (a *app) ticker(c *cli.Context) error {
 	}
 	a.print("netsky's ticker: every %v, starts the daemon again if it is gone", every)
 	ticker.Run(c.Context, ticker.Options{
-		Home: h, Binary: bin, Socket: a.getenv(spawn.TickerSocket), Environ: program.Inherited(a.environ), Every: every, Out: a.out,
+		Home: h, Binary: bin, Socket: a.getenv(spawn.TickerSocket), Environ: execx.Inherited(a.environ), Every: every, Out: a.out,
 		Warn: func(err error) { a.warn("%v", err) },
 	})
 	return nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/agent/program"
+	"netsky/internal/execx"
 )
 
 // The agent's Codex has what its user has set, logins of other programs included,
@@ -32,12 +32,12 @@ func TestChildEnvironment(t *testing.T) {
 	}
 	env := strings.Split(string(data), "\n")
 	for _, v := range append(kept, "AGENT_N=1", "NETSKY_HOME="+w.home.Root()) {
-		if name, value, _ := strings.Cut(v, "="); program.Value(env, name) != value {
-			t.Errorf("%s=%q, want %q", name, program.Value(env, name), value)
+		if name, value, _ := strings.Cut(v, "="); execx.Value(env, name) != value {
+			t.Errorf("%s=%q, want %q", name, execx.Value(env, name), value)
 		}
 	}
 	for _, v := range gone[:len(gone)-1] {
-		if name, _, _ := strings.Cut(v, "="); program.Value(env, name) != "" {
+		if name, _, _ := strings.Cut(v, "="); execx.Value(env, name) != "" {
 			t.Errorf("%s is handed on", name)
 		}
 	}

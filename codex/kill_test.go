@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/codex"
 	"netsky/codex/appserver"
 	"netsky/home"
+	"netsky/internal/execx"
 	"netsky/internal/loopmodel/openai"
 	"netsky/internal/proc"
 	"netsky/internal/testworld"
@@ -169,7 +169,7 @@ func TestKillAfterAcceptance(t *testing.T) {
 	if _, err := thread.Submit(w.ctx, "i1", "remember this"); err != nil {
 		t.Fatal(err)
 	}
-	servers, err := proc.Descendants(0, "HOME="+program.Value(w.env, "HOME"))
+	servers, err := proc.Descendants(0, "HOME="+execx.Value(w.env, "HOME"))
 	if err != nil || len(servers) == 0 {
 		t.Fatal(servers, err)
 	}

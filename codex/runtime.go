@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/codex/appserver"
 	"netsky/home"
+	"netsky/internal/execx"
 )
 
 // A Runtime starts Codex agents: netsky's own sidecar in each pane. It serves one up,
@@ -21,8 +21,8 @@ type Runtime struct {
 	Home   home.Dir
 	Binary string // this netsky, absolute
 
-	checked  program.Answers[struct{}]
-	versions program.Answers[appserver.Version]
+	checked  execx.Answers[struct{}]
+	versions execx.Answers[appserver.Version]
 }
 
 // Name returns "codex".
@@ -34,7 +34,7 @@ func (r *Runtime) Name() string { return "codex" }
 func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
 	key := ""
 	for _, name := range []string{"PATH", "HOME", "CODEX_HOME"} {
-		key += program.Value(l.Env, name) + "\x00"
+		key += execx.Value(l.Env, name) + "\x00"
 	}
 	_, err := r.checked.Get(ctx, key, func() (struct{}, error) { return struct{}{}, r.check(ctx, l) })
 	return err
@@ -42,7 +42,7 @@ func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
 
 // version returns which Codex a launch would start, and where it is.
 func (r *Runtime) version(ctx context.Context, env []string) (file string, v appserver.Version, err error) {
-	if file, err = appserver.Find(program.Value(env, "PATH")); err != nil {
+	if file, err = appserver.Find(execx.Value(env, "PATH")); err != nil {
 		return "", v, err
 	}
 	v, err = r.versions.Get(ctx, file, func() (appserver.Version, error) { return appserver.Probe(ctx, file, env) })
@@ -73,8 +73,8 @@ func (r *Runtime) check(ctx context.Context, l agent.Launch) error {
 // none, because it has no directory and no configuration. Asking it would create that
 // directory.
 func neverUsed(l agent.Launch) bool {
-	home := program.Value(l.Env, "HOME")
-	if home == "" || program.Value(l.Env, "CODEX_HOME") != "" {
+	home := execx.Value(l.Env, "HOME")
+	if home == "" || execx.Value(l.Env, "CODEX_HOME") != "" {
 		return false // it does not create a directory that was configured
 	}
 	for _, file := range []string{filepath.Join(home, ".codex"), "/etc/codex", filepath.Join(l.Dir, ".codex")} {
@@ -92,6 +92,6 @@ func (r *Runtime) Prepare(ctx context.Context, l *agent.Launch) error {
 	}
 	l.Argv = []string{r.Binary, "codex", string(l.Agent), "--serve"}
 	const channel = "CODEX_CHANNEL_DIR"
-	l.Env = append(program.Without(l.Env, channel), channel+"="+r.Home.Path(home.Mailbox(l.Agent)))
+	l.Env = append(execx.Without(l.Env, channel), channel+"="+r.Home.Path(home.Mailbox(l.Agent)))
 	return nil
 }

@@ -2,8 +2,8 @@ package codex
 
 import (
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/home"
+	"netsky/internal/execx"
 )
 
 // ToolServer returns the configuration of the thread that gives the model netsky's
@@ -13,7 +13,7 @@ import (
 func ToolServer(binary string, h home.Dir, id agent.ID, environ []string, phone bool) map[string]any {
 	env := map[string]any{"AGENT_N": id.N(), "NETSKY_HOME": h.Root()}
 	for _, name := range []string{"NETSKY_START", "NETSKY_TMUX_SOCKET", "HOME", "PATH"} {
-		if v := program.Value(environ, name); v != "" {
+		if v := execx.Value(environ, name); v != "" {
 			env[name] = v
 		}
 	}

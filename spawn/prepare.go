@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"netsky/agent"
-	"netsky/agent/program"
+	"netsky/internal/execx"
 	"netsky/prompts"
 )
 
@@ -101,7 +101,7 @@ func (l *Launcher) look(ctx context.Context, p Plan) (f found) {
 	text, err := prompts.Render(p.input())
 	f.prompt = text
 	for _, err := range []error{
-		program.CheckDir(p.Dir),
+		execx.CheckDir(p.Dir),
 		p.Runtime.Check(ctx, agent.Launch{Agent: p.Agent, Dir: p.Dir, Model: p.Model, Resume: p.Resume, Env: l.inherited(p)}),
 		err,
 	} {

@@ -24,10 +24,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/bus"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -200,7 +200,7 @@ func paneNumber(id string) (n int) {
 // environment returns what an agent's program inherits: the cleaned environment of the up
 // that started it, and the agent's identity.
 func (l *Launcher) environment(la agent.Launch, environ []string) []string {
-	env := program.Without(program.Inherited(environ), "PATH", "PWD", "NETSKY_HOME")
+	env := execx.Without(execx.Inherited(environ), "PATH", "PWD", "NETSKY_HOME")
 	return append(env,
 		"PATH="+l.path(environ),
 		"PWD="+la.Dir,
@@ -214,7 +214,7 @@ func (l *Launcher) environment(la agent.Launch, environ []string) []string {
 // always the binary that started it.
 func (l *Launcher) path(environ []string) string {
 	own := l.Binary[:max(strings.LastIndexByte(l.Binary, '/'), 1)]
-	rest := cmp.Or(program.Value(environ, "PATH"), "/usr/local/bin:/usr/bin:/bin")
+	rest := cmp.Or(execx.Value(environ, "PATH"), "/usr/local/bin:/usr/bin:/bin")
 	if first, _, _ := strings.Cut(rest, ":"); first == own {
 		return rest
 	}

@@ -31,8 +31,8 @@ import (
 	"syscall"
 	"time"
 
-	"netsky/agent/program"
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 )
 
 var (
@@ -111,7 +111,7 @@ func (s *Server) Environ() []string {
 	if env == nil {
 		env = os.Environ()
 	}
-	return program.Without(env, "TMUX*")
+	return execx.Without(env, "TMUX*")
 }
 
 func (s *Server) args(args ...string) []string {
@@ -144,7 +144,7 @@ func (s *Server) path() string {
 
 // program finds tmux in the PATH of the server's environment.
 func (s *Server) program() (string, error) {
-	file := program.Find(program.Value(s.Environ(), "PATH"), "tmux")
+	file := execx.Find(execx.Value(s.Environ(), "PATH"), "tmux")
 	if file == "" {
 		return "", fmt.Errorf("tmux: no such program in PATH: %w", exec.ErrNotFound)
 	}

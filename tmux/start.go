@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"netsky/agent/program"
+	"netsky/internal/execx"
 )
 
 // A Session is what [Server.Start] starts: one detached session of one
@@ -61,7 +61,7 @@ func (s *Server) Start(ctx context.Context, setup []string, list []Session) ([]P
 		}
 		lines = append(lines, line)
 	}
-	path := program.Value(s.Environ(), "PATH")
+	path := execx.Value(s.Environ(), "PATH")
 	for _, session := range list {
 		line, err := session.line(path)
 		if err != nil {

@@ -16,9 +16,9 @@ import (
 
 	"netsky/agent"
 	"netsky/agent/breaker"
-	"netsky/agent/program"
 	"netsky/cli/console"
 	"netsky/codex/appserver"
+	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/spawn/backoff"
 	"netsky/spawn/claude"
@@ -27,10 +27,10 @@ import (
 
 const firstTmux = "3.2" // the oldest tmux that netsky drives
 
-func (e *exam) path() string { return program.Value(e.Environ, "PATH") }
+func (e *exam) path() string { return execx.Value(e.Environ, "PATH") }
 
 func checkTmux(ctx context.Context, e *exam) []Finding {
-	file := program.Find(e.path(), "tmux")
+	file := execx.Find(e.path(), "tmux")
 	if file == "" {
 		return []Finding{{Level: Wrong, Text: "tmux is not on the PATH; no agent can be started", Do: "install tmux " + firstTmux + " or newer"}}
 	}
@@ -69,11 +69,11 @@ func newEnough(version string) bool {
 }
 
 func checkGit(ctx context.Context, e *exam) []Finding {
-	file := program.Find(e.path(), "git")
+	file := execx.Find(e.path(), "git")
 	if file == "" {
 		return []Finding{{Level: Warn, Text: "git is not on the PATH; agents work in the directory of `netsky up`, and work that exists nowhere else is not found", Do: "install git"}}
 	}
-	out, err := program.Question{Program: file, Args: []string{"--version"}, Env: e.Environ, Dir: "/"}.Ask(ctx)
+	out, err := execx.Question{Program: file, Args: []string{"--version"}, Env: e.Environ, Dir: "/"}.Ask(ctx)
 	if err != nil {
 		return []Finding{failed(Warn, "", err, "reinstall git")}
 	}
@@ -93,7 +93,7 @@ func checkClaude(ctx context.Context, e *exam) []Finding {
 }
 
 // released names a release, and the one that netsky was tested with if that is another.
-func released(v, tested program.Version) string {
+func released(v, tested execx.Version) string {
 	if text := v.Untested("", tested); text != "" {
 		return strings.TrimSpace(text)
 	}
@@ -217,13 +217,13 @@ func checkPaths(_ context.Context, e *exam) []Finding {
 			continue
 		}
 		n++
-		path := program.Value(la.Env, "PATH")
+		path := execx.Value(la.Env, "PATH")
 		if len(la.Argv) > 0 && filepath.IsAbs(la.Argv[0]) {
 			if _, err := os.Stat(la.Argv[0]); err != nil {
 				list = append(list, Finding{Level: Wrong, Text: fmt.Sprintf("%s: its program %s is gone", st.Agent, la.Argv[0]), Do: restart})
 			}
 		}
-		if program.Find(path, "netsky") == "" {
+		if execx.Find(path, "netsky") == "" {
 			list = append(list, Finding{Level: Wrong, Text: fmt.Sprintf("%s: no netsky on the PATH of its pane", st.Agent), Do: restart})
 		}
 		if _, err := os.Stat(la.Dir); err != nil {

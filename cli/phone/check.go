@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/cli/config"
 	"netsky/home"
 	"netsky/imessage"
 	"netsky/imessage/access"
 	"netsky/imessage/chat"
+	"netsky/internal/execx"
 	storephone "netsky/phone/record"
 	"netsky/store"
 )
@@ -103,7 +103,7 @@ func (p Phone) enabled() chat.Fact {
 		f.Detail = "the phone is reached by a Telegram bot"
 	case p.Config.IMessage.Enabled && p.Config.IMessage.Through == config.ThroughBlueBubbles:
 		f.Detail = "the phone is reached by iMessage, through BlueBubbles at " + host(p.Config.IMessage.URL)
-	case p.Config.IMessage.Enabled && program.Find(program.Value(p.Env, "PATH"), "osascript") == "":
+	case p.Config.IMessage.Enabled && execx.Find(execx.Value(p.Env, "PATH"), "osascript") == "":
 		f.State, f.Detail = chat.Bad, "the phone is to be reached by iMessage, through Messages.app on this machine, which has no osascript"
 		f.Next = "on a Mac, put /usr/bin on PATH; elsewhere, set through = \"bluebubbles\" or use [telegram]: docs/imessage.md"
 	case p.Config.IMessage.Enabled:

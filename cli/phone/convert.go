@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"netsky/agent/program"
+	"netsky/internal/execx"
 )
 
 // converters are the programs that make a JPEG of a HEIC picture; the first is part of macOS.
@@ -32,7 +32,7 @@ const (
 // convert makes a JPEG of a picture, by the first converter on PATH.
 func (p Phone) convert(ctx context.Context, picture []byte) (jpeg []byte, err error) {
 	for _, c := range converters {
-		file := program.Find(program.Value(p.Env, "PATH"), c.name)
+		file := execx.Find(execx.Value(p.Env, "PATH"), c.name)
 		if file == "" {
 			continue
 		}
@@ -48,7 +48,7 @@ func (p Phone) convert(ctx context.Context, picture []byte) (jpeg []byte, err er
 		ctx, cancel := context.WithTimeout(ctx, convertWithin)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, file, c.args(from, to)...)
-		cmd.Env, cmd.Dir, cmd.WaitDelay = program.Inherited(p.Env), dir, time.Second
+		cmd.Env, cmd.Dir, cmd.WaitDelay = execx.Inherited(p.Env), dir, time.Second
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("%s: %w: %s", c.name, err, bytes.TrimSpace(out[:min(len(out), 200)]))
 		}

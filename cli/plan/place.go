@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 	"netsky/prompts"
 	"netsky/spawn"
 	"netsky/spawn/worktree"
@@ -64,7 +64,7 @@ func (at *Place) look(ctx context.Context, userHome string) {
 		err = git.Version(ctx)
 	}
 	switch {
-	case errors.Is(err, git.ErrNone) || program.Find(os.Getenv("PATH"), "git") == "":
+	case errors.Is(err, git.ErrNone) || execx.Find(os.Getenv("PATH"), "git") == "":
 		return // no worktrees are expected there
 	case err != nil:
 		at.Why = err.Error()
@@ -135,7 +135,7 @@ func (p *Planner) settle(ctx context.Context, one *spawn.Plan, at *Place, follow
 			return fmt.Errorf("%s: git hooks: %w", one.Agent, err)
 		}
 	}
-	one.Environ = program.Without(environ, PortVariable)
+	one.Environ = execx.Without(environ, PortVariable)
 	if port := p.Port(one.Agent); port > 0 {
 		one.Environ = append(one.Environ, fmt.Sprintf("%s=%d", PortVariable, port))
 	}

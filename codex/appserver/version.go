@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent/program"
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 )
 
 // ErrMissing is returned if there is no Codex on the PATH.
@@ -24,21 +24,21 @@ var ErrMissing = advice.With(errors.New("codex: not on the PATH"),
 var ErrOld = errors.New("older than 0.154.0")
 
 // Tested is the release that netsky is tested with; scripts/codex reads it here.
-var Tested = program.Version{0, 169, 0}
+var Tested = execx.Version{0, 169, 0}
 
 // A Version is a release of Codex.
-type Version struct{ program.Version }
+type Version struct{ execx.Version }
 
 // Legacy reports whether this Codex is driven through `codex mcp-server`: up to
 // 0.153.4, the last that has it. Such a Codex cannot stay resident.
-func (v Version) Legacy() bool { return v.Before(program.Version{0, 154}) }
+func (v Version) Legacy() bool { return v.Before(execx.Version{0, 154}) }
 
 // ParseVersion reads a version at the end of a text: "codex-cli 0.169.0", as
 // `codex --version` prints it.
 func ParseVersion(s string) (Version, error) {
 	fields := strings.Fields(s)
 	if len(fields) > 0 {
-		if v, ok := program.ParseVersion(fields[len(fields)-1]); ok {
+		if v, ok := execx.ParseVersion(fields[len(fields)-1]); ok {
 			return Version{v}, nil
 		}
 	}
@@ -48,7 +48,7 @@ func ParseVersion(s string) (Version, error) {
 // Probe asks a program for its version. It names a CODEX_HOME that does not exist: in
 // an existing one Codex would create files before it prints its version.
 func Probe(ctx context.Context, file string, env []string) (Version, error) {
-	out, err := program.Question{
+	out, err := execx.Question{
 		Program: file, Args: []string{"--version"}, Env: append(slices.Clone(env), "CODEX_HOME=/dev/null/none"), Wait: 10 * time.Second,
 	}.Ask(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func Probe(ctx context.Context, file string, env []string) (Version, error) {
 // 85 ms to start the native program; if that program is beside the script, Find returns
 // it. The error matches ErrMissing if there is none.
 func Find(path string) (string, error) {
-	if file := program.Find(path, "codex"); file != "" {
+	if file := execx.Find(path, "codex"); file != "" {
 		return native(file), nil
 	}
 	return "", ErrMissing

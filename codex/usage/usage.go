@@ -25,7 +25,7 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent/program"
+	"netsky/internal/execx"
 	"netsky/store/cost"
 	"netsky/store/cost/reading"
 )
@@ -117,7 +117,7 @@ func born(thread string) (t time.Time, ok bool) {
 }
 
 func codexHome(env []string) string {
-	return cmp.Or(program.Value(env, "CODEX_HOME"), filepath.Join(program.Value(env, "HOME"), ".codex"))
+	return cmp.Or(execx.Value(env, "CODEX_HOME"), filepath.Join(execx.Value(env, "HOME"), ".codex"))
 }
 
 func (f *Finder) session(file string) string {

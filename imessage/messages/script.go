@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"netsky/agent/program"
+	"netsky/internal/execx"
 	"netsky/internal/proc"
 )
 
@@ -63,7 +63,7 @@ type ending struct {
 
 // osascript returns the program's path.
 func (t *Transport) osascript() (string, error) {
-	path := program.Find(program.Value(t.o.Env, "PATH"), "osascript")
+	path := execx.Find(execx.Value(t.o.Env, "PATH"), "osascript")
 	if path == "" {
 		return "", fmt.Errorf("osascript: not found on PATH; macOS has it as /usr/bin/osascript")
 	}

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"netsky/agent/program"
 	"netsky/imessage/chat"
 	"netsky/imessage/chatdb"
+	"netsky/internal/execx"
 )
 
 // Options are what a Transport is made with.
@@ -55,7 +55,7 @@ func New(o Options) *Transport {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	o.Env = program.Inherited(o.Env)
+	o.Env = execx.Inherited(o.Env)
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}

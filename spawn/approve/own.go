@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/home"
+	"netsky/internal/execx"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/git"
@@ -198,7 +198,7 @@ func (o Own) finds(dir string) bool {
 			return false
 		}
 	}
-	return program.Find(o.Path, "git") != ""
+	return execx.Find(o.Path, "git") != ""
 }
 
 func within(root, dir string) bool {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/program"
+	"netsky/internal/execx"
 	"netsky/spawn/claude/account"
 )
 
@@ -24,7 +24,7 @@ func loginOf(env []string, dir, settings string) *account.Login {
 
 // Account names the login that a start would use now.
 func (r *Runtime) Account(l agent.Launch) (name string, changed time.Time) {
-	return loginOf(program.Clean(l.Env), l.Dir, r.options(l.Agent).Settings).Account()
+	return loginOf(execx.Clean(l.Env), l.Dir, r.options(l.Agent).Settings).Account()
 }
 
 // Account names the login that a turn would use now, as [account.Login] does.

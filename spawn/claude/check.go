@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 )
 
 // ErrRoot is returned when Claude Code would refuse to run without asking as root, because
@@ -29,7 +29,7 @@ func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	file, err := Find(program.Value(l.Env, "PATH"))
+	file, err := Find(execx.Value(l.Env, "PATH"))
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (r *Runtime) Check(ctx context.Context, l agent.Launch) error {
 
 // root applies Claude Code's own check before it bypasses permissions.
 func root(env []string, mode string) error {
-	if mode == modeBypass && os.Geteuid() == 0 && program.Value(env, "IS_SANDBOX") != "1" && !truthy(program.Value(env, "CLAUDE_CODE_BUBBLEWRAP")) {
+	if mode == modeBypass && os.Geteuid() == 0 && execx.Value(env, "IS_SANDBOX") != "1" && !truthy(execx.Value(env, "CLAUDE_CODE_BUBBLEWRAP")) {
 		return ErrRoot
 	}
 	return nil
@@ -146,7 +146,7 @@ func (r *Runtime) login(ctx context.Context, file string, v Version, l agent.Lau
 	slices.Sort(about)
 	key := strings.Join(append([]string{file, l.Dir, o.Settings}, about...), "\x00")
 	_, err := r.logins.Get(ctx, key, func() (struct{}, error) {
-		return struct{}{}, login(ctx, file, v, program.Clean(l.Env), l.Dir, settings)
+		return struct{}{}, login(ctx, file, v, execx.Clean(l.Env), l.Dir, settings)
 	})
 	return err
 }

@@ -4,20 +4,20 @@ import (
 	"path/filepath"
 	"strings"
 
-	"netsky/agent/program"
+	"netsky/internal/execx"
 )
 
 // configDir returns the directory where Claude Code keeps conversations and settings.
 func configDir(env []string) string {
-	return ConfigDir(func(name string) string { return program.Value(env, name) })
+	return ConfigDir(func(name string) string { return execx.Value(env, name) })
 }
 
 // globalConfig returns Claude Code's own file about a person.
 func globalConfig(env []string) string {
-	if dir := program.Value(env, "CLAUDE_CONFIG_DIR"); dir != "" {
+	if dir := execx.Value(env, "CLAUDE_CONFIG_DIR"); dir != "" {
 		return filepath.Join(dir, ".claude.json")
 	}
-	return filepath.Join(program.Value(env, "HOME"), ".claude.json")
+	return filepath.Join(execx.Value(env, "HOME"), ".claude.json")
 }
 
 // truthy parses a switch as Claude Code does.

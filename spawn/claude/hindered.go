@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 )
 
 // bare are the switches with which Claude Code runs neither hooks nor, some of them, MCP
@@ -61,7 +61,7 @@ func (s mcpServer) words() []string { return append([]string{s.Command}, s.Args.
 
 func switchedOff(env []string, all []source) error {
 	for _, name := range bare {
-		if truthy(program.Value(env, name)) {
+		if truthy(execx.Value(env, name)) {
 			return advice.With(fmt.Errorf("the environment: %s: Claude Code would run no hooks, by which messages are delivered", name), "unset %s", name)
 		}
 		for _, s := range all {
@@ -135,7 +135,7 @@ var variable = regexp.MustCompile(`\$\{(\w+)(:-[^}]*)?\}`)
 func expand(env []string, text string) string {
 	return variable.ReplaceAllStringFunc(text, func(m string) string {
 		parts := variable.FindStringSubmatch(m)
-		if v := program.Value(env, parts[1]); v != "" || parts[2] == "" {
+		if v := execx.Value(env, parts[1]); v != "" || parts[2] == "" {
 			return v
 		}
 		return parts[2][2:]

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"netsky/agent/program"
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 	"netsky/spawn/claude/account"
 )
 
@@ -33,7 +33,7 @@ func login(ctx context.Context, file string, v Version, env []string, dir string
 		// The command would create ~/.claude.json and ~/.claude.
 		return fmt.Errorf("%w (%s)", ErrLogin, configDir(env))
 	}
-	out, err := program.Question{
+	out, err := execx.Question{
 		Program: file, Args: []string{"auth", "status", "--json"}, Env: env, Dir: dir,
 	}.Ask(ctx)
 	var status struct {
@@ -56,18 +56,18 @@ func login(ctx context.Context, file string, v Version, env []string, dir string
 // that netsky could see.
 func envLogin(env []string) bool {
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"} {
-		if program.Value(env, name) != "" {
+		if execx.Value(env, name) != "" {
 			return true
 		}
 	}
-	return account.Cloud(env) != "" || account.Gateway(program.Value(env, "ANTHROPIC_BASE_URL")) != ""
+	return account.Cloud(env) != "" || account.Gateway(execx.Value(env, "ANTHROPIC_BASE_URL")) != ""
 }
 
 // neverUsed reports whether Claude Code can't be logged in, as none of the places that
 // could hold a login exists. A place that exists without naming a login counts as
 // existing: then Claude Code itself is asked.
 func neverUsed(env []string, dir string) bool {
-	if inKeychain || program.Value(env, "HOME") == "" {
+	if inKeychain || execx.Value(env, "HOME") == "" {
 		return false
 	}
 	for _, e := range env {
@@ -76,7 +76,7 @@ func neverUsed(env []string, dir string) bool {
 			return false
 		}
 	}
-	home := program.Value(env, "HOME")
+	home := execx.Value(env, "HOME")
 	for _, file := range []string{
 		globalConfig(env), configDir(env), filepath.Join(home, ".claude.json"), filepath.Join(home, ".claude"),
 		filepath.Join(home, ".config", "anthropic"), filepath.Join(home, ".config", "claude"),

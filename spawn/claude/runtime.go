@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/home"
+	"netsky/internal/execx"
 )
 
 // Options configure an agent's Claude Code.
@@ -61,8 +61,8 @@ type Runtime struct {
 	Options func(agent.ID) Options // called from several goroutines; nil is all defaults
 	Managed string                 // the directory of the machine's administrator's files; "" is Claude Code's own
 
-	versions program.Answers[Version]
-	logins   program.Answers[struct{}]
+	versions execx.Answers[Version]
+	logins   execx.Answers[struct{}]
 }
 
 // Name is "claude".
@@ -126,7 +126,7 @@ func (r *Runtime) Prepare(ctx context.Context, l *agent.Launch) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	file, err := Find(program.Value(l.Env, "PATH"))
+	file, err := Find(execx.Value(l.Env, "PATH"))
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (r *Runtime) Prepare(ctx context.Context, l *agent.Launch) error {
 	if err := SaveState(r.Home, l.Agent, state); err != nil {
 		return err
 	}
-	l.Env, l.Untested = program.Clean(l.Env), v.Untested("Claude Code", Tested)
+	l.Env, l.Untested = execx.Clean(l.Env), v.Untested("Claude Code", Tested)
 	l.Resume = ""
 	conversation := []string{"--session-id", state.Session}
 	if resume {

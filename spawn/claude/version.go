@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"netsky/agent/program"
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 )
 
 // ErrMissing is returned when there is no Claude Code on the PATH.
@@ -23,13 +23,13 @@ var ErrOld = advice.With(errors.New("older than 1.0.62"),
 var Tested = Version{2, 1, 332}
 
 // A Version is a release of Claude Code.
-type Version = program.Version
+type Version = execx.Version
 
 // ParseVersion reads a version at the beginning of a text: "2.1.329 (Claude Code)", as
 // `claude --version` prints it.
 func ParseVersion(s string) (Version, error) {
 	first, _, _ := strings.Cut(strings.TrimSpace(s), " ")
-	if v, ok := program.ParseVersion(first); ok {
+	if v, ok := execx.ParseVersion(first); ok {
 		return v, nil
 	}
 	return Version{}, fmt.Errorf("%.80q is not a version of Claude Code", s)
@@ -38,7 +38,7 @@ func ParseVersion(s string) (Version, error) {
 // Find returns the program that "claude" is on a PATH. Links are not resolved: npm and the
 // installer put there the native program or a link to it, and an update replaces the link.
 func Find(path string) (string, error) {
-	if file := program.Find(path, "claude"); file != "" {
+	if file := execx.Find(path, "claude"); file != "" {
 		return file, nil
 	}
 	return "", ErrMissing
@@ -46,7 +46,7 @@ func Find(path string) (string, error) {
 
 // Probe runs a program to find out which Claude Code it is.
 func Probe(ctx context.Context, file string, env []string) (Version, error) {
-	out, err := program.Question{Program: file, Args: []string{"--version"}, Env: env, Dir: "/"}.Ask(ctx)
+	out, err := execx.Question{Program: file, Args: []string{"--version"}, Env: env, Dir: "/"}.Ask(ctx)
 	if err != nil {
 		return Version{}, err
 	}

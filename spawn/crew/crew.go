@@ -21,12 +21,12 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
@@ -53,7 +53,7 @@ func (c Crew) Book() task.Book {
 	return task.Book{
 		Home: c.Home, Records: c.Records, By: c.By, Enough: c.Enough,
 		Head: func(ctx context.Context, id agent.ID) string {
-			return Head(ctx, c.Home, id, program.Value(c.Environ, "HOME"))
+			return Head(ctx, c.Home, id, execx.Value(c.Environ, "HOME"))
 		},
 		Mail: func(ctx context.Context, id string) bool {
 			list, err := c.Bus.Received(ctx, c.By, id)

@@ -25,9 +25,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/execx"
 )
 
 // An Alert is what the owner is to learn.
@@ -141,12 +141,12 @@ func (w Ways) list() (list []way) {
 func (w Ways) command(ctx context.Context, a Alert) error {
 	file := w.Command[0]
 	if !filepath.IsAbs(file) {
-		if file = program.Find(program.Value(w.Env, "PATH"), file); file == "" {
+		if file = execx.Find(execx.Value(w.Env, "PATH"), file); file == "" {
 			return fmt.Errorf("%s is not on the PATH", w.Command[0])
 		}
 	}
-	env := append(program.Inherited(w.Env), "NETSKY_SUBJECT="+a.Subject, "NETSKY_BODY="+a.Body)
-	_, err := program.Question{Program: file, Args: w.Command[1:], Env: env, Wait: eachLimit}.Ask(ctx)
+	env := append(execx.Inherited(w.Env), "NETSKY_SUBJECT="+a.Subject, "NETSKY_BODY="+a.Body)
+	_, err := execx.Question{Program: file, Args: w.Command[1:], Env: env, Wait: eachLimit}.Ask(ctx)
 	return err
 }
 
@@ -155,11 +155,11 @@ func (w Ways) desktop(ctx context.Context, a Alert) error {
 	if runtime.GOOS == "darwin" {
 		name, args = "osascript", []string{"-e", "on run argv", "-e", "display notification (item 2 of argv) with title (item 1 of argv)", "-e", "end run", a.Subject, a.Body}
 	}
-	file := program.Find(program.Value(w.Env, "PATH"), name)
+	file := execx.Find(execx.Value(w.Env, "PATH"), name)
 	if file == "" {
 		return fmt.Errorf("%s is not on the PATH", name)
 	}
-	_, err := program.Question{Program: file, Args: args, Env: program.Inherited(w.Env), Wait: eachLimit}.Ask(ctx)
+	_, err := execx.Question{Program: file, Args: args, Env: execx.Inherited(w.Env), Wait: eachLimit}.Ask(ctx)
 	return err
 }
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/program"
+	"netsky/internal/execx"
 	"netsky/internal/tty"
 )
 
@@ -68,7 +68,7 @@ func reason(err error) error {
 // taken from the pane: the one that `up` was typed into is another terminal.
 func paneEnv(env []string, lookup func(string) (string, bool)) []string {
 	names := []string{"TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION"}
-	list := program.Without(env, names...)
+	list := execx.Without(env, names...)
 	for _, name := range names {
 		if v, ok := lookup(name); ok {
 			list = append(list, name+"="+v)

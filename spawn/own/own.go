@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/program"
+	"netsky/internal/execx"
 	"netsky/spawn"
 )
 
@@ -62,9 +62,9 @@ func (r Runtime) program(l agent.Launch) (string, error) {
 	path := word
 	switch rest, home := strings.CutPrefix(word, "~/"); {
 	case home:
-		path = filepath.Join(program.Value(l.Env, "HOME"), rest)
+		path = filepath.Join(execx.Value(l.Env, "HOME"), rest)
 	case !strings.Contains(word, "/"):
-		for _, dir := range filepath.SplitList(program.Value(l.Env, "PATH")) {
+		for _, dir := range filepath.SplitList(execx.Value(l.Env, "PATH")) {
 			if path := filepath.Join(dir, word); filepath.IsAbs(path) && executable(path) == nil {
 				return path, nil
 			}

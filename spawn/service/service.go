@@ -20,9 +20,9 @@ import (
 	"time"
 	"unicode"
 
-	"netsky/agent/program"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 )
 
 // ErrForeign is returned for a file of that name that netsky did not make for this home.
@@ -46,8 +46,8 @@ type Options struct {
 // For returns the options of this process for a home. own is its program's path; a link
 // named netsky on the PATH that leads to it outlives a checkout that is moved or rebuilt.
 func For(h home.Dir, own string, environ []string) Options {
-	o := Options{Home: h, System: runtime.GOOS, UserHome: program.Value(environ, "HOME"), Binary: own, Environ: environ, User: os.Getuid()}
-	link := program.Find(program.Value(environ, "PATH"), "netsky")
+	o := Options{Home: h, System: runtime.GOOS, UserHome: execx.Value(environ, "HOME"), Binary: own, Environ: environ, User: os.Getuid()}
+	link := execx.Find(execx.Value(environ, "PATH"), "netsky")
 	if to, err := filepath.EvalSymlinks(link); link != "" && err == nil {
 		if real, err := filepath.EvalSymlinks(own); err == nil && to == real {
 			o.Binary = link
@@ -102,13 +102,13 @@ func (o Options) mark() string { return "netsky service for " + o.Home.Root() }
 func (o Options) environ() (list []string) {
 	list = append(list, "NETSKY_HOME="+o.Home.Root())
 	var dirs []string
-	for _, dir := range filepath.SplitList(program.Value(o.Environ, "PATH")) {
+	for _, dir := range filepath.SplitList(execx.Value(o.Environ, "PATH")) {
 		if filepath.IsAbs(dir) && !strings.ContainsAny(dir, "\n\r\x00") {
 			dirs = append(dirs, dir)
 		}
 	}
 	list = append(list, "PATH="+strings.Join(dirs, ":"))
-	if socket := program.Value(o.Environ, "NETSKY_TMUX_SOCKET"); socket != "" && !strings.ContainsAny(socket, "\n\r\x00") {
+	if socket := execx.Value(o.Environ, "NETSKY_TMUX_SOCKET"); socket != "" && !strings.ContainsAny(socket, "\n\r\x00") {
 		list = append(list, "NETSKY_TMUX_SOCKET="+socket)
 	}
 	return list
@@ -312,11 +312,11 @@ func (o Options) tell(ctx context.Context, r *Result, commands [][]string) error
 
 // ask runs one command of the manager's and returns its first line, also with an error.
 func (o Options) ask(ctx context.Context, c []string) (string, error) {
-	file := program.Find(program.Value(o.Environ, "PATH"), c[0])
+	file := execx.Find(execx.Value(o.Environ, "PATH"), c[0])
 	if file == "" {
 		return "", fmt.Errorf("%s: not on the PATH", c[0])
 	}
-	out, err := program.Question{Program: file, Args: c[1:], Env: o.Environ, Dir: "/", Wait: 10 * time.Second}.Ask(ctx)
+	out, err := execx.Question{Program: file, Args: c[1:], Env: o.Environ, Dir: "/", Wait: 10 * time.Second}.Ask(ctx)
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	return line, err
 }

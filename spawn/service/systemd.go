@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 
-	"netsky/agent/program"
+	"netsky/internal/execx"
 )
 
 // systemd returns the user units: one that runs at the start of the user's manager, and
 // a timer. KillMode=process keeps what they start alive: agents and daemon are no part of
 // the service.
 func (o Options) systemd() plan {
-	config := program.Value(o.Environ, "XDG_CONFIG_HOME")
+	config := execx.Value(o.Environ, "XDG_CONFIG_HOME")
 	if !filepath.IsAbs(config) {
 		config = filepath.Join(o.UserHome, ".config")
 	}

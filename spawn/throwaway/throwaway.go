@@ -20,8 +20,8 @@ import (
 	"strings"
 	"syscall"
 
-	"netsky/agent/program"
 	"netsky/home"
+	"netsky/internal/execx"
 	"netsky/internal/proc"
 )
 
@@ -74,7 +74,7 @@ func New(o Options) (t *Home, err error) {
 		return nil, err
 	}
 	t = &Home{Dir: h, o: o, Socket: filepath.Join(dir, "tmux")}
-	t.Environ = append(program.Without(o.Environ, "NETSKY_HOME", "NETSKY_TMUX_SOCKET", "NETSKY_LISTEN"),
+	t.Environ = append(execx.Without(o.Environ, "NETSKY_HOME", "NETSKY_TMUX_SOCKET", "NETSKY_LISTEN"),
 		"NETSKY_HOME="+h.Root(), "NETSKY_TMUX_SOCKET="+t.Socket, "NETSKY_LISTEN=127.0.0.1:0")
 	if err := t.mind(); err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ import (
 	"sync"
 	"time"
 
-	"netsky/agent/program"
 	"netsky/home"
+	"netsky/internal/execx"
 )
 
 // A Login is where one Claude Code finds its credentials. Its fields are set before its
@@ -86,7 +86,7 @@ func (l *Login) Account() (name string, changed time.Time) {
 	if name == "" {
 		return "", changed
 	}
-	if host := Gateway(program.Value(env, "ANTHROPIC_BASE_URL")); host != "" {
+	if host := Gateway(execx.Value(env, "ANTHROPIC_BASE_URL")); host != "" {
 		name += " at " + host
 	}
 	return "claude " + name, changed
@@ -107,9 +107,9 @@ var clouds = []struct{ use, name, account string }{
 // there; else it is "".
 func Cloud(env []string) string {
 	for _, c := range clouds {
-		switch strings.ToLower(program.Value(env, "CLAUDE_CODE_USE_"+c.use)) {
+		switch strings.ToLower(execx.Value(env, "CLAUDE_CODE_USE_"+c.use)) {
 		case "1", "true", "yes", "on":
-			return strings.TrimSpace(c.name + " " + printable(program.Value(env, c.account)))
+			return strings.TrimSpace(c.name + " " + printable(execx.Value(env, c.account)))
 		}
 	}
 	return ""
@@ -122,13 +122,13 @@ func (l *Login) name(env []string, helper string) (name string, filed bool) {
 		return c, false
 	}
 	global := l.read(l.Global)
-	key := program.Value(env, "ANTHROPIC_API_KEY")
+	key := execx.Value(env, "ANTHROPIC_API_KEY")
 	if n := len(key); slices.Contains(global.Keys.Rejected, key[max(n-20, 0):]) {
 		key = "" // its user has said no to it
 	}
-	switch token := program.Value(env, "CLAUDE_CODE_OAUTH_TOKEN"); {
-	case program.Value(env, "ANTHROPIC_AUTH_TOKEN") != "":
-		return "token " + digest(program.Value(env, "ANTHROPIC_AUTH_TOKEN")), false
+	switch token := execx.Value(env, "CLAUDE_CODE_OAUTH_TOKEN"); {
+	case execx.Value(env, "ANTHROPIC_AUTH_TOKEN") != "":
+		return "token " + digest(execx.Value(env, "ANTHROPIC_AUTH_TOKEN")), false
 	case key != "":
 		return "api key " + digest(key), false
 	case helper != "":

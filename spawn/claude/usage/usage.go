@@ -23,7 +23,7 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent/program"
+	"netsky/internal/execx"
 	"netsky/spawn/claude/content"
 	"netsky/store/cost"
 	"netsky/store/cost/reading"
@@ -67,7 +67,7 @@ const maxFiles = 2000
 
 // configDir returns the directory in which Claude Code keeps its files.
 func configDir(env []string) string {
-	return cmp.Or(program.Value(env, "CLAUDE_CONFIG_DIR"), filepath.Join(program.Value(env, "HOME"), ".claude"))
+	return cmp.Or(execx.Value(env, "CLAUDE_CONFIG_DIR"), filepath.Join(execx.Value(env, "HOME"), ".claude"))
 }
 
 // state is what a Reader must know of the lines before.

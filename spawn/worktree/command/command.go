@@ -23,8 +23,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent/program"
 	"netsky/home"
+	"netsky/internal/execx"
 	"netsky/internal/proc"
 	"netsky/store"
 )
@@ -126,7 +126,7 @@ func (c Command) Run(ctx context.Context, o Options) (r Result, err error) {
 	cmd.ExtraFiles = []*os.File{alive}
 	cmd.Dir = o.Dir
 	mark := marking + rand.Text()
-	cmd.Env = append(append(program.Without(program.Inherited(o.Env), "NETSKY_*", "GIT_*", "PWD"), "PWD="+o.Dir, mark), o.Extra...)
+	cmd.Env = append(append(execx.Without(execx.Inherited(o.Env), "NETSKY_*", "GIT_*", "PWD"), "PWD="+o.Dir, mark), o.Extra...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Stdout = kept
 	if o.Out != nil {

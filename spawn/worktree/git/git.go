@@ -21,7 +21,7 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent/program"
+	"netsky/internal/execx"
 )
 
 // A Dir is a directory in which git runs, by its real path.
@@ -145,7 +145,7 @@ func (d Dir) environ() []string {
 	if real, err := filepath.EvalSymlinks(above); err == nil {
 		above = real
 	}
-	env := append(program.Without(os.Environ(), "GIT_*", "NETSKY_*", "AGENT_N"), "GIT_CEILING_DIRECTORIES="+above, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
+	env := append(execx.Without(os.Environ(), "GIT_*", "NETSKY_*", "AGENT_N"), "GIT_CEILING_DIRECTORIES="+above, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
 	env = append(env, asStored...)
 	if !d.Acts {
 		env = append(env, "GIT_OPTIONAL_LOCKS=0")

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"netsky/agent/program"
 	"netsky/bus/envelope"
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
@@ -89,9 +89,9 @@ func (d Desk) request(ctx context.Context, r git.Repo, remote string, m Merge, t
 	if strings.Contains(url, "gitlab") {
 		tools = [][]string{glab, gh}
 	}
-	path := program.Value(d.Environ, "PATH")
+	path := execx.Value(d.Environ, "PATH")
 	for _, tool := range tools {
-		if name := program.Find(path, tool[0]); name != "" {
+		if name := execx.Find(path, tool[0]); name != "" {
 			return d.call(ctx, r.Top, name, tool[1:])
 		}
 	}
@@ -106,7 +106,7 @@ func (d Desk) call(ctx context.Context, dir, name string, args []string) (string
 	out, words := &tail{}, &tail{}
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
-	cmd.Env = append(program.Without(program.Inherited(d.Environ), "NETSKY_*", "GIT_*", "PWD"), "PWD="+dir, "GH_PROMPT_DISABLED=1", "NO_PROMPT=1")
+	cmd.Env = append(execx.Without(execx.Inherited(d.Environ), "NETSKY_*", "GIT_*", "PWD"), "PWD="+dir, "GH_PROMPT_DISABLED=1", "NO_PROMPT=1")
 	cmd.Stdout, cmd.Stderr = out, words
 	cmd.WaitDelay = time.Second
 	if null, err := os.Open(os.DevNull); err == nil {

@@ -19,8 +19,8 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/agent/program"
 	"netsky/home"
+	"netsky/internal/execx"
 	"netsky/spawn/worktree/git"
 )
 
@@ -161,8 +161,8 @@ func Prepare(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, environ [
 		}
 	}
 	own := quoted("core.hooksPath=" + h.Path(rel))
-	before := strings.TrimSpace(strings.TrimSuffix(program.Value(environ, variable), own))
-	return append(program.Without(environ, variable), variable+"="+strings.TrimSpace(before+" "+own)), nil
+	before := strings.TrimSpace(strings.TrimSuffix(execx.Value(environ, variable), own))
+	return append(execx.Without(environ, variable), variable+"="+strings.TrimSpace(before+" "+own)), nil
 }
 
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

@@ -5,7 +5,7 @@
 // harmless text of a program's answer gets into an error, and that environments are
 // cleaned in the same way wherever a program is started. It keeps no state on disk; a
 // program that is asked is killed with its question.
-package program
+package execx
 
 import (
 	"cmp"

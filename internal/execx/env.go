@@ -1,4 +1,4 @@
-package program
+package execx
 
 import (
 	"slices"

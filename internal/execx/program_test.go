@@ -1,4 +1,4 @@
-package program_test
+package execx_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/agent/program"
+	"netsky/internal/execx"
 )
 
 func TestFind(t *testing.T) {
@@ -28,16 +28,16 @@ func TestFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := strings.Join([]string{"", "b", dir + "/none", dir + "/d", dir + "/a", dir + "/b", dir + "/c"}, ":")
-	if got, want := program.Find(path, "tool"), dir+"/b/tool"; got != want {
+	if got, want := execx.Find(path, "tool"), dir+"/b/tool"; got != want {
 		t.Errorf("Find = %q, want %q", got, want)
 	}
-	if got := program.Find(dir+"/a:"+dir+"/d", "tool"); got != "" {
+	if got := execx.Find(dir+"/a:"+dir+"/d", "tool"); got != "" {
 		t.Errorf("Find = %q, want none", got)
 	}
 }
 
-func sh(script string) program.Question {
-	return program.Question{Program: "/bin/sh", Args: []string{"-c", script}, Dir: "/", Wait: 30 * time.Second}
+func sh(script string) execx.Question {
+	return execx.Question{Program: "/bin/sh", Args: []string{"-c", script}, Dir: "/", Wait: 30 * time.Second}
 }
 
 func TestAsk(t *testing.T) {
@@ -64,12 +64,12 @@ func TestAsk(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	for word, want := range map[string]string{"2.1.329": "2.1.329", "0.154.0-alpha": "0.154.0", "1.2": "", "x": "", "-1.2.3": "", "": ""} {
-		v, ok := program.ParseVersion(word)
+		v, ok := execx.ParseVersion(word)
 		if ok != (want != "") || ok && v.String() != want {
 			t.Errorf("ParseVersion(%q) = %v, %v, want %q", word, v, ok, want)
 		}
 	}
-	if v := (program.Version{1, 10}); v.Before(program.Version{1, 9, 9}) || !v.Before(program.Version{2}) {
+	if v := (execx.Version{1, 10}); v.Before(execx.Version{1, 9, 9}) || !v.Before(execx.Version{2}) {
 		t.Error("Before compares words")
 	}
 }
@@ -77,7 +77,7 @@ func TestVersion(t *testing.T) {
 // A program is asked once, also if it refuses, but what the caller has broken off is
 // asked again.
 func TestAnswers(t *testing.T) {
-	var a program.Answers[int]
+	var a execx.Answers[int]
 	asked, refusal := 0, errors.New("no")
 	get := func(ctx context.Context) (int, error) {
 		return a.Get(ctx, "key", func() (int, error) { asked++; return asked, refusal })
@@ -101,14 +101,14 @@ func TestEnvironment(t *testing.T) {
 		"CODEX_THREAD_ID=t", "CODEX_SESSION_ID=t", "CODEX_CI=1", "AI_AGENT=x",
 		"TMUX=/t", "TMUX_PANE=%1", "NETSKY_START=s", "AGENT_N=1", "_=/bin/x", "NETSKY_HOME=/h",
 	}
-	if got := program.Value(env, "A"); got != "2" {
+	if got := execx.Value(env, "A"); got != "2" {
 		t.Errorf("Value = %q, want the last", got)
 	}
 	settings := env[:8]
-	if got, want := program.Clean(env), slices.Concat(settings, env[17:]); !slices.Equal(got, want) {
+	if got, want := execx.Clean(env), slices.Concat(settings, env[17:]); !slices.Equal(got, want) {
 		t.Errorf("Clean = %q, want %q", got, want)
 	}
-	if got, want := program.Inherited(env), append(slices.Clone(settings), "NETSKY_HOME=/h"); !slices.Equal(got, want) {
+	if got, want := execx.Inherited(env), append(slices.Clone(settings), "NETSKY_HOME=/h"); !slices.Equal(got, want) {
 		t.Errorf("Inherited = %q, want %q", got, want)
 	}
 	if env[8] != "CLAUDECODE=1" {
