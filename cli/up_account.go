@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
+	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/watchdog"

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
 	"netsky/codex/appserver"
+	"netsky/cost/breaker"
 	"netsky/internal/advice"
 )
 

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/codex"
 	"netsky/codex/appserver"
+	"netsky/cost/breaker"
 	"netsky/internal/loopmodel/openai"
 	"netsky/store"
 )

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
 	"netsky/bus"
+	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn"

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
+	"netsky/cost/breaker"
 	"netsky/dashboard"
 	"netsky/dashboard/live"
 	"netsky/spawn/worktree/forecast"

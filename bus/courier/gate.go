@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
+	"netsky/cost/breaker"
 )
 
 // A gate is the circuit breaker of the account that the program uses, as of the last look,

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
+	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/internal/testworld"
 )

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
+	"netsky/cost/breaker"
 	"netsky/internal/testworld"
 )
 

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
+	"netsky/cost/breaker"
 	"netsky/spawn/meter"
 	"netsky/store"
 )

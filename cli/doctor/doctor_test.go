@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
 	"netsky/bus"
 	"netsky/cli/config"
 	"netsky/cli/doctor"
+	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/internal/testworld"

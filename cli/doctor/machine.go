@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
 	"netsky/cli/console"
 	"netsky/codex/appserver"
+	"netsky/cost/breaker"
 	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/spawn/backoff"

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
 	"netsky/bus/courier"
+	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/spawn/claude"

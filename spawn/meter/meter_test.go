@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
 	"netsky/bus/envelope"
+	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/meter"

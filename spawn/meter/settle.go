@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
 	"netsky/bus/envelope"
+	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/store"
 	"netsky/store/cost"

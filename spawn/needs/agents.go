@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
+	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/store"
 )

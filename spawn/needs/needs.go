@@ -26,7 +26,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
+	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/spawn/escalate"
 	"netsky/spawn/worktree/forecast"

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
 	"netsky/bus/envelope"
+	"netsky/cost/breaker"
 	"netsky/internal/testworld"
 	"netsky/spawn/escalate"
 	"netsky/spawn/needs"

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
 	"netsky/bus"
+	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/tmux"
 )

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
 	"netsky/bus/courier"
+	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/spawn"
 )

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
+	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn"

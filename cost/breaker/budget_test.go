@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/agent/breaker"
+	"netsky/cost/breaker"
 )
 
 // A budget bars until its day is over, and nobody is a trial then; neither a login nor a start of
