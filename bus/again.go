@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/bus/seen"
-	"netsky/bus/why"
 )
 
 // ErrUsed reports an ID that the sender has already used for another message, or for one
@@ -48,14 +48,14 @@ func (b *Bus) taken(ctx context.Context, e envelope.Envelope) (file string, take
 	if err != nil {
 		return "", false, err
 	}
-	if slices.ContainsFunc(list, func(x Entry) bool { return x.Reason == why.Duplicate }) { // another copy than the one that was taken
+	if slices.ContainsFunc(list, func(x Entry) bool { return x.Reason == disk.Duplicate }) { // another copy than the one that was taken
 		if list, err = b.locateIn(ctx, e.To, Delivered, e.ID); err != nil {
 			return "", false, err
 		}
 	}
 	for _, x := range list {
 		switch {
-		case x.Reason == why.Duplicate:
+		case x.Reason == disk.Duplicate:
 		case x.Envelope.ID != e.ID || x.Envelope.From != e.From || x.Place == Delivered && !taken: // the last is forgotten
 		case x.Envelope.Text != e.Text:
 			return "", false, fmt.Errorf("id: %s %w for another message to %s; nothing was sent", e.ID, ErrUsed, e.To)

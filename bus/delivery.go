@@ -5,7 +5,6 @@ import (
 
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/why"
 )
 
 // A Delivery is an envelope that has been taken and not yet confirmed. It is in claimed/,
@@ -42,7 +41,7 @@ func (d *Delivery) Confirm() error {
 			}
 			d.remembered = true
 		}
-		return r.filed(d.name, why.Why{}, d.envelope)
+		return r.filed(d.name, disk.Why{}, d.envelope)
 	})
 }
 

@@ -23,7 +23,6 @@ import (
 	"netsky/bus"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/why"
 	"netsky/home"
 	"netsky/internal/testworld"
 )
@@ -335,7 +334,7 @@ func checkRetracter(tb testing.TB, b *bus.Bus, h home.Dir, out string) (checks i
 		tb.Fatal(err)
 	}
 	for _, e := range delivered {
-		if out != "" && e.Reason != why.Retracted {
+		if out != "" && e.Reason != disk.Retracted {
 			tb.Errorf("%s is in delivered/ without its reason: %+v", e.Name, e)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"netsky/agent"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/why"
 	"netsky/internal/proc"
 )
 
@@ -28,7 +27,7 @@ type Entry struct {
 	Envelope envelope.Envelope // zero if Err is set
 	Err      error             // why it cannot be read as an envelope
 	Why      string            // the .why beside it: why it is here, for people
-	Reason   why.Reason        // the same for programs; "" if it was not put aside
+	Reason   disk.Reason       // the same for programs; "" if it was not put aside
 	Origin   Place             // in poison: where it was found, if known
 }
 
@@ -41,7 +40,7 @@ func (e Entry) IsMessage() bool {
 // Fact returns the first line of Why; for a file in poison, what is wrong with it.
 func (e Entry) Fact() string {
 	line, _, _ := strings.Cut(e.Why, "\n")
-	return strings.TrimPrefix(line, why.NotDelivered)
+	return strings.TrimPrefix(line, disk.NotDelivered)
 }
 
 // Names lists the files of a place in order, oldest first. It opens none of the bus's own;

@@ -12,7 +12,6 @@ import (
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/bus/seen"
-	"netsky/bus/why"
 	"netsky/home"
 )
 
@@ -158,7 +157,7 @@ func (b *Bus) File(id agent.ID, names []string) (n int, err error) {
 		return 0, err
 	}
 	var fresh []envelope.Envelope
-	whys := make([]why.Why, len(list))
+	whys := make([]disk.Why, len(list))
 	now, batch := r.bus.now(), make(map[seen.Key]bool)
 	for i, l := range list {
 		known := r.seen.Has(*l.env)

@@ -10,8 +10,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/why"
 	"netsky/home"
 	"netsky/internal/testworld"
 )
@@ -258,18 +258,18 @@ func TestReasons(t *testing.T) {
 	late.Expires = time.Now().Add(-time.Hour)
 	taken := message(agent.Root, a1, "end")
 	taken.Kind, taken.Start = envelope.KindShutdown, "0000000000000001"
-	want := map[string]why.Reason{}
-	want[mustSend(t, b, taken).File] = why.Retracted
+	want := map[string]disk.Reason{}
+	want[mustSend(t, b, taken).File] = disk.Retracted
 	if n, err := b.Retract(t.Context(), a1, func(envelope.Envelope) bool { return true }); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	want[mustSend(t, b, first).File] = ""
-	want[mustSend(t, b, first).File] = why.Duplicate
-	want[mustSend(t, b, late).File] = why.Expired
+	want[mustSend(t, b, first).File] = disk.Duplicate
+	want[mustSend(t, b, late).File] = disk.Expired
 	mustDrop(t, h, a1, bus.Inbox, "bad.json", "[1]")
-	want["bad.json"] = why.Invalid
+	want["bad.json"] = disk.Invalid
 	refused := mustSend(t, b, message(agent.Root, a1, "no"))
-	want[refused.File] = why.Refused
+	want[refused.File] = disk.Refused
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	mustConfirm(t, mustNext(t, r))
 	mustDo(t, mustNext(t, r).Poison("a test refuses it"))

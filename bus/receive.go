@@ -15,7 +15,6 @@ import (
 	"netsky/bus/envelope"
 	"netsky/bus/seen"
 	"netsky/bus/watch"
-	"netsky/bus/why"
 	"netsky/home"
 )
 
@@ -249,11 +248,11 @@ func (r *Receiver) file(name string, e envelope.Envelope) error {
 	if err := r.seen.Add(r.bus.now(), e); err != nil {
 		return err
 	}
-	return r.filed(name, why.Why{}, e)
+	return r.filed(name, disk.Why{}, e)
 }
 
 // filed moves a file whose ID is already remembered; the reason goes beside it.
-func (r *Receiver) filed(name string, w why.Why, e envelope.Envelope) error {
+func (r *Receiver) filed(name string, w disk.Why, e envelope.Envelope) error {
 	from, err := r.use(&r.claimed)
 	if err != nil {
 		return err
@@ -261,7 +260,7 @@ func (r *Receiver) filed(name string, w why.Why, e envelope.Envelope) error {
 	return r.fileFrom(from, name, w, e)
 }
 
-func (r *Receiver) fileFrom(from int, name string, w why.Why, e envelope.Envelope) error {
+func (r *Receiver) fileFrom(from int, name string, w disk.Why, e envelope.Envelope) error {
 	to, err := r.use(&r.delivered)
 	if err != nil {
 		return err
@@ -309,7 +308,7 @@ func (r *Receiver) fileAstray() {
 		delete(r.astray, name)
 		err := r.rememberAgain(e)
 		if err == nil {
-			err = r.fileFrom(fd, name, why.Why{}, e)
+			err = r.fileFrom(fd, name, disk.Why{}, e)
 		}
 		if err != nil {
 			r.strays(name, e)

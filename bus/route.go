@@ -11,7 +11,6 @@ import (
 	"netsky/agent"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/why"
 	"netsky/home"
 )
 
@@ -220,7 +219,7 @@ func (rt *router) poison(id agent.ID, out int, name string, m disk.Mark, reason 
 		return err
 	}
 	defer unix.Close(to)
-	now, err := rt.b.poison(out, name, to, reason, why.Origin{Place: string(Outbox), Mark: m})
+	now, err := rt.b.poison(out, name, to, reason, disk.Origin{Place: string(Outbox), Mark: m})
 	if now != "" {
 		rt.mend[id].add(now, m)
 	}

@@ -11,7 +11,6 @@ import (
 	"netsky/agent"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/why"
 )
 
 const (
@@ -286,7 +285,7 @@ func (r *Receiver) poisonFrom(from int, name string, m disk.Mark, reason error) 
 	to, err := r.use(&r.poisons)
 	if err == nil {
 		var now string
-		now, err = r.bus.poison(from, name, to, reason, why.Origin{Place: string(Inbox), Mark: m})
+		now, err = r.bus.poison(from, name, to, reason, disk.Origin{Place: string(Inbox), Mark: m})
 		if now != "" {
 			r.passed(name)
 			r.mend.add(now, m)

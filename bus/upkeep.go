@@ -13,7 +13,6 @@ import (
 	"netsky/bus/brake"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/why"
 )
 
 // Retract takes unclaimed mail back out of an inbox: what match accepts moves to delivered/ with a .why that says so. It returns how many it
@@ -39,7 +38,7 @@ func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Enve
 			continue
 		}
 		var unsaid error
-		_, err = b.file(inbox, c.name, delivered, why.Why{Text: "filed unread: taken back before it was claimed", Reason: why.Retracted}, func(_ string, err error) { unsaid = err })
+		_, err = b.file(inbox, c.name, delivered, disk.Why{Text: "filed unread: taken back before it was claimed", Reason: disk.Retracted}, func(_ string, err error) { unsaid = err })
 		if disk.Gone(err) {
 			continue
 		}

@@ -9,7 +9,6 @@ import (
 
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/why"
 )
 
 // weigh decides the fate of a letter in claimed/.
@@ -17,7 +16,7 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 	e := *l.env
 	switch {
 	case r.seen.Has(e) && !l.expired:
-		var w why.Why
+		var w disk.Why
 		if l.ours {
 			w = deliveredBefore(e)
 		}
@@ -41,8 +40,8 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 	return d, nil
 }
 
-func deliveredBefore(e envelope.Envelope) why.Why {
-	return why.Why{Text: "filed unread: an envelope from " + string(e.From) + " with this ID or idempotency key was already delivered", Reason: why.Duplicate}
+func deliveredBefore(e envelope.Envelope) disk.Why {
+	return disk.Why{Text: "filed unread: an envelope from " + string(e.From) + " with this ID or idempotency key was already delivered", Reason: disk.Duplicate}
 }
 
 func (r *Receiver) offered(e envelope.Envelope) bool { return r.o.Offered != nil && r.o.Offered(e) }
@@ -73,7 +72,7 @@ func (r *Receiver) expire(name string, e envelope.Envelope) error {
 	if err := r.seen.Add(r.bus.now(), e); err != nil {
 		return err
 	}
-	if err := r.filed(name, why.Why{Text: "filed unread: " + what, Reason: why.Expired}, e); err != nil {
+	if err := r.filed(name, disk.Why{Text: "filed unread: " + what, Reason: disk.Expired}, e); err != nil {
 		return err
 	}
 	r.o.Report("filed "+name+": expired", nil)

@@ -1,7 +1,7 @@
 // Package why reads and writes the file NAME.why beside a file that was put aside: a text
 // for people, then lines for netsky. A crash while it is written leaves a part of it;
 // missing lines are unknown.
-package why
+package disk
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	"errors"
 	"strings"
 
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
 
@@ -81,8 +80,8 @@ requires_ack, expires, attachments. No key occurs twice.
 Once this file is a valid envelope, netsky moves it back where it was found.`, Reason: word, Origin: o}
 }
 
-// Parse reads a file's contents. What it does not know is part of the text.
-func Parse(data []byte) (w Why) {
+// ParseWhy reads a file's contents. What it does not know is part of the text.
+func ParseWhy(data []byte) (w Why) {
 	w.Text = strings.TrimSpace(string(data))
 	for {
 		i := strings.LastIndexByte(w.Text, '\n')
@@ -108,8 +107,8 @@ func Parse(data []byte) (w Why) {
 // An Origin is where a file in poison/ was found, and as what. It is the last line of the
 // file's .why; those written by earlier versions lack it.
 type Origin struct {
-	Place string    // inbox or outbox; "" if unknown
-	Mark  disk.Mark // what was judged, without the device
+	Place string // inbox or outbox; "" if unknown
+	Mark  Mark   // what was judged, without the device
 }
 
 type originLine struct {
@@ -133,5 +132,5 @@ func parseOrigin(line string) (o Origin, ok bool) {
 	if !ok || json.Unmarshal([]byte(data), &l) != nil || l.Place != "inbox" && l.Place != "outbox" {
 		return Origin{}, false
 	}
-	return Origin{l.Place, disk.Mark{Ino: l.Inode, Size: l.Size, MTime: l.Mtime}}, true
+	return Origin{l.Place, Mark{Ino: l.Inode, Size: l.Size, MTime: l.Mtime}}, true
 }
