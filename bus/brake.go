@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus/brake"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
@@ -18,8 +17,8 @@ import (
 // The first answer to a message that the sender received is limited by that message's hops
 // alone, not by rate or waiting mail. A refused answer is reported to whoever waits for
 // it.
-func (b *Bus) brake(ctx context.Context, e *envelope.Envelope, inbox *disk.Handle) (*brake.Ring, error) {
-	r, err := brake.Open(ctx, b.home, &b.cache, &b.files, e.From, e.To)
+func (b *Bus) brake(ctx context.Context, e *envelope.Envelope, inbox *disk.Handle) (*disk.Ring, error) {
+	r, err := disk.OpenRing(ctx, b.home, &b.cache, &b.files, e.From, e.To)
 	if err != nil {
 		return nil, fmt.Errorf("count messages from %s to %s: %w", e.From, e.To, err)
 	}
@@ -30,7 +29,7 @@ func (b *Bus) brake(ctx context.Context, e *envelope.Envelope, inbox *disk.Handl
 	return r, nil
 }
 
-func (b *Bus) check(r *brake.Ring, e *envelope.Envelope, inbox *disk.Handle) error {
+func (b *Bus) check(r *disk.Ring, e *envelope.Envelope, inbox *disk.Handle) error {
 	kind, fact, err := r.Excess(e.Hops, b.now(), func(limit int) (int, error) {
 		inbox.Lock()
 		defer inbox.Unlock()
@@ -47,16 +46,16 @@ func (b *Bus) check(r *brake.Ring, e *envelope.Envelope, inbox *disk.Handle) err
 	if e.InReplyTo != "" {
 		hops, first = b.answers(r, *e)
 	}
-	if first && kind != brake.Hops {
-		if e.Hops = max(e.Hops, hops); e.Hops <= brake.MaxHops {
+	if first && kind != disk.Hops {
+		if e.Hops = max(e.Hops, hops); e.Hops <= disk.MaxHops {
 			r.Bounded = true
 			return nil
 		}
-		kind, fact = brake.Hops, brake.HopsFact(e.Hops)
+		kind, fact = disk.Hops, disk.HopsFact(e.Hops)
 	}
 	err = b.refuse(r, *e, kind, fact, b.now())
 	// An agent that answers this error is refused again, and then nobody waits.
-	if first && (e.To == agent.Owner || e.Hops <= brake.MaxHops+1) {
+	if first && (e.To == agent.Owner || e.Hops <= disk.MaxHops+1) {
 		cause := envelope.Envelope{ID: e.InReplyTo, Thread: e.Thread, Hops: e.Hops - 1}
 		told := b.answer(cause, envelope.Envelope{From: e.From, To: e.To, Kind: envelope.KindError, Text: fmt.Sprintf("netsky refused the answer of %s: %s", e.From, fact)})
 		if told != nil {
@@ -69,7 +68,7 @@ func (b *Bus) check(r *brake.Ring, e *envelope.Envelope, inbox *disk.Handle) err
 
 // answers reports whether the envelope is the first answer to a message that its sender
 // got from its recipient, and how many hops it then has.
-func (b *Bus) answers(r *brake.Ring, e envelope.Envelope) (hops int, first bool) {
+func (b *Bus) answers(r *disk.Ring, e envelope.Envelope) (hops int, first bool) {
 	if r.Answered(e.InReplyTo) {
 		return 0, false
 	}
@@ -78,8 +77,8 @@ func (b *Bus) answers(r *brake.Ring, e envelope.Envelope) (hops int, first bool)
 }
 
 // refuse returns the refusal and notifies the owner unless that was done lately.
-func (b *Bus) refuse(r *brake.Ring, e envelope.Envelope, kind brake.Kind, fact string, now time.Time) error {
-	var err error = brake.Error{Kind: kind, Text: fmt.Sprintf("%s to %s: %v: %s", e.From, e.To, ErrBrake, fact)}
+func (b *Bus) refuse(r *disk.Ring, e envelope.Envelope, kind disk.Brake, fact string, now time.Time) error {
+	var err error = disk.BrakeError{Kind: kind, Text: fmt.Sprintf("%s to %s: %v: %s", e.From, e.To, ErrBrake, fact)}
 	if r.ToldLately(kind, now) {
 		return err
 	}

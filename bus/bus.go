@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus/brake"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/bus/seen"
@@ -58,8 +57,8 @@ var (
 		"`netsky status` lists the agents; `netsky agent N` starts one, and gives it a mailbox")
 	ErrNotAllowed = advice.With(errors.New("is not allowed to write to"),
 		"clones write to agent0 and to each other; the owner and agentinfinity they only answer")
-	ErrBrake = brake.Err
-	ErrHops  = brake.ErrHops // a limit that waiting does not lift; also matches ErrBrake
+	ErrBrake = disk.ErrBrake
+	ErrHops  = disk.ErrHops // a limit that waiting does not lift; also matches ErrBrake
 )
 
 // Now returns the time by the clock of this bus.

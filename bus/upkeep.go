@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus/brake"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
 )
@@ -135,8 +134,8 @@ func (b *Bus) unsendable(e envelope.Envelope) (list []error) {
 	} else {
 		unix.Close(inbox)
 	}
-	if e.Hops > brake.MaxHops {
-		list = append(list, envelope.Invalidf("hops: %d exceeds the limit of %d", e.Hops, brake.MaxHops))
+	if e.Hops > disk.MaxHops {
+		list = append(list, envelope.Invalidf("hops: %d exceeds the limit of %d", e.Hops, disk.MaxHops))
 	}
 	return list
 }

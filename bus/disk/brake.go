@@ -2,7 +2,7 @@
 // hops, too many messages in a minute, or to a mailbox where too many wait.
 //
 // Its counts are not fsynced: a crash of the machine forgets a minute of them.
-package brake
+package disk
 
 import (
 	"context"
@@ -16,15 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/home"
 )
 
 // Refusals match Err; one for too many hops, which waiting does not change, matches
 // ErrHops too.
 var (
-	Err     = errors.New("brake")
-	ErrHops = errors.New("too many hops")
+	ErrBrake = errors.New("brake")
+	ErrHops  = errors.New("too many hops")
 )
 
 // The limits for agents' messages.
@@ -37,29 +36,29 @@ const (
 	dir        = home.RunDir + "/brakes"
 )
 
-// A Kind is one of the brakes.
-type Kind int
+// A Brake is one of the brakes.
+type Brake int
 
 const (
-	Hops Kind = iota
+	Hops Brake = iota
 	Rate
 	Waiting
 	kinds
 )
 
-// An Error is a refusal by a brake.
-type Error struct {
-	Kind Kind
+// An BrakeError is a refusal by a brake.
+type BrakeError struct {
+	Kind Brake
 	Text string
 }
 
-func (e Error) Error() string { return e.Text }
-func (e Error) Is(target error) bool {
-	return target == Err || target == ErrHops && e.Kind == Hops
+func (e BrakeError) Error() string { return e.Text }
+func (e BrakeError) Is(target error) bool {
+	return target == ErrBrake || target == ErrHops && e.Kind == Hops
 }
 
 // Advice returns what to do next.
-func (e Error) Advice() string {
+func (e BrakeError) Advice() string {
 	return "this many messages mean a loop, or a reader that cannot keep up: send it again in a minute, or continue without it"
 }
 
@@ -72,14 +71,14 @@ type Ring struct {
 	// does not count.
 	Bounded bool
 
-	cache *disk.Cache
-	file  *disk.Handle
+	cache *Cache
+	file  *Handle
 	times [int(kinds) + maxRate]int64
 }
 
 // Excess returns the brake that stops a send with so many hops; the fact is "" if none
 // does. waiting counts the waiting messages at the recipient, up to a limit.
-func (r *Ring) Excess(hops int, now time.Time, waiting func(limit int) (int, error)) (kind Kind, fact string, err error) {
+func (r *Ring) Excess(hops int, now time.Time, waiting func(limit int) (int, error)) (kind Brake, fact string, err error) {
 	if hops > MaxHops {
 		return Hops, HopsFact(hops), nil
 	}
@@ -97,14 +96,14 @@ func (r *Ring) Excess(hops int, now time.Time, waiting func(limit int) (int, err
 func HopsFact(hops int) string { return fmt.Sprintf("%d hops, at most %d", hops, MaxHops) }
 
 // ToldLately reports whether the owner was notified of that brake in the last hour.
-func (r *Ring) ToldLately(kind Kind, now time.Time) bool {
+func (r *Ring) ToldLately(kind Brake, now time.Time) bool {
 	age := now.UnixNano() - r.times[kind]
 	return age >= 0 && age < int64(tellAgain)
 }
 
 // Tell records that the owner has been notified; if that fails, there is a second
 // notification.
-func (r *Ring) Tell(kind Kind, now time.Time) { r.set(int(kind), now) }
+func (r *Ring) Tell(kind Brake, now time.Time) { r.set(int(kind), now) }
 
 // After the times, the ring's file records which messages have been answered: a table
 // of the first words of their IDs' digests. A later one may overwrite an earlier one, so that at worst
@@ -123,14 +122,14 @@ func (r *Ring) answerAt(id string) (offset int64, word [8]byte) {
 func (r *Ring) Answered(id string) bool {
 	at, word := r.answerAt(id)
 	var have [8]byte
-	n, _ := disk.ReaderAt(r.file.FD).ReadAt(have[:], at)
+	n, _ := ReaderAt(r.file.FD).ReadAt(have[:], at)
 	return n == len(have) && have == word
 }
 
 // Answer enters an answer that was sent; if that fails, another may pass.
 func (r *Ring) Answer(id string) {
 	at, word := r.answerAt(id)
-	disk.Pwrite(r.file.FD, word[:], at)
+	Pwrite(r.file.FD, word[:], at)
 }
 
 // recent counts the sends of the last minute and returns a slot for one more.
@@ -158,22 +157,22 @@ func (r *Ring) Count(now time.Time) {
 
 // Release unlocks the ring for the next sender.
 func (r *Ring) Release() {
-	disk.Flock(r.file.FD, unix.LOCK_UN)
+	Flock(r.file.FD, unix.LOCK_UN)
 	r.file.Unlock()
 	r.cache.Put(r.file)
 }
 
-// Open opens the ring of a sender and a mailbox under its lock, for which it waits a
+// OpenRing opens the ring of a sender and a mailbox under its lock, for which it waits a
 // second or two. The caller must release it.
-func Open(ctx context.Context, h home.Dir, cache *disk.Cache, files *disk.Maker, from, to agent.ID) (*Ring, error) {
+func OpenRing(ctx context.Context, h home.Dir, cache *Cache, files *Maker, from, to agent.ID) (*Ring, error) {
 	name := string(from) + "-" + string(to)
 	file, err := cache.Get(dir+"/"+name, time.Second, func() (int, error) {
-		dir, err := disk.MakeDir(h, dir)
+		dir, err := MakeDir(h, dir)
 		if err != nil {
 			return -1, err
 		}
 		defer unix.Close(dir)
-		fd, err := disk.Open(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|disk.NoAtime)
+		fd, err := Open(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|NoAtime)
 		if err != nil {
 			return -1, err
 		}
@@ -198,7 +197,7 @@ func Open(ctx context.Context, h home.Dir, cache *disk.Cache, files *disk.Maker,
 // load reads the ring under its lock.
 func (r *Ring) load(ctx context.Context) error {
 	for wait := time.Millisecond; ; wait *= 2 {
-		err := disk.Flock(r.file.FD, unix.LOCK_EX|unix.LOCK_NB)
+		err := Flock(r.file.FD, unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			break
 		}
@@ -212,7 +211,7 @@ func (r *Ring) load(ctx context.Context) error {
 		}
 	}
 	var buf [8 * len(r.times)]byte
-	n, err := disk.ReaderAt(r.file.FD).ReadAt(buf[:], 0)
+	n, err := ReaderAt(r.file.FD).ReadAt(buf[:], 0)
 	if err != nil && err != io.EOF {
 		return err
 	}
@@ -225,5 +224,5 @@ func (r *Ring) load(ctx context.Context) error {
 func (r *Ring) set(slot int, t time.Time) error {
 	var buf [8]byte
 	binary.LittleEndian.PutUint64(buf[:], uint64(t.UnixNano()))
-	return disk.Pwrite(r.file.FD, buf[:], int64(8*slot))
+	return Pwrite(r.file.FD, buf[:], int64(8*slot))
 }
