@@ -8,7 +8,6 @@ import (
 
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/seen"
 )
 
 // ErrUsed reports an ID that the sender has already used for another message, or for one
@@ -36,7 +35,7 @@ func (b *Bus) SendOnce(ctx context.Context, e envelope.Envelope) (r Receipt, aga
 // taken reports whether the recipient has taken the message, and returns the file that
 // holds it. One that only waits may still be lost in a power cut, so it is sent again.
 func (b *Bus) taken(ctx context.Context, e envelope.Envelope) (file string, taken bool, err error) {
-	m, err := seen.Open(b.home, e.To, b.forgotten())
+	m, err := disk.OpenMemory(b.home, e.To, b.forgotten())
 	if err != nil {
 		return "", false, err
 	}

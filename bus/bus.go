@@ -17,7 +17,6 @@ import (
 	"netsky/agent"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/seen"
 	"netsky/bus/watch"
 	"netsky/home"
 	"netsky/internal/advice"
@@ -133,7 +132,7 @@ func (b *Bus) Exists(id agent.ID) bool {
 // Used reports whether netsky has used the address: its mailbox is whole, or messages were
 // filed there. A directory with some of a mailbox's names may be a person's.
 func (b *Bus) Used(id agent.ID) bool {
-	if _, err := os.Lstat(b.home.Path(home.Mailbox(id), seen.Name)); err == nil {
+	if _, err := os.Lstat(b.home.Path(home.Mailbox(id), disk.SeenName)); err == nil {
 		return true
 	}
 	for _, p := range places {

@@ -6,7 +6,6 @@ import (
 	"netsky/agent"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/seen"
 )
 
 // hopsAfter returns the hop count of the agent's answer to a message it received: one more
@@ -50,7 +49,7 @@ func (b *Bus) cause(id, from agent.ID, envelopeID string) (envelope.Envelope, bo
 	if e, ok := b.inHand(id, from, envelopeID); ok {
 		return e, true
 	}
-	m, err := seen.Open(b.home, id, b.forgotten())
+	m, err := disk.OpenMemory(b.home, id, b.forgotten())
 	if err != nil {
 		return envelope.Envelope{}, false
 	}

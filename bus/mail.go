@@ -11,7 +11,6 @@ import (
 	"netsky/agent"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/seen"
 	"netsky/home"
 )
 
@@ -120,16 +119,16 @@ func (b *Bus) Remembered(id agent.ID, list []envelope.Envelope) ([]bool, error) 
 	if len(list) == 0 {
 		return known, nil
 	}
-	wanted := make(map[seen.Key][]int)
+	wanted := make(map[disk.Key][]int)
 	for i, e := range list {
-		for _, k := range seen.KeysOf(e) {
+		for _, k := range disk.KeysOf(e) {
 			wanted[k] = append(wanted[k], i)
 		}
 	}
 	cutoff := b.forgotten().UnixMilli()
-	err := seen.EachLine(b.home, id, func(line []byte) {
-		if ms, e, ok := seen.Parse(line); ok && ms >= cutoff {
-			for _, k := range seen.KeysOf(e) {
+	err := disk.EachLine(b.home, id, func(line []byte) {
+		if ms, e, ok := disk.ParseSeen(line); ok && ms >= cutoff {
+			for _, k := range disk.KeysOf(e) {
 				for _, i := range wanted[k] {
 					known[i] = true
 				}
@@ -158,10 +157,10 @@ func (b *Bus) File(id agent.ID, names []string) (n int, err error) {
 	}
 	var fresh []envelope.Envelope
 	whys := make([]disk.Why, len(list))
-	now, batch := r.bus.now(), make(map[seen.Key]bool)
+	now, batch := r.bus.now(), make(map[disk.Key]bool)
 	for i, l := range list {
 		known := r.seen.Has(*l.env)
-		for _, k := range seen.KeysOf(*l.env) {
+		for _, k := range disk.KeysOf(*l.env) {
 			known = known || batch[k]
 			batch[k] = true
 		}

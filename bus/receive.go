@@ -13,7 +13,6 @@ import (
 	"netsky/agent"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/seen"
 	"netsky/bus/watch"
 	"netsky/home"
 )
@@ -58,7 +57,7 @@ type Receiver struct {
 	mu                                 sync.Mutex // guards the fields that follow
 	closed, released                   bool
 	inbox, claimed, delivered, poisons disk.Dir
-	seen                               seen.File
+	seen                               disk.SeenFile
 	buf                                []byte // for listing
 	tail                               *home.EventTail
 	queue                              []*letter // what waits in inbox/, in order
@@ -129,7 +128,7 @@ func (b *Bus) hold(id agent.ID, role home.Role, o ReceiveOptions) (*Receiver, er
 		bus: b, id: id, o: o, lock: lock,
 		cancel: func() {}, done: make(chan struct{}), poke: make(chan struct{}, 1), ready: make(chan struct{}, 1),
 		inbox: place(Inbox), claimed: place(Claimed), delivered: place(Delivered), poisons: place(Poison),
-		seen:  seen.File{Home: b.home, Box: home.Mailbox(id), Keep: b.keep, Files: &b.files},
+		seen:  disk.SeenFile{Home: b.home, Box: home.Mailbox(id), Keep: b.keep, Files: &b.files},
 		known: make(map[string]*letter), held: make(map[string]*Delivery), reported: make(map[string]bool),
 		stale: true,
 	}

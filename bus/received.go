@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/seen"
 )
 
 // ShortID is the minimum length of an abbreviated ID.
@@ -137,11 +137,11 @@ type remembered struct {
 func (s *search) remembered() (list []remembered, since int64, err error) {
 	since = math.MaxInt64
 	had := make(map[remembered]bool)
-	err = seen.EachLine(s.b.home, s.box, func(line []byte) {
+	err = disk.EachLine(s.b.home, s.box, func(line []byte) {
 		if since != math.MaxInt64 && !bytes.Contains(line, []byte(s.id)) {
 			return
 		}
-		ms, e, ok := seen.Parse(line)
+		ms, e, ok := disk.ParseSeen(line)
 		if ok && since == math.MaxInt64 { // they are in order of time
 			since = ms
 		}

@@ -1,4 +1,4 @@
-package seen
+package disk
 
 import (
 	"bufio"
@@ -12,18 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/home"
 )
 
-// Open opens the memory of a mailbox; the caller closes it. Without a mailbox, or for
+// OpenMemory opens the memory of a mailbox; the caller closes it. Without a mailbox, or for
 // one that has remembered nothing yet, it is empty.
-func Open(h home.Dir, id agent.ID, cutoff time.Time) (*Memory, error) {
+func OpenMemory(h home.Dir, id agent.ID, cutoff time.Time) (*Memory, error) {
 	if _, err := agent.Parse(string(id)); err != nil {
 		return nil, err
 	}
-	dir, err := disk.OpenDir(h, home.Mailbox(id))
+	dir, err := OpenDir(h, home.Mailbox(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Memory{fd: -1}, nil
 	}
@@ -31,23 +30,23 @@ func Open(h home.Dir, id agent.ID, cutoff time.Time) (*Memory, error) {
 		return nil, err
 	}
 	defer unix.Close(dir)
-	fd, err := disk.Open(dir, Name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	fd, err := Open(dir, SeenName, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err == unix.ENOENT {
 		return &Memory{fd: -1}, nil
 	}
-	path := h.Path(home.Mailbox(id), Name)
+	path := h.Path(home.Mailbox(id), SeenName)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	st, err := disk.Fstat(fd)
+	st, err := Fstat(fd)
 	if err == nil {
-		err = disk.CheckStat(st)
+		err = CheckStat(st)
 	}
 	if err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if err := disk.Step("read"); err != nil {
+	if err := Step("read"); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
@@ -108,9 +107,9 @@ func (m *Memory) read(at int64) error {
 	if m.n = 0; m.buf == nil {
 		m.buf = make([]byte, recallChunk)
 	}
-	n, err := disk.ReaderAt(m.fd).ReadAt(m.buf[:min(recallChunk, m.size-at)], at)
+	n, err := ReaderAt(m.fd).ReadAt(m.buf[:min(recallChunk, m.size-at)], at)
 	if n == 0 && err != nil {
-		return fmt.Errorf("read %s: %w", Name, err)
+		return fmt.Errorf("read %s: %w", SeenName, err)
 	}
 	m.at, m.n = at, n
 	return nil
@@ -136,7 +135,7 @@ func (m *Memory) search(e envelope.Envelope, word []byte) (found envelope.Envelo
 			return envelope.Envelope{}, false // half a line
 		}
 		if bytes.HasPrefix(part[id:], word) {
-			ms, found, ok := Parse(part[:end])
+			ms, found, ok := ParseSeen(part[:end])
 			if ok && ms >= m.cutoff && (e.From == "" || found.From == e.From) {
 				return found, true
 			}
@@ -166,7 +165,7 @@ func senderField(part []byte) []byte {
 // EachLine calls fn with each remembered line of a mailbox, the oldest first. A line is
 // valid only during the call.
 func EachLine(h home.Dir, id agent.ID, fn func(line []byte)) error {
-	m, err := Open(h, id, time.Time{})
+	m, err := OpenMemory(h, id, time.Time{})
 	if err != nil {
 		return err
 	}
@@ -174,7 +173,7 @@ func EachLine(h home.Dir, id agent.ID, fn func(line []byte)) error {
 	if m.fd < 0 {
 		return nil
 	}
-	in := bufio.NewReaderSize(io.NewSectionReader(disk.ReaderAt(m.fd), 0, 1<<62), 64<<10)
+	in := bufio.NewReaderSize(io.NewSectionReader(ReaderAt(m.fd), 0, 1<<62), 64<<10)
 	for {
 		line, err := in.ReadSlice('\n')
 		switch {

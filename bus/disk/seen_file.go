@@ -1,10 +1,10 @@
 // Package seen is the file seen of a mailbox: the IDs of the envelopes that have had
 // their effect, so that none has it twice.
 //
-// [File] is for the receiver, which holds the mailbox's lock and is the only writer,
+// [SeenFile] is for the receiver, which holds the mailbox's lock and is the only writer,
 // [Memory] for all others. A line that Add has added survives a loss of power. A crash
 // leaves at most half a line at the end, which is skipped.
-package seen
+package disk
 
 import (
 	"bufio"
@@ -19,31 +19,30 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
 	"netsky/home"
 )
 
 const (
-	Name    = "seen"  // of the file in a mailbox
-	maxSeen = 500_000 // IDs remembered; each costs about 40 bytes of memory
+	SeenName = "seen"  // of the file in a mailbox
+	maxSeen  = 500_000 // IDs remembered; each costs about 40 bytes of memory
 )
 
-// A File is the file of the IDs that have had their effect: one line each, with tabs
+// A SeenFile is the file of the IDs that have had their effect: one line each, with tabs
 // between milliseconds, sender, ID, hops and idempotency key. Only the receiver that
 // holds the mailbox's lock writes it. A line is fsynced before its envelope leaves
 // claimed/, and it is forgotten after keep. A crash leaves at most half a line at the
 // end, which is skipped.
-type File struct {
+type SeenFile struct {
 	Home  home.Dir
 	Box   string        // the mailbox's directory
 	Keep  time.Duration // after it an ID is forgotten
-	Files *disk.Maker
+	Files *Maker
 
 	Loaded time.Time // when it was last read
 
 	open  bool
-	file  disk.Kept
+	file  Kept
 	size  int64 // as far as the lines are valid
 	doubt bool  // the file has an invalid part after size
 	lines int
@@ -69,7 +68,7 @@ func makeKey(what string, from agent.ID, value string) Key {
 }
 
 // Has reports whether the envelope is remembered to have had its effect.
-func (s *File) Has(e envelope.Envelope) bool {
+func (s *SeenFile) Has(e envelope.Envelope) bool {
 	for _, k := range KeysOf(e) {
 		if _, ok := s.keys[k]; ok {
 			return true
@@ -81,7 +80,7 @@ func (s *File) Has(e envelope.Envelope) bool {
 // Load opens the file and reads it to its end. Lines older than keep, and the oldest of
 // too many, are forgotten; when they are half of the file, it is rewritten without
 // them.
-func (s *File) Load(now time.Time) error {
+func (s *SeenFile) Load(now time.Time) error {
 	if err := s.reopen(); err != nil {
 		return err
 	}
@@ -96,7 +95,7 @@ func (s *File) Load(now time.Time) error {
 		if skip--; skip >= 0 {
 			return nil
 		}
-		if ms, e, ok := Parse(line); ok && ms >= cutoff {
+		if ms, e, ok := ParseSeen(line); ok && ms >= cutoff {
 			lines++
 			for _, k := range KeysOf(e) {
 				keys[k] = struct{}{}
@@ -114,49 +113,49 @@ func (s *File) Load(now time.Time) error {
 	return nil
 }
 
-func (s *File) reopen() error {
+func (s *SeenFile) reopen() error {
 	s.Close()
-	dir, err := disk.MakeDir(s.Home, s.Box)
+	dir, err := MakeDir(s.Home, s.Box)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(dir)
-	fd, err := disk.Open(dir, Name, unix.O_RDWR|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	fd, err := Open(dir, SeenName, unix.O_RDWR|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err != nil {
-		return fmt.Errorf("open %s: %w", s.Home.Path(s.Box, Name), err)
+		return fmt.Errorf("open %s: %w", s.Home.Path(s.Box, SeenName), err)
 	}
-	s.open, s.file = true, disk.Keep(fd)
-	st, err := disk.Fstat(fd)
+	s.open, s.file = true, Keep(fd)
+	st, err := Fstat(fd)
 	if err != nil {
 		return err
 	}
-	if err := disk.CheckStat(st); err != nil {
-		return fmt.Errorf("%s: %w", s.Home.Path(s.Box, Name), err)
+	if err := CheckStat(st); err != nil {
+		return fmt.Errorf("%s: %w", s.Home.Path(s.Box, SeenName), err)
 	}
 	if err := s.Files.EnsureMode(fd); err != nil {
 		return err
 	}
 	s.size = st.Size
 	if st.Size == 0 { // possibly just created: its name must survive too
-		return disk.Fsync(dir)
+		return Fsync(dir)
 	}
 	return nil
 }
 
 // Close closes the file; Load and Add open it again.
-func (s *File) Close() {
+func (s *SeenFile) Close() {
 	if s.open {
 		unix.Close(s.file.FD)
 		s.open = false
 	}
 }
 
-func (s *File) each(fn func(line []byte) error) error {
+func (s *SeenFile) each(fn func(line []byte) error) error {
 	// One read is one step, however long the file is.
-	if err := disk.Step("read"); err != nil {
+	if err := Step("read"); err != nil {
 		return err
 	}
-	in := bufio.NewReaderSize(io.NewSectionReader(disk.ReaderAt(s.file.FD), 0, s.size), 64<<10)
+	in := bufio.NewReaderSize(io.NewSectionReader(ReaderAt(s.file.FD), 0, s.size), 64<<10)
 	for {
 		line, err := in.ReadSlice('\n')
 		switch {
@@ -166,7 +165,7 @@ func (s *File) each(fn func(line []byte) error) error {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case err != nil:
-			return fmt.Errorf("read %s: %w", s.Home.Path(s.Box, Name), err)
+			return fmt.Errorf("read %s: %w", s.Home.Path(s.Box, SeenName), err)
 		}
 		if err := fn(line); err != nil {
 			return err
@@ -174,13 +173,13 @@ func (s *File) each(fn func(line []byte) error) error {
 	}
 }
 
-func (s *File) countLines() (n int, err error) {
+func (s *SeenFile) countLines() (n int, err error) {
 	err = s.each(func([]byte) error { n++; return nil })
 	return n, err
 }
 
 // Add remembers envelopes so that they survive a loss of power.
-func (s *File) Add(now time.Time, list ...envelope.Envelope) error {
+func (s *SeenFile) Add(now time.Time, list ...envelope.Envelope) error {
 	if s.Gone() || s.lines > maxSeen+maxSeen/4 {
 		if err := s.Load(now); err != nil {
 			return err
@@ -207,11 +206,11 @@ func (s *File) Add(now time.Time, list ...envelope.Envelope) error {
 	return nil
 }
 
-func (s *File) append(line []byte) error {
-	if err := disk.Write(s.file.FD, line); err != nil {
+func (s *SeenFile) append(line []byte) error {
+	if err := Write(s.file.FD, line); err != nil {
 		return err
 	}
-	if err := disk.Fsync(s.file.FD); err != nil {
+	if err := Fsync(s.file.FD); err != nil {
 		return err
 	}
 	s.size += int64(len(line))
@@ -219,27 +218,27 @@ func (s *File) append(line []byte) error {
 }
 
 // Gone reports whether the file has been removed or replaced.
-func (s *File) Gone() bool { return !s.open || !s.file.Here() }
+func (s *SeenFile) Gone() bool { return !s.open || !s.file.Here() }
 
 // rewrite replaces the file by a new one with the lines worth keeping, and one more.
-func (s *File) rewrite(now time.Time, more []byte) error {
-	dir, err := disk.MakeDir(s.Home, s.Box)
+func (s *SeenFile) rewrite(now time.Time, more []byte) error {
+	dir, err := MakeDir(s.Home, s.Box)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(dir)
-	temp := disk.TempName(Name)
-	if err := disk.Unlink(dir, temp); err != nil && err != unix.ENOENT {
+	temp := TempName(SeenName)
+	if err := Unlink(dir, temp); err != nil && err != unix.ENOENT {
 		return err
 	}
 	cutoff, skip := now.Add(-s.Keep).UnixMilli(), s.lines-maxSeen
 	err = s.Files.WriteNew(dir, temp, func(fd int) error {
-		out := bufio.NewWriterSize(disk.Writer(fd), 64<<10)
+		out := bufio.NewWriterSize(Writer(fd), 64<<10)
 		err := s.each(func(line []byte) error {
 			if skip--; skip >= 0 {
 				return nil
 			}
-			if ms, _, ok := Parse(line); ok && ms >= cutoff {
+			if ms, _, ok := ParseSeen(line); ok && ms >= cutoff {
 				_, err := out.Write(line)
 				return err
 			}
@@ -254,10 +253,10 @@ func (s *File) rewrite(now time.Time, more []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := disk.Rename(dir, temp, dir, Name); err != nil {
+	if err := Rename(dir, temp, dir, SeenName); err != nil {
 		return err
 	}
-	if err := disk.Fsync(dir); err != nil {
+	if err := Fsync(dir); err != nil {
 		return err
 	}
 	s.doubt = false
@@ -268,8 +267,8 @@ func seenLine(e envelope.Envelope, now time.Time) []byte {
 	return fmt.Appendf(nil, "%d\t%s\t%s\t%d\t%s\n", now.UnixMilli(), e.From, e.ID, e.Hops, e.IdempotencyKey)
 }
 
-// Parse parses a line: when the envelope was remembered, and its keys.
-func Parse(line []byte) (ms int64, e envelope.Envelope, ok bool) {
+// ParseSeen parses a line: when the envelope was remembered, and its keys.
+func ParseSeen(line []byte) (ms int64, e envelope.Envelope, ok bool) {
 	f := strings.Split(strings.TrimSuffix(string(line), "\n"), "\t")
 	if len(f) != 5 {
 		return 0, e, false
