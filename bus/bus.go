@@ -17,7 +17,6 @@ import (
 	"netsky/agent"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/watch"
 	"netsky/home"
 	"netsky/internal/advice"
 )
@@ -44,7 +43,7 @@ type Bus struct {
 	now      func() time.Time
 	born     time.Time // by now, when this Bus was made
 	names    envelope.Namer
-	hub      watch.Hub
+	hub      disk.Hub
 	cache    disk.Cache
 	shown    home.Shown
 	files    disk.Maker

@@ -13,7 +13,6 @@ import (
 	"netsky/agent"
 	"netsky/bus/disk"
 	"netsky/bus/envelope"
-	"netsky/bus/watch"
 	"netsky/home"
 )
 
@@ -90,7 +89,7 @@ func (b *Bus) Receive(ctx context.Context, id agent.ID, o ReceiveOptions) (*Rece
 		return nil, err
 	}
 	ctx, r.cancel = context.WithCancel(ctx)
-	of := watch.Of{Dirs: []string{b.home.Path(placePath(id, Inbox))}, Arrivals: true}
+	of := disk.Watched{Dirs: []string{b.home.Path(placePath(id, Inbox))}, Arrivals: true}
 	if o.Witness {
 		of.Dirs = append(of.Dirs, b.home.Path(home.EventsDir))
 	}

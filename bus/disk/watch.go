@@ -1,12 +1,12 @@
-package watch
+package disk
 
 import (
 	"context"
 	"sync"
 )
 
-// Of says what a watch covers.
-type Of struct {
+// Watched says what a watch covers.
+type Watched struct {
 	Dirs []string // directories
 	Each []string // names of directories below each of the hub's boxes, also later ones
 	// Arrivals: only files that arrive in a directory count. The process that takes the
@@ -22,7 +22,7 @@ type Watch struct {
 
 	c   chan struct{}
 	hub *Hub
-	of  Of
+	of  Watched
 
 	once   sync.Once
 	cancel func() bool
@@ -30,7 +30,7 @@ type Watch struct {
 
 // Watch starts a watch. When it returns, every later change is reported, so list after
 // that. It ends with ctx or Close.
-func (h *Hub) Watch(ctx context.Context, of Of) (*Watch, error) {
+func (h *Hub) Watch(ctx context.Context, of Watched) (*Watch, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
