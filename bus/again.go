@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 // ErrUsed reports an ID that the sender has already used for another message, or for one
@@ -35,7 +35,7 @@ func (b *Bus) SendOnce(ctx context.Context, e envelope.Envelope) (r Receipt, aga
 // taken reports whether the recipient has taken the message, and returns the file that
 // holds it. One that only waits may still be lost in a power cut, so it is sent again.
 func (b *Bus) taken(ctx context.Context, e envelope.Envelope) (file string, taken bool, err error) {
-	m, err := disk.OpenMemory(b.home, e.To, b.forgotten())
+	m, err := mailbox.OpenMemory(b.home, e.To, b.forgotten())
 	if err != nil {
 		return "", false, err
 	}
@@ -47,14 +47,14 @@ func (b *Bus) taken(ctx context.Context, e envelope.Envelope) (file string, take
 	if err != nil {
 		return "", false, err
 	}
-	if slices.ContainsFunc(list, func(x Entry) bool { return x.Reason == disk.Duplicate }) { // another copy than the one that was taken
+	if slices.ContainsFunc(list, func(x Entry) bool { return x.Reason == mailbox.Duplicate }) { // another copy than the one that was taken
 		if list, err = b.locateIn(ctx, e.To, Delivered, e.ID); err != nil {
 			return "", false, err
 		}
 	}
 	for _, x := range list {
 		switch {
-		case x.Reason == disk.Duplicate:
+		case x.Reason == mailbox.Duplicate:
 		case x.Envelope.ID != e.ID || x.Envelope.From != e.From || x.Place == Delivered && !taken: // the last is forgotten
 		case x.Envelope.Text != e.Text:
 			return "", false, fmt.Errorf("id: %s %w for another message to %s; nothing was sent", e.ID, ErrUsed, e.To)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 // brake refuses an agent's envelope that exceeds a limit. If it does not, the caller
@@ -17,8 +17,8 @@ import (
 // The first answer to a message that the sender received is limited by that message's hops
 // alone, not by rate or waiting mail. A refused answer is reported to whoever waits for
 // it.
-func (b *Bus) brake(ctx context.Context, e *envelope.Envelope, inbox *disk.Handle) (*disk.Ring, error) {
-	r, err := disk.OpenRing(ctx, b.home, &b.cache, &b.files, e.From, e.To)
+func (b *Bus) brake(ctx context.Context, e *envelope.Envelope, inbox *mailbox.Handle) (*mailbox.Ring, error) {
+	r, err := mailbox.OpenRing(ctx, b.home, &b.cache, &b.files, e.From, e.To)
 	if err != nil {
 		return nil, fmt.Errorf("count messages from %s to %s: %w", e.From, e.To, err)
 	}
@@ -29,11 +29,11 @@ func (b *Bus) brake(ctx context.Context, e *envelope.Envelope, inbox *disk.Handl
 	return r, nil
 }
 
-func (b *Bus) check(r *disk.Ring, e *envelope.Envelope, inbox *disk.Handle) error {
+func (b *Bus) check(r *mailbox.Ring, e *envelope.Envelope, inbox *mailbox.Handle) error {
 	kind, fact, err := r.Excess(e.Hops, b.now(), func(limit int) (int, error) {
 		inbox.Lock()
 		defer inbox.Unlock()
-		n, err := disk.Count(inbox.FD, limit)
+		n, err := mailbox.Count(inbox.FD, limit)
 		if err != nil {
 			return 0, fmt.Errorf("count waiting messages for %s: %w", e.To, err)
 		}
@@ -46,16 +46,16 @@ func (b *Bus) check(r *disk.Ring, e *envelope.Envelope, inbox *disk.Handle) erro
 	if e.InReplyTo != "" {
 		hops, first = b.answers(r, *e)
 	}
-	if first && kind != disk.Hops {
-		if e.Hops = max(e.Hops, hops); e.Hops <= disk.MaxHops {
+	if first && kind != mailbox.Hops {
+		if e.Hops = max(e.Hops, hops); e.Hops <= mailbox.MaxHops {
 			r.Bounded = true
 			return nil
 		}
-		kind, fact = disk.Hops, disk.HopsFact(e.Hops)
+		kind, fact = mailbox.Hops, mailbox.HopsFact(e.Hops)
 	}
 	err = b.refuse(r, *e, kind, fact, b.now())
 	// An agent that answers this error is refused again, and then nobody waits.
-	if first && (e.To == agent.Owner || e.Hops <= disk.MaxHops+1) {
+	if first && (e.To == agent.Owner || e.Hops <= mailbox.MaxHops+1) {
 		cause := envelope.Envelope{ID: e.InReplyTo, Thread: e.Thread, Hops: e.Hops - 1}
 		told := b.answer(cause, envelope.Envelope{From: e.From, To: e.To, Kind: envelope.KindError, Text: fmt.Sprintf("netsky refused the answer of %s: %s", e.From, fact)})
 		if told != nil {
@@ -68,7 +68,7 @@ func (b *Bus) check(r *disk.Ring, e *envelope.Envelope, inbox *disk.Handle) erro
 
 // answers reports whether the envelope is the first answer to a message that its sender
 // got from its recipient, and how many hops it then has.
-func (b *Bus) answers(r *disk.Ring, e envelope.Envelope) (hops int, first bool) {
+func (b *Bus) answers(r *mailbox.Ring, e envelope.Envelope) (hops int, first bool) {
 	if r.Answered(e.InReplyTo) {
 		return 0, false
 	}
@@ -77,8 +77,8 @@ func (b *Bus) answers(r *disk.Ring, e envelope.Envelope) (hops int, first bool) 
 }
 
 // refuse returns the refusal and notifies the owner unless that was done lately.
-func (b *Bus) refuse(r *disk.Ring, e envelope.Envelope, kind disk.Brake, fact string, now time.Time) error {
-	var err error = disk.BrakeError{Kind: kind, Text: fmt.Sprintf("%s to %s: %v: %s", e.From, e.To, ErrBrake, fact)}
+func (b *Bus) refuse(r *mailbox.Ring, e envelope.Envelope, kind mailbox.Brake, fact string, now time.Time) error {
+	var err error = mailbox.BrakeError{Kind: kind, Text: fmt.Sprintf("%s to %s: %v: %s", e.From, e.To, ErrBrake, fact)}
 	if r.ToldLately(kind, now) {
 		return err
 	}

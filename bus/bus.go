@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 	"netsky/home"
 	"netsky/internal/advice"
 )
@@ -43,10 +43,10 @@ type Bus struct {
 	now      func() time.Time
 	born     time.Time // by now, when this Bus was made
 	names    envelope.Namer
-	hub      disk.Hub
-	cache    disk.Cache
+	hub      mailbox.Hub
+	cache    mailbox.Cache
 	shown    home.Shown
-	files    disk.Maker
+	files    mailbox.Maker
 }
 
 // Errors that callers test for.
@@ -55,8 +55,8 @@ var (
 		"`netsky status` lists the agents; `netsky agent N` starts one, and gives it a mailbox")
 	ErrNotAllowed = advice.With(errors.New("is not allowed to write to"),
 		"clones write to agent0 and to each other; the owner and agentinfinity they only answer")
-	ErrBrake = disk.ErrBrake
-	ErrHops  = disk.ErrHops // a limit that waiting does not lift; also matches ErrBrake
+	ErrBrake = mailbox.ErrBrake
+	ErrHops  = mailbox.ErrHops // a limit that waiting does not lift; also matches ErrBrake
 )
 
 // Now returns the time by the clock of this bus.
@@ -109,7 +109,7 @@ func (b *Bus) Make(id agent.ID) error {
 		return err
 	}
 	for _, p := range places {
-		fd, err := disk.MakeDir(b.home, placePath(id, p))
+		fd, err := mailbox.MakeDir(b.home, placePath(id, p))
 		if err != nil {
 			return fmt.Errorf("make the mailbox of %s: %w", id, err)
 		}
@@ -131,7 +131,7 @@ func (b *Bus) Exists(id agent.ID) bool {
 // Used reports whether netsky has used the address: its mailbox is whole, or messages were
 // filed there. A directory with some of a mailbox's names may be a person's.
 func (b *Bus) Used(id agent.ID) bool {
-	if _, err := os.Lstat(b.home.Path(home.Mailbox(id), disk.SeenName)); err == nil {
+	if _, err := os.Lstat(b.home.Path(home.Mailbox(id), mailbox.SeenName)); err == nil {
 		return true
 	}
 	for _, p := range places {
@@ -150,7 +150,7 @@ func (b *Bus) openPlace(id agent.ID, p Place) (int, error) {
 	if _, err := agent.Parse(string(id)); err != nil {
 		return -1, err
 	}
-	fd, err := disk.OpenDir(b.home, placePath(id, p))
+	fd, err := mailbox.OpenDir(b.home, placePath(id, p))
 	if errors.Is(err, fs.ErrNotExist) {
 		return -1, fmt.Errorf("%s: %w at %s", id, ErrNoMailbox, b.home.Path(home.Mailbox(id)))
 	}
@@ -158,13 +158,13 @@ func (b *Bus) openPlace(id agent.ID, p Place) (int, error) {
 }
 
 // inbox is openPlace for senders, from the cache; the caller gives it back.
-func (b *Bus) inbox(id agent.ID) (*disk.Handle, error) {
+func (b *Bus) inbox(id agent.ID) (*mailbox.Handle, error) {
 	return b.cache.Get(placePath(id, Inbox), 0, func() (int, error) { return b.openPlace(id, Inbox) })
 }
 
 // Mailboxes lists the addresses that have a mailbox, agents first.
 func (b *Bus) Mailboxes() ([]agent.ID, error) {
-	fd, err := disk.OpenDir(b.home, home.Channels)
+	fd, err := mailbox.OpenDir(b.home, home.Channels)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -173,7 +173,7 @@ func (b *Bus) Mailboxes() ([]agent.ID, error) {
 	}
 	defer unix.Close(fd)
 	var list []agent.ID
-	err = disk.Names(fd, func(name string) bool {
+	err = mailbox.Names(fd, func(name string) bool {
 		if id, err := agent.Parse(name); err == nil {
 			list = append(list, id)
 		}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 const (
@@ -216,7 +216,7 @@ func (r *Receiver) withdrawn(e envelope.Envelope) bool {
 
 func (r *Receiver) fileControl(l *letter, known bool) error {
 	if known {
-		return r.filed(l.name, disk.Why{}, *l.env)
+		return r.filed(l.name, mailbox.Why{}, *l.env)
 	}
 	return r.file(l.name, *l.env)
 }

@@ -3,8 +3,8 @@ package bus
 import (
 	"time"
 
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 // A Delivery is an envelope that has been taken and not yet confirmed. It is in claimed/,
@@ -41,7 +41,7 @@ func (d *Delivery) Confirm() error {
 			}
 			d.remembered = true
 		}
-		return r.filed(d.name, disk.Why{}, d.envelope)
+		return r.filed(d.name, mailbox.Why{}, d.envelope)
 	})
 }
 
@@ -87,7 +87,7 @@ func (d *Delivery) leave() error {
 	if err != nil {
 		return err
 	}
-	if _, err := move(from, d.name, to); err != nil && !disk.Gone(err) {
+	if _, err := move(from, d.name, to); err != nil && !mailbox.Gone(err) {
 		return err
 	}
 	d.finish()

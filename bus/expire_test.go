@@ -8,8 +8,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 	"netsky/internal/testworld"
 )
 
@@ -64,7 +64,7 @@ func TestExpiresUntaken(t *testing.T) {
 			}
 			testworld.Wait(t, "it is filed", func() bool {
 				list, err := b.List(a1, bus.Delivered, 0)
-				return err == nil && len(list) == 1 && list[0].Reason == disk.Expired && list[0].Envelope.ID == "late"
+				return err == nil && len(list) == 1 && list[0].Reason == mailbox.Expired && list[0].Envelope.ID == "late"
 			})
 			mustCount(t, b, a1, bus.Inbox, 1)
 			d := mustNext(t, r)

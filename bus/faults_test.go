@@ -21,8 +21,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 	"netsky/home"
 	"netsky/internal/testworld"
 )
@@ -34,7 +34,7 @@ func armFault(k string) {
 		return
 	}
 	var at atomic.Int64
-	disk.SetFault(func(string) error {
+	mailbox.SetFault(func(string) error {
 		if at.Add(1) == n {
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {} // not one call more
@@ -187,7 +187,7 @@ func failEveryStep(t *testing.T, tr trial, mode failure) {
 	for k := int64(1); ; k++ {
 		b, home := mustTrial(t, tr)
 		var at atomic.Int64
-		disk.SetFault(func(op string) error {
+		mailbox.SetFault(func(op string) error {
 			n := at.Add(1)
 			if n == k || mode.lasting && n > k && n < k+40 && writes(op) {
 				return mode.err
@@ -195,7 +195,7 @@ func failEveryStep(t *testing.T, tr trial, mode failure) {
 			return nil
 		})
 		err := untilDone(t, tr, home)
-		disk.SetFault(nil)
+		mailbox.SetFault(nil)
 		if err != nil {
 			t.Fatalf("%s, %s at step %d: %v", tr.role, mode.name, k, err)
 		}
@@ -334,7 +334,7 @@ func checkRetracter(tb testing.TB, b *bus.Bus, h home.Dir, out string) (checks i
 		tb.Fatal(err)
 	}
 	for _, e := range delivered {
-		if out != "" && e.Reason != disk.Retracted {
+		if out != "" && e.Reason != mailbox.Retracted {
 			tb.Errorf("%s is in delivered/ without its reason: %+v", e.Name, e)
 		}
 	}
@@ -358,7 +358,7 @@ func faultInFsync(t *testing.T) {
 	var mu sync.Mutex
 	var ops []string
 	fail := 1
-	disk.SetFault(func(op string) error {
+	mailbox.SetFault(func(op string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		ops = append(ops, op)
@@ -368,7 +368,7 @@ func faultInFsync(t *testing.T) {
 		}
 		return nil
 	})
-	defer disk.SetFault(nil)
+	defer mailbox.SetFault(nil)
 	if _, err := b.Send(t.Context(), message(agent.Owner, agent.Clone(1), "hi")); err != nil {
 		t.Fatalf("Send with one bad fsync = %v", err)
 	}
@@ -384,7 +384,7 @@ func faultInFsync(t *testing.T) {
 	mustCount(t, b, agent.Clone(1), bus.Inbox, 1)
 	// Where the name cannot be made to last, the message is taken back.
 	n := 0
-	disk.SetFault(func(op string) error {
+	mailbox.SetFault(func(op string) error {
 		if op == "fsync" {
 			if n++; n == 2 {
 				return unix.EIO
@@ -397,11 +397,11 @@ func faultInFsync(t *testing.T) {
 	}
 	mustCount(t, b, agent.Clone(1), bus.Inbox, 1)
 	// The same for what the receiver remembers.
-	disk.SetFault(nil)
+	mailbox.SetFault(nil)
 	r := mustReceive(t, b, agent.Clone(1), bus.ReceiveOptions{})
 	d := mustNext(t, r)
 	ops, fail = nil, 1
-	disk.SetFault(func(op string) error {
+	mailbox.SetFault(func(op string) error {
 		mu.Lock() // the receiver's own goroutine may be listing the inbox
 		defer mu.Unlock()
 		if op == "rename" || op == "fsync" {
@@ -435,14 +435,14 @@ func TestFaultNameTaken(t *testing.T) {
 func faultNameTaken(t *testing.T) {
 	b, _ := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
 	taken := 0
-	disk.SetFault(func(op string) error {
+	mailbox.SetFault(func(op string) error {
 		if op == "link" && taken > 0 {
 			taken--
 			return unix.EEXIST
 		}
 		return nil
 	})
-	defer disk.SetFault(nil)
+	defer mailbox.SetFault(nil)
 	taken = 7
 	if _, err := b.Send(t.Context(), message(agent.Owner, agent.Clone(1), "hi")); err != nil || taken != 0 {
 		t.Errorf("Send with seven names taken = %v, %d not tried", err, taken)
@@ -469,13 +469,13 @@ func faultFullDisk(t *testing.T) {
 	d := mustNext(t, r)
 	var full atomic.Bool
 	full.Store(true)
-	disk.SetFault(func(op string) error {
+	mailbox.SetFault(func(op string) error {
 		if full.Load() && writes(op) {
 			return unix.ENOSPC
 		}
 		return nil
 	})
-	defer disk.SetFault(nil)
+	defer mailbox.SetFault(nil)
 	if err := d.Confirm(); !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("Confirm on a full disk = %v, want ENOSPC", err)
 	}

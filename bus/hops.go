@@ -4,8 +4,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 // hopsAfter returns the hop count of the agent's answer to a message it received: one more
@@ -28,7 +28,7 @@ func (b *Bus) inHand(id, from agent.ID, envelopeID string) (envelope.Envelope, b
 	}
 	defer unix.Close(fd)
 	var names []string
-	disk.Names(fd, func(name string) bool {
+	mailbox.Names(fd, func(name string) bool {
 		if envelope.IsFile(name) {
 			names = append(names, name)
 		}
@@ -49,7 +49,7 @@ func (b *Bus) cause(id, from agent.ID, envelopeID string) (envelope.Envelope, bo
 	if e, ok := b.inHand(id, from, envelopeID); ok {
 		return e, true
 	}
-	m, err := disk.OpenMemory(b.home, id, b.forgotten())
+	m, err := mailbox.OpenMemory(b.home, id, b.forgotten())
 	if err != nil {
 		return envelope.Envelope{}, false
 	}

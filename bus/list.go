@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 	"netsky/internal/proc"
 )
 
@@ -27,7 +27,7 @@ type Entry struct {
 	Envelope envelope.Envelope // zero if Err is set
 	Err      error             // why it cannot be read as an envelope
 	Why      string            // the .why beside it: why it is here, for people
-	Reason   disk.Reason       // the same for programs; "" if it was not put aside
+	Reason   mailbox.Reason    // the same for programs; "" if it was not put aside
 	Origin   Place             // in poison: where it was found, if known
 }
 
@@ -40,7 +40,7 @@ func (e Entry) IsMessage() bool {
 // Fact returns the first line of Why; for a file in poison, what is wrong with it.
 func (e Entry) Fact() string {
 	line, _, _ := strings.Cut(e.Why, "\n")
-	return strings.TrimPrefix(line, disk.NotDelivered)
+	return strings.TrimPrefix(line, mailbox.NotDelivered)
 }
 
 // Names lists the files of a place in order, oldest first. It opens none of the bus's own;
@@ -73,7 +73,7 @@ func (b *Bus) openListed(id agent.ID, p Place) (fd int, list []candidate, err er
 // candidates lists the envelopes of a directory made at since or later.
 func candidates(fd int, since int64) (list []candidate, err error) {
 	var failed error
-	err = disk.Names(fd, func(name string) bool {
+	err = mailbox.Names(fd, func(name string) bool {
 		if !envelope.IsFile(name) {
 			return true
 		}
@@ -81,7 +81,7 @@ func candidates(fd int, since int64) (list []candidate, err error) {
 		switch {
 		case err == nil && ns >= since:
 			list = append(list, candidate{ns, name})
-		case err != nil && !disk.Gone(err):
+		case err != nil && !mailbox.Gone(err):
 			failed = err
 		}
 		return true
@@ -107,7 +107,7 @@ func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
 		return e, fmt.Errorf("%s: not an envelope's file name", envelope.Plain(name))
 	}
 	env, m, err := b.readEnvelope(fd, name, form{b, id, p})
-	if disk.Gone(err) {
+	if mailbox.Gone(err) {
 		return e, fmt.Errorf("%s in %s of %s: %w", envelope.Plain(name), p, id, err)
 	}
 	e.Envelope, e.Err, e.Size = env, err, m.Size
@@ -157,7 +157,7 @@ func (b *Bus) Strays(id agent.ID) (n int, first []string, err error) {
 		return 0, nil, err
 	}
 	defer unix.Close(fd)
-	err = disk.Names(fd, func(name string) bool {
+	err = mailbox.Names(fd, func(name string) bool {
 		if name[0] != '.' && !envelope.IsFile(name) && !strings.HasSuffix(name, envelope.WhySuffix) {
 			n++
 			at, _ := slices.BinarySearch(first, name)
@@ -179,7 +179,7 @@ func (b *Bus) Count(id agent.ID, p Place) (int, error) {
 		return 0, err
 	}
 	defer unix.Close(fd)
-	n, err := disk.Count(fd, int(^uint(0)>>1))
+	n, err := mailbox.Count(fd, int(^uint(0)>>1))
 	if err != nil {
 		return 0, fmt.Errorf("count %s of %s: %w", p, id, err)
 	}
@@ -231,7 +231,7 @@ func (b *Bus) findAnswerIn(ctx context.Context, fd int, by, id agent.ID, p Place
 	oldest := int64(0)
 	if !sent.IsZero() {
 		oldest = sent.Add(-time.Second).UnixNano()
-		if st, err := disk.Fstat(fd); err == nil && unchanged(st.Mtim.Nano(), sent) {
+		if st, err := mailbox.Fstat(fd); err == nil && unchanged(st.Mtim.Nano(), sent) {
 			return Entry{}, false, nil
 		}
 	}
@@ -317,6 +317,6 @@ func (b *Bus) locateIn(ctx context.Context, box agent.ID, p Place, id string) (f
 // holds reports whether a file contains the word, which is quicker than parsing it. IDs
 // need no escapes in JSON, but may have them.
 func holds(dir int, name, word string, limit int64) bool {
-	data, _, err := disk.ReadFile(dir, name, limit)
+	data, _, err := mailbox.ReadFile(dir, name, limit)
 	return err == nil && (bytes.Contains(data, []byte(word)) || bytes.Contains(data, []byte(`\u`)))
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 	"netsky/home"
 )
 
@@ -48,7 +48,7 @@ func (b *Bus) Mail(id agent.ID, unread bool) (names []string, err error) {
 // mailIn lists the envelopes of a directory, and the reasons beside them.
 func mailIn(fd int) (list []candidate, whys map[string]bool, err error) {
 	whys = make(map[string]bool)
-	err = disk.Names(fd, func(name string) bool {
+	err = mailbox.Names(fd, func(name string) bool {
 		switch {
 		case envelope.IsFile(name):
 			if ns, err := orderTime(fd, name); err == nil {
@@ -119,16 +119,16 @@ func (b *Bus) Remembered(id agent.ID, list []envelope.Envelope) ([]bool, error) 
 	if len(list) == 0 {
 		return known, nil
 	}
-	wanted := make(map[disk.Key][]int)
+	wanted := make(map[mailbox.Key][]int)
 	for i, e := range list {
-		for _, k := range disk.KeysOf(e) {
+		for _, k := range mailbox.KeysOf(e) {
 			wanted[k] = append(wanted[k], i)
 		}
 	}
 	cutoff := b.forgotten().UnixMilli()
-	err := disk.EachLine(b.home, id, func(line []byte) {
-		if ms, e, ok := disk.ParseSeen(line); ok && ms >= cutoff {
-			for _, k := range disk.KeysOf(e) {
+	err := mailbox.EachLine(b.home, id, func(line []byte) {
+		if ms, e, ok := mailbox.ParseSeen(line); ok && ms >= cutoff {
+			for _, k := range mailbox.KeysOf(e) {
 				for _, i := range wanted[k] {
 					known[i] = true
 				}
@@ -156,11 +156,11 @@ func (b *Bus) File(id agent.ID, names []string) (n int, err error) {
 		return 0, err
 	}
 	var fresh []envelope.Envelope
-	whys := make([]disk.Why, len(list))
-	now, batch := r.bus.now(), make(map[disk.Key]bool)
+	whys := make([]mailbox.Why, len(list))
+	now, batch := r.bus.now(), make(map[mailbox.Key]bool)
 	for i, l := range list {
 		known := r.seen.Has(*l.env)
-		for _, k := range disk.KeysOf(*l.env) {
+		for _, k := range mailbox.KeysOf(*l.env) {
 			known = known || batch[k]
 			batch[k] = true
 		}

@@ -10,8 +10,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 	"netsky/home"
 	"netsky/internal/testworld"
 )
@@ -258,18 +258,18 @@ func TestReasons(t *testing.T) {
 	late.Expires = time.Now().Add(-time.Hour)
 	taken := message(agent.Root, a1, "end")
 	taken.Kind, taken.Start = envelope.KindShutdown, "0000000000000001"
-	want := map[string]disk.Reason{}
-	want[mustSend(t, b, taken).File] = disk.Retracted
+	want := map[string]mailbox.Reason{}
+	want[mustSend(t, b, taken).File] = mailbox.Retracted
 	if n, err := b.Retract(t.Context(), a1, func(envelope.Envelope) bool { return true }); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	want[mustSend(t, b, first).File] = ""
-	want[mustSend(t, b, first).File] = disk.Duplicate
-	want[mustSend(t, b, late).File] = disk.Expired
+	want[mustSend(t, b, first).File] = mailbox.Duplicate
+	want[mustSend(t, b, late).File] = mailbox.Expired
 	mustDrop(t, h, a1, bus.Inbox, "bad.json", "[1]")
-	want["bad.json"] = disk.Invalid
+	want["bad.json"] = mailbox.Invalid
 	refused := mustSend(t, b, message(agent.Root, a1, "no"))
-	want[refused.File] = disk.Refused
+	want[refused.File] = mailbox.Refused
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	mustConfirm(t, mustNext(t, r))
 	mustDo(t, mustNext(t, r).Poison("a test refuses it"))

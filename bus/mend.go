@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 // maxMending is how many files of one poison/ are watched for changes; others return by
@@ -23,12 +23,12 @@ type mending struct {
 	box    agent.ID
 	place  Place // only files found there
 	listed bool
-	files  map[string]disk.Mark // by name in poison/: the state last judged
+	files  map[string]mailbox.Mark // by name in poison/: the state last judged
 }
 
-func (m *mending) add(name string, judged disk.Mark) {
+func (m *mending) add(name string, judged mailbox.Mark) {
 	if m.files == nil {
-		m.files = make(map[string]disk.Mark)
+		m.files = make(map[string]mailbox.Mark)
 	}
 	if len(m.files) < maxMending {
 		m.files[name] = judged
@@ -39,7 +39,7 @@ func (m *mending) add(name string, judged disk.Mark) {
 func (m *mending) list(poison int) {
 	m.listed = true
 	var names []string
-	err := disk.Names(poison, func(name string) bool {
+	err := mailbox.Names(poison, func(name string) bool {
 		if envelope.IsFile(name) {
 			names = append(names, name)
 		}
@@ -65,12 +65,12 @@ func (m *mending) take(poison, to int, report func(string, error)) (n int) {
 		m.list(poison)
 	}
 	for name, judged := range m.files {
-		st, err := disk.Lstat(poison, name)
-		if disk.Gone(err) {
+		st, err := mailbox.Lstat(poison, name)
+		if mailbox.Gone(err) {
 			delete(m.files, name)
 			continue
 		}
-		if err != nil || disk.MarkOf(st).Same(judged) {
+		if err != nil || mailbox.MarkOf(st).Same(judged) {
 			continue
 		}
 		_, now, err := m.bus.readEnvelope(poison, name, form{m.bus, m.box, m.place})
@@ -83,7 +83,7 @@ func (m *mending) take(poison, to int, report func(string, error)) (n int) {
 		}
 		back, err := move(poison, name, to)
 		delete(m.files, name)
-		if disk.Gone(err) {
+		if mailbox.Gone(err) {
 			continue
 		}
 		if err != nil {
@@ -91,7 +91,7 @@ func (m *mending) take(poison, to int, report func(string, error)) (n int) {
 			continue
 		}
 		n++
-		err = disk.Unlink(poison, envelope.WhyName(name))
+		err = mailbox.Unlink(poison, envelope.WhyName(name))
 		if err == unix.ENOENT {
 			err = nil
 		}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 // nameTries is how often a publisher looks for a free name.
@@ -37,10 +37,10 @@ func (b *Bus) publish(dir int, from agent.ID, data []byte) (name string, err err
 }
 
 func (b *Bus) publishAs(dir int, name string, data []byte) error {
-	temp := disk.TempName(name)
-	write := func(fd int) error { return disk.Write(fd, data) }
+	temp := mailbox.TempName(name)
+	write := func(fd int) error { return mailbox.Write(fd, data) }
 	err := b.files.WriteNew(dir, temp, write)
-	if errors.Is(err, disk.ErrNotSynced) {
+	if errors.Is(err, mailbox.ErrNotSynced) {
 		// The kernel may have dropped what it could not write, and a second fsync would then
 		// succeed. So the file is written once more.
 		err = b.files.WriteNew(dir, temp, write)
@@ -48,8 +48,8 @@ func (b *Bus) publishAs(dir int, name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	err = disk.Link(dir, temp, dir, name)
-	if gone := disk.Unlink(dir, temp); err == nil && gone != nil && gone != unix.ENOENT {
+	err = mailbox.Link(dir, temp, dir, name)
+	if gone := mailbox.Unlink(dir, temp); err == nil && gone != nil && gone != unix.ENOENT {
 		// The message is complete; only its other name remains, for the receiver to remove.
 		err = nil
 	}
@@ -62,9 +62,9 @@ func (b *Bus) publishAs(dir int, name string, data []byte) error {
 	default:
 		return fmt.Errorf("link %s: %w", name, err)
 	}
-	if err := disk.Fsync(dir); err != nil {
+	if err := mailbox.Fsync(dir); err != nil {
 		// It might not survive a power loss, so it is withdrawn and reported as not sent.
-		if undo := disk.Unlink(dir, name); undo != nil {
+		if undo := mailbox.Unlink(dir, name); undo != nil {
 			return fmt.Errorf("fsync of the directory: %w; %s may have been received anyway", err, name)
 		}
 		return fmt.Errorf("fsync of the directory: %w", err)
@@ -77,7 +77,7 @@ func (b *Bus) publishAs(dir int, name string, data []byte) error {
 func move(from int, name string, to int) (newName string, err error) {
 	newName = name
 	for n := int64(2); ; n++ {
-		err := disk.Move(from, name, to, newName)
+		err := mailbox.Move(from, name, to, newName)
 		if err == unix.EEXIST {
 			if n > 100 { // a script drops the same name for ever
 				n = time.Now().UnixNano()

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 // An unfinishedError reports a file that is the beginning of an envelope.
@@ -15,8 +15,8 @@ func (e unfinishedError) Unwrap() error { return e.error }
 
 // readEnvelope reads and parses one file and sets the envelope's ID. The error lists
 // everything that is wrong with it.
-func (b *Bus) readEnvelope(dir int, name string, f form) (envelope.Envelope, disk.Mark, error) {
-	data, m, err := disk.ReadFile(dir, name, b.maxBytes)
+func (b *Bus) readEnvelope(dir int, name string, f form) (envelope.Envelope, mailbox.Mark, error) {
+	data, m, err := mailbox.ReadFile(dir, name, b.maxBytes)
 	if err != nil {
 		return envelope.Envelope{}, m, err
 	}
@@ -39,7 +39,7 @@ func orderTime(dir int, name string) (ns int64, err error) {
 	if ns, _, ok := envelope.NameParts(name); ok {
 		return ns, nil
 	}
-	st, err := disk.Lstat(dir, name)
+	st, err := mailbox.Lstat(dir, name)
 	if err != nil {
 		return 0, err
 	}

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 // Seen reports whether the mailbox remembers every one of the envelopes, from any sender.
@@ -37,7 +37,7 @@ func (b *Bus) SeenText(id agent.ID, text string) (again bool, err error) {
 // recall looks for the lines of the envelopes in the file seen, from its end: duplicates
 // are usually recent. The file only grows, or is replaced.
 func (b *Bus) recall(id agent.ID, list []envelope.Envelope) (all bool, err error) {
-	m, err := disk.OpenMemory(b.home, id, b.forgotten())
+	m, err := mailbox.OpenMemory(b.home, id, b.forgotten())
 	if err != nil {
 		return false, err
 	}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 	"netsky/home"
 )
 
@@ -55,8 +55,8 @@ type Receiver struct {
 
 	mu                                 sync.Mutex // guards the fields that follow
 	closed, released                   bool
-	inbox, claimed, delivered, poisons disk.Dir
-	seen                               disk.SeenFile
+	inbox, claimed, delivered, poisons mailbox.Dir
+	seen                               mailbox.SeenFile
 	buf                                []byte // for listing
 	tail                               *home.EventTail
 	queue                              []*letter // what waits in inbox/, in order
@@ -89,7 +89,7 @@ func (b *Bus) Receive(ctx context.Context, id agent.ID, o ReceiveOptions) (*Rece
 		return nil, err
 	}
 	ctx, r.cancel = context.WithCancel(ctx)
-	of := disk.Watched{Dirs: []string{b.home.Path(placePath(id, Inbox))}, Arrivals: true}
+	of := mailbox.Watched{Dirs: []string{b.home.Path(placePath(id, Inbox))}, Arrivals: true}
 	if o.Witness {
 		of.Dirs = append(of.Dirs, b.home.Path(home.EventsDir))
 	}
@@ -122,12 +122,12 @@ func (b *Bus) hold(id agent.ID, role home.Role, o ReceiveOptions) (*Receiver, er
 	if err != nil {
 		return nil, err
 	}
-	place := func(p Place) disk.Dir { return disk.Dir{Home: b.home, Rel: placePath(id, p)} }
+	place := func(p Place) mailbox.Dir { return mailbox.Dir{Home: b.home, Rel: placePath(id, p)} }
 	r := &Receiver{
 		bus: b, id: id, o: o, lock: lock,
 		cancel: func() {}, done: make(chan struct{}), poke: make(chan struct{}, 1), ready: make(chan struct{}, 1),
 		inbox: place(Inbox), claimed: place(Claimed), delivered: place(Delivered), poisons: place(Poison),
-		seen:  disk.SeenFile{Home: b.home, Box: home.Mailbox(id), Keep: b.keep, Files: &b.files},
+		seen:  mailbox.SeenFile{Home: b.home, Box: home.Mailbox(id), Keep: b.keep, Files: &b.files},
 		known: make(map[string]*letter), held: make(map[string]*Delivery), reported: make(map[string]bool),
 		stale: true,
 	}
@@ -187,7 +187,7 @@ func (r *Receiver) recover() error {
 }
 
 // use prepares a directory and reports if it had to be created again.
-func (r *Receiver) use(d *disk.Dir) (int, error) {
+func (r *Receiver) use(d *mailbox.Dir) (int, error) {
 	fd, mended, err := d.Use()
 	if mended != "" {
 		r.o.Report(r.bus.home.Path(d.Rel)+" "+mended, nil)
@@ -210,7 +210,7 @@ func (r *Receiver) release() error {
 		return nil
 	}
 	r.closed, r.released = true, true
-	for _, d := range []*disk.Dir{&r.inbox, &r.claimed, &r.delivered, &r.poisons} {
+	for _, d := range []*mailbox.Dir{&r.inbox, &r.claimed, &r.delivered, &r.poisons} {
 		d.Close()
 	}
 	r.seen.Close()
@@ -246,11 +246,11 @@ func (r *Receiver) file(name string, e envelope.Envelope) error {
 	if err := r.seen.Add(r.bus.now(), e); err != nil {
 		return err
 	}
-	return r.filed(name, disk.Why{}, e)
+	return r.filed(name, mailbox.Why{}, e)
 }
 
 // filed moves a file whose ID is already remembered; the reason goes beside it.
-func (r *Receiver) filed(name string, w disk.Why, e envelope.Envelope) error {
+func (r *Receiver) filed(name string, w mailbox.Why, e envelope.Envelope) error {
 	from, err := r.use(&r.claimed)
 	if err != nil {
 		return err
@@ -258,13 +258,13 @@ func (r *Receiver) filed(name string, w disk.Why, e envelope.Envelope) error {
 	return r.fileFrom(from, name, w, e)
 }
 
-func (r *Receiver) fileFrom(from int, name string, w disk.Why, e envelope.Envelope) error {
+func (r *Receiver) fileFrom(from int, name string, w mailbox.Why, e envelope.Envelope) error {
 	to, err := r.use(&r.delivered)
 	if err != nil {
 		return err
 	}
 	_, err = r.bus.file(from, name, to, w, r.o.Report)
-	if disk.Gone(err) {
+	if mailbox.Gone(err) {
 		r.strays(name, e) // a person tidied up and it is remembered; or the whole mailbox is away
 		return nil
 	}
@@ -306,7 +306,7 @@ func (r *Receiver) fileAstray() {
 		delete(r.astray, name)
 		err := r.rememberAgain(e)
 		if err == nil {
-			err = r.fileFrom(fd, name, disk.Why{}, e)
+			err = r.fileFrom(fd, name, mailbox.Why{}, e)
 		}
 		if err != nil {
 			r.strays(name, e)
@@ -339,16 +339,16 @@ func (r *Receiver) sweep(inbox int, now time.Time) {
 	}
 	r.swept = now
 	var old []string
-	err := disk.Names(inbox, func(name string) bool {
-		if name[0] == '.' && len(name) > len(disk.TempSuffix) && name[len(name)-len(disk.TempSuffix):] == disk.TempSuffix {
+	err := mailbox.Names(inbox, func(name string) bool {
+		if name[0] == '.' && len(name) > len(mailbox.TempSuffix) && name[len(name)-len(mailbox.TempSuffix):] == mailbox.TempSuffix {
 			old = append(old, name)
 		}
 		return len(old) < 10_000
 	})
 	for _, name := range old {
-		st, looked := disk.Lstat(inbox, name)
+		st, looked := mailbox.Lstat(inbox, name)
 		if looked == nil && now.Sub(timeOf(st.Mtim.Nano())) > tempAge && st.Mode&unix.S_IFMT == unix.S_IFREG {
-			err = errors.Join(err, disk.Unlink(inbox, name))
+			err = errors.Join(err, mailbox.Unlink(inbox, name))
 		}
 	}
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 // ShortID is the minimum length of an abbreviated ID.
@@ -137,11 +137,11 @@ type remembered struct {
 func (s *search) remembered() (list []remembered, since int64, err error) {
 	since = math.MaxInt64
 	had := make(map[remembered]bool)
-	err = disk.EachLine(s.b.home, s.box, func(line []byte) {
+	err = mailbox.EachLine(s.b.home, s.box, func(line []byte) {
 		if since != math.MaxInt64 && !bytes.Contains(line, []byte(s.id)) {
 			return
 		}
-		ms, e, ok := disk.ParseSeen(line)
+		ms, e, ok := mailbox.ParseSeen(line)
 		if ok && since == math.MaxInt64 { // they are in order of time
 			since = ms
 		}

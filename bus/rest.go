@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"netsky/bus/disk"
+	"netsky/bus/mailbox"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,12 +19,12 @@ const (
 // that is open for writing is never judged.
 func (l *letter) early(dir int, now time.Time) time.Duration {
 	rest := restTime
-	var odd disk.OddError
+	var odd mailbox.OddError
 	var part unfinishedError
 	switch {
 	case errors.As(l.bad, &odd):
 		return 0
-	case errors.Is(l.bad, disk.ErrGrowing):
+	case errors.Is(l.bad, mailbox.ErrGrowing):
 		return restTime
 	case errors.As(l.bad, &part):
 		rest = unfinishedRest
@@ -45,10 +45,10 @@ func (l *letter) early(dir int, now time.Time) time.Duration {
 // beingWritten reports whether a process has the file open for writing, as far as the
 // system reveals that.
 func beingWritten(dir int, name string) bool {
-	fd, err := disk.Open(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|disk.NoAtime)
+	fd, err := mailbox.Open(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|mailbox.NoAtime)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
-	return disk.HasWriter(fd)
+	return mailbox.HasWriter(fd)
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 	"netsky/home"
 )
 
@@ -101,7 +101,7 @@ func (rt *router) mending() bool {
 
 // A rest says since when an invalid file has been unchanged.
 type rest struct {
-	mark  disk.Mark
+	mark  mailbox.Mark
 	since time.Time
 }
 
@@ -154,17 +154,17 @@ func (rt *router) outbox(ctx context.Context, id agent.ID, bad map[string]rest) 
 			err = rt.send(ctx, out, c.name, e)
 		}
 		switch {
-		case err == nil || disk.Gone(err):
+		case err == nil || mailbox.Gone(err):
 		case isPassing(err):
 			held[e.To] = true
 			later = true
 		case errors.Is(err, envelope.ErrInvalid) && e.ID == "" && !rt.atRest(id, out, c.name, m, err, bad):
 		case isRefusal(err):
 			err = rt.poison(id, out, c.name, m, err)
-			if err != nil && !disk.Gone(err) {
+			if err != nil && !mailbox.Gone(err) {
 				errs = append(errs, err)
 			}
-		case errors.Is(err, disk.ErrGrowing):
+		case errors.Is(err, mailbox.ErrGrowing):
 			later = true
 		default:
 			if e.To != "" {
@@ -186,7 +186,7 @@ func isRefusal(err error) bool {
 	return errors.Is(err, envelope.ErrInvalid) || errors.Is(err, ErrNotAllowed) || errors.Is(err, ErrNoMailbox) || errors.Is(err, ErrBrake)
 }
 
-func (rt *router) atRest(id agent.ID, out int, name string, m disk.Mark, err error, bad map[string]rest) bool {
+func (rt *router) atRest(id agent.ID, out int, name string, m mailbox.Mark, err error, bad map[string]rest) bool {
 	l := letter{name: name, mark: m, bad: err, since: rt.b.now()}
 	key := string(id) + "/" + name
 	if r, ok := rt.rest[key]; ok && r.mark == m {
@@ -204,7 +204,7 @@ func (rt *router) send(ctx context.Context, out int, name string, e envelope.Env
 	if _, err := rt.b.Send(ctx, e); err != nil {
 		return err
 	}
-	sent, err := disk.MakeDir(rt.b.home, placePath(e.From, Sent))
+	sent, err := mailbox.MakeDir(rt.b.home, placePath(e.From, Sent))
 	if err != nil {
 		return err
 	}
@@ -213,13 +213,13 @@ func (rt *router) send(ctx context.Context, out int, name string, e envelope.Env
 	return err
 }
 
-func (rt *router) poison(id agent.ID, out int, name string, m disk.Mark, reason error) error {
-	to, err := disk.MakeDir(rt.b.home, placePath(id, Poison))
+func (rt *router) poison(id agent.ID, out int, name string, m mailbox.Mark, reason error) error {
+	to, err := mailbox.MakeDir(rt.b.home, placePath(id, Poison))
 	if err != nil {
 		return err
 	}
 	defer unix.Close(to)
-	now, err := rt.b.poison(out, name, to, reason, disk.Origin{Place: string(Outbox), Mark: m})
+	now, err := rt.b.poison(out, name, to, reason, mailbox.Origin{Place: string(Outbox), Mark: m})
 	if now != "" {
 		rt.mend[id].add(now, m)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 const (
@@ -32,7 +32,7 @@ type letter struct {
 	expired bool
 
 	looked  bool
-	mark    disk.Mark
+	mark    mailbox.Mark
 	env     *envelope.Envelope // nil if bad, unreadable, or dropped to save memory
 	from    agent.ID
 	kind    envelope.Kind
@@ -152,7 +152,7 @@ func (r *Receiver) eachName(inbox int, fn func(candidate)) (parts int, err error
 	if r.buf == nil {
 		r.buf = make([]byte, 64<<10)
 	}
-	return disk.Dirents(inbox, r.buf, func(raw []byte) bool {
+	return mailbox.Dirents(inbox, r.buf, func(raw []byte) bool {
 		if raw[0] == '.' { // most of them are envelopes being written
 			return true
 		}
@@ -210,7 +210,7 @@ func (r *Receiver) adopt(found batch, inbox int) {
 func (r *Receiver) look(l *letter, dir int) {
 	now := r.bus.now()
 	e, m, err := r.bus.readEnvelope(dir, l.name, form{r.bus, r.id, Inbox})
-	if l.since.IsZero() || m != l.mark || errors.Is(err, disk.ErrGrowing) {
+	if l.since.IsZero() || m != l.mark || errors.Is(err, mailbox.ErrGrowing) {
 		l.since = now
 	}
 	l.looked, l.mark, l.env, l.bad, l.sys = true, m, nil, nil, nil
@@ -218,7 +218,7 @@ func (r *Receiver) look(l *letter, dir int) {
 	case err == nil:
 		e.To = r.id
 		l.env, l.from, l.kind, l.expires = &e, e.From, e.Kind, e.Expires
-	case errors.Is(err, envelope.ErrInvalid), errors.Is(err, disk.ErrGrowing):
+	case errors.Is(err, envelope.ErrInvalid), errors.Is(err, mailbox.ErrGrowing):
 		l.bad = err
 	default:
 		l.sys = err
@@ -256,15 +256,15 @@ func (r *Receiver) judgeOne(l *letter) (left time.Duration, settled bool) {
 		return lookAgain, false
 	}
 	now := r.bus.now()
-	st, err := disk.Lstat(inbox, l.name)
-	if err == nil && l.sys == nil && disk.MarkOf(st) == l.mark {
+	st, err := mailbox.Lstat(inbox, l.name)
+	if err == nil && l.sys == nil && mailbox.MarkOf(st) == l.mark {
 		if left = l.early(inbox, now); left > 0 {
 			return left, false
 		}
 	}
 	r.look(l, inbox)
 	switch {
-	case disk.Gone(l.sys):
+	case mailbox.Gone(l.sys):
 		return 0, true
 	case l.sys != nil:
 		r.trouble(l.name, "cannot read "+l.name, l.sys)
@@ -281,11 +281,11 @@ func (r *Receiver) judgeOne(l *letter) (left time.Duration, settled bool) {
 	return lookAgain, false
 }
 
-func (r *Receiver) poisonFrom(from int, name string, m disk.Mark, reason error) error {
+func (r *Receiver) poisonFrom(from int, name string, m mailbox.Mark, reason error) error {
 	to, err := r.use(&r.poisons)
 	if err == nil {
 		var now string
-		now, err = r.bus.poison(from, name, to, reason, disk.Origin{Place: string(Inbox), Mark: m})
+		now, err = r.bus.poison(from, name, to, reason, mailbox.Origin{Place: string(Inbox), Mark: m})
 		if now != "" {
 			r.passed(name)
 			r.mend.add(now, m)
@@ -293,7 +293,7 @@ func (r *Receiver) poisonFrom(from int, name string, m disk.Mark, reason error) 
 			return nil
 		}
 	}
-	if disk.Gone(err) {
+	if mailbox.Gone(err) {
 		return nil
 	}
 	r.trouble(name, "cannot poison "+name, err)

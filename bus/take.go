@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 // Next waits for the next envelope, claims it and returns it: first what a dead holder had
@@ -223,7 +223,7 @@ func (r *Receiver) readable(l *letter) bool {
 	}
 	r.look(l, fd)
 	switch {
-	case disk.Gone(l.sys):
+	case mailbox.Gone(l.sys):
 		delete(r.known, l.name)
 		return true
 	case l.sys != nil:
@@ -248,7 +248,7 @@ func (r *Receiver) claim(l *letter) (bool, error) {
 	}
 	delete(r.known, l.name)
 	name, err := move(from, l.name, to)
-	if disk.Gone(err) {
+	if mailbox.Gone(err) {
 		r.stale = true
 		r.prod()
 		return false, nil
@@ -257,8 +257,8 @@ func (r *Receiver) claim(l *letter) (bool, error) {
 		return false, err
 	}
 	r.lastClaim = r.bus.now()
-	st, err := disk.Lstat(to, name)
-	if err != nil || disk.MarkOf(st) != l.mark {
+	st, err := mailbox.Lstat(to, name)
+	if err != nil || mailbox.MarkOf(st) != l.mark {
 		r.stale = true
 		r.prod()
 		if _, back := move(to, name, from); back != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 // Retract takes unclaimed mail back out of an inbox: what match accepts moves to delivered/ with a .why that says so. It returns how many it
@@ -23,7 +23,7 @@ func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Enve
 		return 0, err
 	}
 	defer unix.Close(inbox)
-	delivered, err := disk.MakeDir(b.home, placePath(id, Delivered))
+	delivered, err := mailbox.MakeDir(b.home, placePath(id, Delivered))
 	if err != nil {
 		return 0, err
 	}
@@ -37,8 +37,8 @@ func (b *Bus) Retract(ctx context.Context, id agent.ID, match func(envelope.Enve
 			continue
 		}
 		var unsaid error
-		_, err = b.file(inbox, c.name, delivered, disk.Why{Text: "filed unread: taken back before it was claimed", Reason: disk.Retracted}, func(_ string, err error) { unsaid = err })
-		if disk.Gone(err) {
+		_, err = b.file(inbox, c.name, delivered, mailbox.Why{Text: "filed unread: taken back before it was claimed", Reason: mailbox.Retracted}, func(_ string, err error) { unsaid = err })
+		if mailbox.Gone(err) {
 			continue
 		}
 		if err != nil {
@@ -60,7 +60,7 @@ func (b *Bus) PoisonRetry(id agent.ID, name string) (place Place, err error) {
 		if place, err = b.retriable(from, id, name); err != nil {
 			return err
 		}
-		to, err := disk.MakeDir(b.home, placePath(id, place))
+		to, err := mailbox.MakeDir(b.home, placePath(id, place))
 		if err != nil {
 			return err
 		}
@@ -79,9 +79,9 @@ func (b *Bus) PoisonNow(id agent.ID, name string) (changed bool, err error) {
 		return false, err
 	}
 	defer unix.Close(from)
-	st, err := disk.Lstat(from, name)
+	st, err := mailbox.Lstat(from, name)
 	origin := readWhy(from, name).Origin
-	if err != nil || origin.Place == "" || disk.MarkOf(st).Same(origin.Mark) {
+	if err != nil || origin.Place == "" || mailbox.MarkOf(st).Same(origin.Mark) {
 		return false, err
 	}
 	_, err = b.retriable(from, id, name)
@@ -90,7 +90,7 @@ func (b *Bus) PoisonNow(id agent.ID, name string) (changed bool, err error) {
 
 // retriable returns where a file in poison/ belongs, or why it would be poisoned again.
 func (b *Bus) retriable(poison int, id agent.ID, name string) (Place, error) {
-	data, _, err := disk.ReadFile(poison, name, b.maxBytes)
+	data, _, err := mailbox.ReadFile(poison, name, b.maxBytes)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", envelope.Plain(name), err)
 	}
@@ -134,8 +134,8 @@ func (b *Bus) unsendable(e envelope.Envelope) (list []error) {
 	} else {
 		unix.Close(inbox)
 	}
-	if e.Hops > disk.MaxHops {
-		list = append(list, envelope.Invalidf("hops: %d exceeds the limit of %d", e.Hops, disk.MaxHops))
+	if e.Hops > mailbox.MaxHops {
+		list = append(list, envelope.Invalidf("hops: %d exceeds the limit of %d", e.Hops, mailbox.MaxHops))
 	}
 	return list
 }
@@ -143,7 +143,7 @@ func (b *Bus) unsendable(e envelope.Envelope) (list []error) {
 // PoisonDrop removes a file from poison/ permanently.
 func (b *Bus) PoisonDrop(id agent.ID, name string) error {
 	return b.fromPoison(id, name, func(from int) error {
-		err := disk.Unlink(from, name)
+		err := mailbox.Unlink(from, name)
 		if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
 			err = unix.Unlinkat(from, name, unix.AT_REMOVEDIR)
 		}
@@ -166,7 +166,7 @@ func (b *Bus) fromPoison(id agent.ID, name string, do func(from int) error) erro
 	if err := do(from); err != nil {
 		return eachf("poison of "+string(id), err)
 	}
-	if err := disk.Unlink(from, envelope.WhyName(name)); err != nil && err != unix.ENOENT {
+	if err := mailbox.Unlink(from, envelope.WhyName(name)); err != nil && err != unix.ENOENT {
 		return fmt.Errorf("remove the .why of %s: %w", envelope.Plain(name), err)
 	}
 	return nil
@@ -218,7 +218,7 @@ func (b *Bus) prunePlace(ctx context.Context, id agent.ID, p Place, may func(nam
 	defer unix.Close(fd)
 	cutoff := b.now().Add(-b.keep).UnixNano()
 	var old []string
-	err = disk.Names(fd, func(name string) bool {
+	err = mailbox.Names(fd, func(name string) bool {
 		ns, _, ours := envelope.NameParts(name)
 		if envelope.IsFile(name) && (!ours || ns < cutoff) {
 			old = append(old, name)
@@ -237,7 +237,7 @@ func (b *Bus) prunePlace(ctx context.Context, id agent.ID, p Place, may func(nam
 			return n, err
 		}
 		// The change time is when the file was moved here.
-		st, err := disk.Lstat(fd, name)
+		st, err := mailbox.Lstat(fd, name)
 		if err != nil || st.Ctim.Nano() >= cutoff {
 			continue
 		}
@@ -245,11 +245,11 @@ func (b *Bus) prunePlace(ctx context.Context, id agent.ID, p Place, may func(nam
 		if err != nil || !may(name, e.ID) {
 			continue
 		}
-		if err := disk.Unlink(fd, name); err != nil && err != unix.ENOENT {
+		if err := mailbox.Unlink(fd, name); err != nil && err != unix.ENOENT {
 			return n, err
 		}
 		n++
-		if err := disk.Unlink(fd, envelope.WhyName(name)); err != nil && err != unix.ENOENT {
+		if err := mailbox.Unlink(fd, envelope.WhyName(name)); err != nil && err != unix.ENOENT {
 			return n, err
 		}
 	}

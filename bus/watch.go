@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"netsky/agent"
-	"netsky/bus/disk"
+	"netsky/bus/mailbox"
 	"netsky/home"
 )
 
@@ -17,12 +17,12 @@ type Spot struct {
 }
 
 // A Watch reports that something may have changed in mailboxes.
-type Watch = disk.Watch
+type Watch = mailbox.Watch
 
 // Watch starts to watch directories. When it returns, every later change is reported, so
 // list afterwards. It ends with ctx or Close.
 func (b *Bus) Watch(ctx context.Context, spots ...Spot) (*Watch, error) {
-	var of disk.Watched
+	var of mailbox.Watched
 	for _, s := range spots {
 		if s.Mailbox == "" {
 			of.Each = append(of.Each, string(s.Place))
@@ -36,7 +36,7 @@ func (b *Bus) Watch(ctx context.Context, spots ...Spot) (*Watch, error) {
 // WatchEvents watches, for all agents, what witnesses and other processes beside the
 // receivers record.
 func (b *Bus) WatchEvents(ctx context.Context) (*Watch, error) {
-	return b.hub.Watch(ctx, disk.Watched{Dirs: []string{b.home.Path(home.EventsDir)}, Arrivals: true})
+	return b.hub.Watch(ctx, mailbox.Watched{Dirs: []string{b.home.Path(home.EventsDir)}, Arrivals: true})
 }
 
 // mailboxDirs returns the directories of all mailboxes.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 // weigh decides the fate of a letter in claimed/.
@@ -16,7 +16,7 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 	e := *l.env
 	switch {
 	case r.seen.Has(e) && !l.expired:
-		var w disk.Why
+		var w mailbox.Why
 		if l.ours {
 			w = deliveredBefore(e)
 		}
@@ -40,8 +40,8 @@ func (r *Receiver) weigh(l *letter, now time.Time) (*Delivery, error) {
 	return d, nil
 }
 
-func deliveredBefore(e envelope.Envelope) disk.Why {
-	return disk.Why{Text: "filed unread: an envelope from " + string(e.From) + " with this ID or idempotency key was already delivered", Reason: disk.Duplicate}
+func deliveredBefore(e envelope.Envelope) mailbox.Why {
+	return mailbox.Why{Text: "filed unread: an envelope from " + string(e.From) + " with this ID or idempotency key was already delivered", Reason: mailbox.Duplicate}
 }
 
 func (r *Receiver) offered(e envelope.Envelope) bool { return r.o.Offered != nil && r.o.Offered(e) }
@@ -72,7 +72,7 @@ func (r *Receiver) expire(name string, e envelope.Envelope) error {
 	if err := r.seen.Add(r.bus.now(), e); err != nil {
 		return err
 	}
-	if err := r.filed(name, disk.Why{Text: "filed unread: " + what, Reason: disk.Expired}, e); err != nil {
+	if err := r.filed(name, mailbox.Why{Text: "filed unread: " + what, Reason: mailbox.Expired}, e); err != nil {
 		return err
 	}
 	r.o.Report("filed "+name+": expired", nil)
@@ -89,11 +89,11 @@ func (r *Receiver) refuse(name string, e envelope.Envelope, reason string) error
 	if err != nil {
 		return err
 	}
-	st, err := disk.Lstat(from, name)
-	if err != nil && !disk.Gone(err) {
+	st, err := mailbox.Lstat(from, name)
+	if err != nil && !mailbox.Gone(err) {
 		return err
 	}
-	return r.poisonFrom(from, name, disk.MarkOf(st), errors.New(reason))
+	return r.poisonFrom(from, name, mailbox.MarkOf(st), errors.New(reason))
 }
 
 // beginning is how much of an undelivered answer its recipient is shown, in bytes.

@@ -3,35 +3,35 @@ package bus
 import (
 	"golang.org/x/sys/unix"
 
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 // readWhy reads the .why beside a file; it is empty if there is none.
-func readWhy(dir int, name string) disk.Why {
-	data, _, err := disk.ReadFile(dir, envelope.WhyName(name), 64<<10)
+func readWhy(dir int, name string) mailbox.Why {
+	data, _, err := mailbox.ReadFile(dir, envelope.WhyName(name), 64<<10)
 	if err != nil {
-		return disk.Why{}
+		return mailbox.Why{}
 	}
-	return disk.ParseWhy(data)
+	return mailbox.ParseWhy(data)
 }
 
 // explain writes the .why of a file. If that fails, the message is still where it belongs.
-func (b *Bus) explain(dir int, name string, w disk.Why) error {
+func (b *Bus) explain(dir int, name string, w mailbox.Why) error {
 	return b.files.Replace(dir, envelope.WhyName(name), []byte(w.String()))
 }
 
 // file moves a file to delivered/ with what there is to say about it, which precedes the
 // file: without it the file would be new mail that was read. If that can't be written
 // before, it is written after; told reports a failure there, and a .why that was left.
-func (b *Bus) file(from int, name string, to int, w disk.Why, told func(what string, err error)) (moved string, err error) {
+func (b *Bus) file(from int, name string, to int, w mailbox.Why, told func(what string, err error)) (moved string, err error) {
 	early := false
-	if _, there := disk.Lstat(to, name); w.Text != "" && there == unix.ENOENT {
+	if _, there := mailbox.Lstat(to, name); w.Text != "" && there == unix.ENOENT {
 		early = b.explain(to, name, w) == nil
 	}
 	moved, err = move(from, name, to)
 	if early && (err != nil || moved != name) {
-		if err := disk.Unlink(to, envelope.WhyName(name)); err != nil && err != unix.ENOENT {
+		if err := mailbox.Unlink(to, envelope.WhyName(name)); err != nil && err != unix.ENOENT {
 			told("left a .why without its file: "+name, err)
 		}
 		early = false
@@ -45,10 +45,10 @@ func (b *Bus) file(from int, name string, to int, w disk.Why, told func(what str
 }
 
 // poison moves a file to poison/, byte for byte, with its reason beside it.
-func (b *Bus) poison(from int, name string, to int, reason error, o disk.Origin) (newName string, err error) {
+func (b *Bus) poison(from int, name string, to int, reason error, o mailbox.Origin) (newName string, err error) {
 	newName, err = move(from, name, to)
 	if err != nil {
 		return "", err
 	}
-	return newName, b.explain(to, newName, disk.Poisoned(reason, o))
+	return newName, b.explain(to, newName, mailbox.Poisoned(reason, o))
 }

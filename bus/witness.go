@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"netsky/agent"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 	"netsky/home"
 )
 
@@ -33,7 +33,7 @@ func (b *Bus) Witness(id agent.ID, envelopeIDs ...string) error {
 		return err
 	}
 	defer f.Close()
-	if err := disk.Write(int(f.Fd()), lines); err != nil {
+	if err := mailbox.Write(int(f.Fd()), lines); err != nil {
 		return fmt.Errorf("record what %s has seen: %w", id, err)
 	}
 	return nil
@@ -42,7 +42,7 @@ func (b *Bus) Witness(id agent.ID, envelopeIDs ...string) error {
 // eachSeen calls fn with the ID of every envelope that was seen since the last call, and
 // when. Repeating an ID does no harm.
 func eachSeen(tail *home.EventTail, fn func(id string, ms int64)) error {
-	if err := disk.Step("read"); err != nil {
+	if err := mailbox.Step("read"); err != nil {
 		return err
 	}
 	return tail.Read(func(e agent.Event) {

@@ -14,8 +14,8 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/courier"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 	"netsky/home"
 	"netsky/internal/testworld"
 )
@@ -334,7 +334,7 @@ func TestExpiredAfterOffer(t *testing.T) {
 				t.Errorf("answers: %+v, want one %s %q; offered %q", list, tt.kind, tt.want, l.said())
 			}
 			filed, err := p.bus.Received(t.Context(), me, "q-0")
-			if unread := tt.kind == envelope.KindError; err != nil || len(filed) != 1 || (filed[0].Reason == disk.Expired) != unread {
+			if unread := tt.kind == envelope.KindError; err != nil || len(filed) != 1 || (filed[0].Reason == mailbox.Expired) != unread {
 				t.Errorf("filed: %+v, %v; want unread: %v", filed, err, unread)
 			}
 		})

@@ -12,8 +12,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 	"netsky/store"
 )
 
@@ -80,9 +80,9 @@ func verdict(e bus.Entry, m mark) (state store.DeliveryState, reason string, sur
 		return store.Poisoned, e.Fact(), !fresh
 	}
 	switch e.Reason {
-	case disk.Expired:
+	case mailbox.Expired:
 		return store.Expired, e.Fact(), true
-	case disk.Retracted:
+	case mailbox.Retracted:
 		return store.Cancelled, e.Fact(), true
 	}
 	late := !e.Envelope.Expires.IsZero() && !moved.Before(e.Envelope.Expires)

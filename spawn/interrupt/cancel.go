@@ -10,8 +10,8 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/courier"
-	"netsky/bus/disk"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
@@ -73,7 +73,7 @@ func before(ctx context.Context, l *spawn.Launcher, m *bus.Entry) (how, at strin
 		return "", ""
 	}
 	to, e := m.Mailbox, m.Envelope
-	if m.Reason == disk.Retracted {
+	if m.Reason == mailbox.Retracted {
 		if info, err := os.Lstat(l.Home.Path(home.Mailbox(to), string(m.Place), envelope.WhyName(m.Name))); err == nil {
 			at = ", at " + agent.Clock(info.ModTime(), time.Now())
 		}

@@ -1,6 +1,6 @@
 //go:build !faults
 
-package disk
+package mailbox
 
 // Step is called before every system call that touches the file system. In tests built
 // with the tag faults it can kill the process or fail the call; in every other build it

@@ -4,7 +4,7 @@
 // [SeenFile] is for the receiver, which holds the mailbox's lock and is the only writer,
 // [Memory] for all others. A line that Add has added survives a loss of power. A crash
 // leaves at most half a line at the end, which is skipped.
-package disk
+package mailbox
 
 import (
 	"bufio"

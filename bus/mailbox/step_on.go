@@ -1,6 +1,6 @@
 //go:build faults
 
-package disk
+package mailbox
 
 import "sync/atomic"
 

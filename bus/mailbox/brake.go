@@ -2,7 +2,7 @@
 // hops, too many messages in a minute, or to a mailbox where too many wait.
 //
 // Its counts are not fsynced: a crash of the machine forgets a minute of them.
-package disk
+package mailbox
 
 import (
 	"context"

@@ -7,4 +7,4 @@
 // A file that WriteNew has created and a directory that MakeDir has created survive a
 // loss of power. A crash leaves a hidden file at most, or, on a file system without
 // exclusive rename, one file under two names.
-package disk
+package mailbox

@@ -2,7 +2,7 @@
 // system watcher among all watches, and polls if the system provides none.
 //
 // It only reads: a crash leaves nothing.
-package disk
+package mailbox
 
 import (
 	"path"
