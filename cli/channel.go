@@ -14,7 +14,6 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/bus/lookup"
 	"netsky/cli/console"
 	"netsky/home"
 )
@@ -153,14 +152,14 @@ func (a *app) send(c *cli.Context) error {
 		return usagef("%s: kind %q: agents can't send it", verb, e.Kind)
 	}
 	if e.InReplyTo != "" {
-		q, err := lookup.One(c.Context, b, self, e.InReplyTo, to)
+		q, err := bus.FindOne(c.Context, b, self, e.InReplyTo, to)
 		switch {
 		case err == nil:
 			e.InReplyTo, e.Hops = q.ID, q.Hops+1
 			if e.Thread == "" {
 				e.Thread = q.Thread
 			}
-		case errors.Is(err, lookup.ErrNoMessage): // another address may have received it
+		case errors.Is(err, bus.ErrNoMessage): // another address may have received it
 			a.warn("--in-reply-to %s: no message with this id from %s is in the mailbox of %s; sending it anyway", e.InReplyTo, to, self)
 		default:
 			return fmt.Errorf("not sent: --in-reply-to: %w", err)

@@ -24,7 +24,6 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/bus/lookup"
 	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/cli/line"
@@ -113,7 +112,7 @@ var errTold = errors.New("told")
 func status(err error) int {
 	var e exitError
 	var wish *plan.UsageError
-	var ids *lookup.AmbiguousError
+	var ids *bus.AmbiguousError
 	switch {
 	case errors.As(err, &e):
 		return e.code

@@ -11,7 +11,6 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/bus/lookup"
 )
 
 func (a *app) replyCommand() *cli.Command {
@@ -61,12 +60,12 @@ func (a *app) replyCommand() *cli.Command {
 
 // replied returns the message that a reply answers: by its id, or the last one of an agent.
 func (a *app) replied(ctx context.Context, b *bus.Bus, self agent.ID, word string) (envelope.Envelope, error) {
-	e, err := lookup.One(ctx, b, self, word, "")
+	e, err := bus.FindOne(ctx, b, self, word, "")
 	from, unnamed := agent.ParseAgent(word)
-	if err == nil || unnamed != nil || !errors.Is(err, lookup.ErrNoMessage) {
+	if err == nil || unnamed != nil || !errors.Is(err, bus.ErrNoMessage) {
 		return e, err
 	}
-	if e, err = lookup.Last(ctx, b, self, from); err == nil {
+	if e, err = bus.FindLast(ctx, b, self, from); err == nil {
 		a.warn("answering %s: %s", e.ID, envelope.Line(e.Text, 80))
 	}
 	return e, err

@@ -9,7 +9,6 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/bus/lookup"
 )
 
 const sendSchema = `{
@@ -193,10 +192,10 @@ func (s *Server) received(ctx context.Context, id string) (envelope.Envelope, er
 	if id == "" {
 		return envelope.Envelope{}, argumentf("reply: id: missing%s", s.owed())
 	}
-	e, err := lookup.One(ctx, s.o.Bus, s.o.Agent, id, "")
-	var many *lookup.AmbiguousError
+	e, err := bus.FindOne(ctx, s.o.Bus, s.o.Agent, id, "")
+	var many *bus.AmbiguousError
 	switch {
-	case errors.Is(err, lookup.ErrNoMessage):
+	case errors.Is(err, bus.ErrNoMessage):
 		return e, argumentf("reply: id: %q: you have received no message with that id%s", envelope.Line(id, 60), s.owed())
 	case errors.As(err, &many) && len(many.Senders) > 0:
 		return e, argumentf("reply: id: %q: %d agents sent you a message with that id; use send to answer one", envelope.Line(id, 60), len(many.Senders))

@@ -1,6 +1,6 @@
 // Package lookup finds the one message that a person or a model means by an id or the
 // beginning of one. It only reads.
-package lookup
+package bus
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/internal/advice"
 )
@@ -23,7 +22,7 @@ var ErrNoMessage = errors.New("no message with that id has come to")
 type AmbiguousError struct {
 	ID      string
 	Senders []agent.ID // who each gave a message that ID
-	Begin   int        // how many IDs begin so, at most bus.MostReceived
+	Begin   int        // how many IDs begin so, at most MostReceived
 }
 
 func (e *AmbiguousError) Error() string {
@@ -36,23 +35,23 @@ func (e *AmbiguousError) Error() string {
 			e.ID, strings.Join(senders, " and "))
 	}
 	more := ""
-	if e.Begin == bus.MostReceived {
+	if e.Begin == MostReceived {
 		more = " or more"
 	}
 	return fmt.Sprintf("%s: %d%s messages begin so; give more of the id", e.ID, e.Begin, more)
 }
 
-// One returns the one message that an address has received under the ID; control messages,
+// FindOne returns the one message that an address has received under the ID; control messages,
 // which nobody could answer, do not count. Two senders may have given theirs the same ID:
 // then it is that of from, if there is such. The error matches ErrNoMessage or is an
 // [AmbiguousError].
-func One(ctx context.Context, b *bus.Bus, box agent.ID, id string, from agent.ID) (envelope.Envelope, error) {
+func FindOne(ctx context.Context, b *Bus, box agent.ID, id string, from agent.ID) (envelope.Envelope, error) {
 	list, err := b.Received(ctx, box, id)
 	if err != nil {
 		return envelope.Envelope{}, err
 	}
-	list = slices.DeleteFunc(list, func(e bus.Entry) bool { return e.Envelope.Kind.Control() })
-	if i := slices.IndexFunc(list, func(e bus.Entry) bool { return e.Envelope.ID == id && e.Envelope.From == from }); i >= 0 {
+	list = slices.DeleteFunc(list, func(e Entry) bool { return e.Envelope.Kind.Control() })
+	if i := slices.IndexFunc(list, func(e Entry) bool { return e.Envelope.ID == id && e.Envelope.From == from }); i >= 0 {
 		list = list[i : i+1]
 	}
 	switch {
@@ -75,11 +74,11 @@ func One(ctx context.Context, b *bus.Bus, box agent.ID, id string, from agent.ID
 // maxLast is how many messages Last reads.
 const maxLast = 1000
 
-// Last returns the newest message from that sender among the last that an address has received; control
+// FindLast returns the newest message from that sender among the last that an address has received; control
 // messages, which nobody could answer, do not count. The error matches ErrNoMessage if there is none.
-func Last(ctx context.Context, b *bus.Bus, box, from agent.ID) (envelope.Envelope, error) {
+func FindLast(ctx context.Context, b *Bus, box, from agent.ID) (envelope.Envelope, error) {
 	names, err := b.Mail(box, false)
-	if err != nil && !errors.Is(err, bus.ErrNoMailbox) {
+	if err != nil && !errors.Is(err, ErrNoMailbox) {
 		return envelope.Envelope{}, err
 	}
 	for _, name := range slices.Backward(names[max(0, len(names)-maxLast):]) {
