@@ -15,7 +15,6 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/bus/owner"
 	"netsky/cli/console"
 	"netsky/cli/story"
 	"netsky/home"
@@ -149,7 +148,7 @@ func (a *app) inbox(c *cli.Context) error {
 
 // inboxJSON writes the mail as one object, and only then marks it as read.
 func (a *app) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool, newest int) error {
-	list, names, err := owner.Letters(l.Bus, all)
+	list, names, err := bus.Letters(l.Bus, all)
 	if err != nil {
 		return err
 	}
@@ -173,7 +172,7 @@ func (a *app) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool, newest
 		a.notShown("has not taken all", len(messages), all)
 		return nil
 	}
-	r, err := owner.NewShowing(l.Home, l.Bus)
+	r, err := bus.NewShowing(l.Home, l.Bus)
 	if err != nil {
 		return err
 	}
@@ -184,7 +183,7 @@ func (a *app) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool, newest
 }
 
 // newest returns the last n messages, all if n is 0, and prints how many are left out.
-func (a *app) newest(list []owner.Letter, n int) []owner.Letter {
+func (a *app) newest(list []bus.Letter, n int) []bus.Letter {
 	older := len(list) - n
 	if n == 0 || older <= 0 {
 		return list
@@ -207,11 +206,11 @@ type mailPrinter struct {
 // at once as long as the reader takes all. The error is console.ErrClosed if the reader has
 // gone.
 func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest int, out mailPrinter) (n int, err error) {
-	list, copies, err := owner.Letters(l.Bus, all)
+	list, copies, err := bus.Letters(l.Bus, all)
 	if err != nil || len(list)+len(copies) == 0 {
 		return 0, err
 	}
-	r, err := owner.NewShowing(l.Home, l.Bus)
+	r, err := bus.NewShowing(l.Home, l.Bus)
 	if err != nil {
 		return 0, err
 	}
@@ -267,7 +266,7 @@ func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest 
 }
 
 // batch returns the texts of the first messages, all if they are short.
-func (p mailPrinter) batch(list []owner.Letter) (texts []string, err error) {
+func (p mailPrinter) batch(list []bus.Letter) (texts []string, err error) {
 	size := 0
 	for _, m := range list {
 		text, err := p.text(m.Entry)
@@ -310,7 +309,7 @@ func (a *app) unread(l *spawn.Launcher) (unread, settled int, err error) {
 
 // markRead marks a message as read, and files it.
 func (a *app) markRead(l *spawn.Launcher, e bus.Entry) error {
-	r, err := owner.NewShowing(l.Home, l.Bus)
+	r, err := bus.NewShowing(l.Home, l.Bus)
 	if err == nil {
 		err = r.Mark(e.Name)
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus/owner"
+	"netsky/bus"
 	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/internal/testworld"
@@ -427,7 +427,7 @@ func TestUpLost(t *testing.T) {
 	}
 	w.l.Journal.Close()
 	const want = "its conversation c-1 can't be continued: its file is gone; it begins a new one"
-	list, _, err := owner.Letters(w.bus, false)
+	list, _, err := bus.Letters(w.bus, false)
 	if err != nil || len(list) != 1 || !strings.HasPrefix(list[0].Envelope.Text, "agent1: "+want) || list[0].Envelope.From != "agent1" {
 		t.Errorf("mail: %+v, %v", list, err)
 	}

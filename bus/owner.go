@@ -1,6 +1,6 @@
 // Package owner is the owner's mail for showing it: which messages are new, each once,
 // and which have been shown. What a crash interrupts is shown once more.
-package owner
+package bus
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
 )
@@ -16,7 +15,7 @@ import (
 // A Showing records which of the owner's mail one run of a verb has shown.
 type Showing struct {
 	home    home.Dir
-	bus     *bus.Bus
+	bus     *Bus
 	shown   map[string]bool // by file name, of all time
 	settled map[string]bool // those that had been settled before they were shown
 	fresh   []string        // shown by this run and not filed yet
@@ -25,7 +24,7 @@ type Showing struct {
 }
 
 // NewShowing starts a run.
-func NewShowing(h home.Dir, b *bus.Bus) (*Showing, error) {
+func NewShowing(h home.Dir, b *Bus) (*Showing, error) {
 	shown, settled, err := new(home.Shown).Names(h)
 	for name := range settled {
 		delete(shown, name)
@@ -105,7 +104,7 @@ func (r *Showing) trim() error {
 
 // A Letter is one message of the owner's, with the files that are copies of it.
 type Letter struct {
-	bus.Entry
+	Entry
 	copies []string
 	late   bool // it expired before anybody read it, and is not filed yet
 }
@@ -124,10 +123,10 @@ func (m Letter) Names() []string {
 // by themselves, which their Why says. In the latter case,
 // copies are files in the inbox that will be filed unread, because the same message has
 // been filed before; what has expired is left out.
-func Letters(b *bus.Bus, all bool) (list []Letter, copies []string, err error) {
+func Letters(b *Bus, all bool) (list []Letter, copies []string, err error) {
 	names, settled, err := b.ToShow()
 	if all {
-		if names, err = b.Mail(agent.Owner, true); errors.Is(err, bus.ErrNoMailbox) {
+		if names, err = b.Mail(agent.Owner, true); errors.Is(err, ErrNoMailbox) {
 			return nil, nil, nil
 		}
 	}
@@ -147,7 +146,7 @@ func Letters(b *bus.Bus, all bool) (list []Letter, copies []string, err error) {
 		if !e.IsMessage() {
 			continue
 		}
-		late := e.Place == bus.Inbox && e.Envelope.Expired(now)
+		late := e.Place == Inbox && e.Envelope.Expired(now)
 		if late && !all {
 			continue
 		}
@@ -171,11 +170,11 @@ func Letters(b *bus.Bus, all bool) (list []Letter, copies []string, err error) {
 	return withoutCopies(b, list)
 }
 
-func withoutCopies(b *bus.Bus, list []Letter) (kept []Letter, copies []string, err error) {
+func withoutCopies(b *Bus, list []Letter) (kept []Letter, copies []string, err error) {
 	var waiting []envelope.Envelope
 	var at []int
 	for i, m := range list {
-		if m.Place == bus.Inbox {
+		if m.Place == Inbox {
 			waiting, at = append(waiting, m.Envelope), append(at, i)
 		}
 	}
