@@ -14,8 +14,8 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/claude"
 	"netsky/spawn/approve"
-	"netsky/spawn/claude"
 	"netsky/spawn/needs"
 )
 

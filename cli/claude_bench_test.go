@@ -18,11 +18,11 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/claude"
 	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/proc"
 	"netsky/internal/testworld"
-	"netsky/spawn/claude"
 )
 
 // A claudeRig is one agent on Claude Code that has had its first turn.

@@ -12,10 +12,10 @@ import (
 	"syscall"
 	"testing"
 
+	"netsky/claude"
 	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/testworld"
-	"netsky/spawn/claude"
 	"netsky/spawn/needs"
 )
 

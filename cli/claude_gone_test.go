@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/spawn/claude"
+	"netsky/claude"
 )
 
 // An agent whose conversation Claude Code has removed begins a new one: up says so, the

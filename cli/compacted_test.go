@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/codex"
 	"netsky/internal/testworld"
-	"netsky/spawn/claude"
 )
 
 // A manager on Claude Code whose conversation was compacted is told with its next message,

@@ -6,10 +6,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"netsky/claude"
 	"netsky/cli/config"
 	"netsky/home"
 	"netsky/spawn/approve"
-	"netsky/spawn/claude"
 	"netsky/spawn/claude/hook"
 )
 

@@ -8,11 +8,11 @@ import (
 	"netsky/agent"
 	"netsky/bus/courier"
 	"netsky/bus/mcp"
+	"netsky/claude"
 	"netsky/cli/config"
 	"netsky/home"
 	"netsky/prompts"
 	"netsky/spawn"
-	"netsky/spawn/claude"
 	"netsky/spawn/recall"
 	"netsky/tmux"
 )

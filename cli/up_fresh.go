@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/cli/report"
 	"netsky/codex"
 	"netsky/home"
 	"netsky/spawn"
-	"netsky/spawn/claude"
 )
 
 // endForFresh ends an agent and forgets its conversation. It is called once nothing

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/codex/appserver"
 	"netsky/home"
-	"netsky/spawn/claude"
 )
 
 // A daemon of another version is named by status, with what to do.

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/testworld"
 	"netsky/spawn"
-	"netsky/spawn/claude"
 )
 
 // A realClaude runs Claude Code itself, which says that it is ready by a hook:

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"netsky/spawn/claude"
+	"netsky/claude"
 )
 
 // nearEnd is the part of a conversation's time in which its end is near.

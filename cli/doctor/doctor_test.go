@@ -13,6 +13,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/claude"
 	"netsky/cli/config"
 	"netsky/cli/doctor"
 	"netsky/cost/breaker"
@@ -21,7 +22,6 @@ import (
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/backoff"
-	"netsky/spawn/claude"
 	"netsky/store"
 	"netsky/tmux"
 )

@@ -15,13 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/cli/console"
 	"netsky/codex/appserver"
 	"netsky/cost/breaker"
 	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/spawn/backoff"
-	"netsky/spawn/claude"
 	"netsky/tmux"
 )
 

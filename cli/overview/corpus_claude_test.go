@@ -12,10 +12,10 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/courier"
+	"netsky/claude"
 	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/internal/proc"
-	"netsky/spawn/claude"
 )
 
 // A still is a pane that shows one screen.

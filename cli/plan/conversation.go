@@ -7,10 +7,10 @@ import (
 	"os"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/codex"
 	"netsky/home"
 	"netsky/spawn"
-	"netsky/spawn/claude"
 )
 
 // Conversation returns the conversation that a start of an agent on its last runtime

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/cli/plan"
 	"netsky/internal/testworld"
-	"netsky/spawn/claude"
 )
 
 // A conversation that its runtime can't continue any more is known before anything is

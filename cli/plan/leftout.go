@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/spawn"
-	"netsky/spawn/claude"
 )
 
 // leftOutFile holds the servers that were last named as left out.

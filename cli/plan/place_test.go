@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/cli/config"
 	"netsky/cli/plan"
 	"netsky/codex"
 	"netsky/internal/testworld"
 	"netsky/prompts"
 	"netsky/spawn"
-	"netsky/spawn/claude"
 )
 
 func planner(t *testing.T) *plan.Planner {

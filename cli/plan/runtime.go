@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/codex"
 	"netsky/spawn"
-	"netsky/spawn/claude"
 	"netsky/spawn/demo"
 	"netsky/spawn/own"
 	"netsky/spawn/watchdog"

@@ -16,9 +16,9 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/claude"
 	"netsky/home"
 	"netsky/spawn/approve"
-	"netsky/spawn/claude"
 	"netsky/spawn/worktree"
 )
 

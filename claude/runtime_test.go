@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/home"
-	"netsky/spawn/claude"
 )
 
 // TestArgv holds the command lines of each kind of agent, by release. H is the

@@ -7,7 +7,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/spawn/claude"
+	"netsky/claude"
 )
 
 // TestHoldsWhatWaited: a message that had waited for hours says so in its rendering. The

@@ -20,11 +20,11 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/claude"
 	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/proc"
 	"netsky/internal/testworld"
-	"netsky/spawn/claude"
 )
 
 func TestMain(m *testing.M) {

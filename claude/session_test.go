@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/internal/proc"
 	"netsky/internal/testworld"
-	"netsky/spawn/claude"
 )
 
 // A still is a session made of files: its process is the test's own, and its

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/claude"
 )
 
 // A rig is a home, a work directory, a configuration directory of Claude Code's

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/spawn/claude"
+	"netsky/claude"
 )
 
 const screens = "../../testdata/screens/claude"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/spawn/claude"
+	"netsky/claude"
 )
 
 // hooks are the commands of an event, in their order.

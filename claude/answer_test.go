@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/spawn/claude"
+	"netsky/claude"
 )
 
 // consent is a launch that implies all that a launch can.

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
-	"netsky/spawn/claude"
+	"netsky/claude"
 )
 
 // with is a hook's input: what every event has, and fields of its own.

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/testworld"
-	"netsky/spawn/claude"
 )
 
 // A stage is a rig with the real Claude Code, a model on the loopback, and a

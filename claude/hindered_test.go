@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/internal/advice"
-	"netsky/spawn/claude"
 )
 
 // TestCheckHindered refuses, with the file and the key, what would leave an agent without

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/spawn/claude"
+	"netsky/claude"
 )
 
 // Lines of a conversation's file, as Claude Code 2.1.329 writes them.

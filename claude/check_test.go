@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/claude"
 	"netsky/internal/testworld"
-	"netsky/spawn/claude"
 )
 
 const notLoggedIn = `echo '{"loggedIn": false}'; exit 1`

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/claude"
 	"netsky/home"
-	"netsky/spawn/claude"
 )
 
 const aSession = "0b5c2a34-6d1f-4a6b-9c33-0123456789ab"

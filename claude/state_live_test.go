@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/claude"
 	"netsky/internal/testworld"
 	"netsky/spawn/approve"
-	"netsky/spawn/claude"
 )
 
 func TestInterrupt(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/spawn/claude"
+	"netsky/claude"
 )
 
 // There may be several programs of that name: an error names the one it is about.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/spawn/claude"
+	"netsky/claude"
 )
 
 func (l *live) mustPoint(n int) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/spawn/claude"
+	"netsky/claude"
 )
 
 func (g *rig) servers(id agent.ID) map[string]any {
