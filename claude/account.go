@@ -6,14 +6,13 @@ import (
 
 	"netsky/agent"
 	"netsky/internal/execx"
-	"netsky/spawn/claude/account"
 )
 
 // loginOf returns where Claude Code with an environment, in a directory, finds its
 // credentials; settings is the file that it is started with.
-func loginOf(env []string, dir, settings string) *account.Login {
+func loginOf(env []string, dir, settings string) *Login {
 	config := configDir(env)
-	return &account.Login{
+	return &Login{
 		Env: env, Global: globalConfig(env), Credentials: filepath.Join(config, ".credentials.json"),
 		Settings: []string{
 			settings, filepath.Join(dir, ".claude", "settings.local.json"), filepath.Join(dir, ".claude", "settings.json"),
@@ -27,7 +26,7 @@ func (r *Runtime) Account(l agent.Launch) (name string, changed time.Time) {
 	return loginOf(execx.Clean(l.Env), l.Dir, r.options(l.Agent).Settings).Account()
 }
 
-// Account names the login that a turn would use now, as [account.Login] does.
+// Account names the login that a turn would use now, as [Login] does.
 func (s *Session) Account() (name string, changed time.Time) {
 	s.mu.Lock()
 	if s.login == nil {

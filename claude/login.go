@@ -12,7 +12,6 @@ import (
 
 	"netsky/internal/advice"
 	"netsky/internal/execx"
-	"netsky/spawn/claude/account"
 )
 
 // ErrLogin is returned when Claude Code has no credentials.
@@ -60,7 +59,7 @@ func envLogin(env []string) bool {
 			return true
 		}
 	}
-	return account.Cloud(env) != "" || account.Gateway(execx.Value(env, "ANTHROPIC_BASE_URL")) != ""
+	return Cloud(env) != "" || Gateway(execx.Value(env, "ANTHROPIC_BASE_URL")) != ""
 }
 
 // neverUsed reports whether Claude Code can't be logged in, as none of the places that

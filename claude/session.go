@@ -11,7 +11,6 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/claude/account"
 	"netsky/spawn/claude/socket"
 )
 
@@ -50,7 +49,7 @@ type Session struct {
 	glancedAt Registered // and what the registry said then
 	compared  time.Time  // when the screen was last compared with the registry,
 	doubted   bool       // and whether it contradicted it
-	login     *account.Login
+	login     *Login
 }
 
 // Close closes what is open. The session can be used again.

@@ -4,7 +4,7 @@
 // It follows Claude Code's own order of credentials and reads its files; it runs no
 // program and keeps nothing. A file that can't be read counts as missing, so that a name
 // may be less exact or "", never wrong for want of a permission.
-package account
+package claude
 
 import (
 	"cmp"
@@ -128,23 +128,23 @@ func (l *Login) name(env []string, helper string) (name string, filed bool) {
 	}
 	switch token := execx.Value(env, "CLAUDE_CODE_OAUTH_TOKEN"); {
 	case execx.Value(env, "ANTHROPIC_AUTH_TOKEN") != "":
-		return "token " + digest(execx.Value(env, "ANTHROPIC_AUTH_TOKEN")), false
+		return "token " + keyDigest(execx.Value(env, "ANTHROPIC_AUTH_TOKEN")), false
 	case key != "":
-		return "api key " + digest(key), false
+		return "api key " + keyDigest(key), false
 	case helper != "":
-		return "api key helper " + digest(helper), false
+		return "api key helper " + keyDigest(helper), false
 	case token != "":
-		return "token " + digest(token), false
+		return "token " + keyDigest(token), false
 	case global.Account.Email != "":
 		return printable(global.Account.Email), true
 	case global.PrimaryKey != "":
-		return "api key " + digest(global.PrimaryKey), true
+		return "api key " + keyDigest(global.PrimaryKey), true
 	}
 	return "", false
 }
 
 // digest stands for a secret.
-func digest(secret string) string {
+func keyDigest(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:4])
 }

@@ -1,4 +1,4 @@
-package account_test
+package claude_test
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/spawn/claude/account"
+	"netsky/claude"
 )
 
 func TestAccount(t *testing.T) {
@@ -44,7 +44,7 @@ func TestAccount(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			l := &account.Login{
+			l := &claude.Login{
 				Env: tt.env, Global: filepath.Join(dir, ".claude.json"), Credentials: filepath.Join(dir, ".credentials.json"),
 				Settings: []string{filepath.Join(dir, "flag"), filepath.Join(dir, "project")},
 			}
@@ -71,7 +71,7 @@ func TestAccount(t *testing.T) {
 func TestAccountChanges(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	l := &account.Login{Global: filepath.Join(dir, ".claude.json"), Credentials: filepath.Join(dir, ".credentials.json")}
+	l := &claude.Login{Global: filepath.Join(dir, ".claude.json"), Credentials: filepath.Join(dir, ".credentials.json")}
 	expect := func(name string, at time.Time) {
 		t.Helper()
 		if got, changed := l.Account(); got != name || !changed.Equal(at) {
