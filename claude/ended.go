@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/spawn/claude/content"
 )
 
 // Ended returns how a turn ended if no hook has reported it: the turn of that number or,
@@ -121,7 +120,7 @@ func (w *endWalk) said(e entry) {
 	if w.how != noEnd {
 		return
 	}
-	w.text = content.Text(e.Message.Content)
+	w.text = Text(e.Message.Content)
 	switch stop := e.Message.Stop; {
 	case e.Failure:
 		w.how, w.err, w.fault = endedBadly, cmp.Or(line(e.What(), maxName), "unknown"), e.Fault(w.text)
@@ -137,7 +136,7 @@ func (w *endWalk) said(e entry) {
 // heard handles a user's line that is not a prompt: a tool's result, or Claude Code's own
 // words, some of which mean nothing to the model.
 func (w *endWalk) heard(e entry) {
-	text := content.Text(e.Message.Content)
+	text := Text(e.Message.Content)
 	switch {
 	case w.how != noEnd || e.Summary || e.Repeat:
 	case strings.HasPrefix(text, "<local-command-") || strings.HasPrefix(text, "<command-name>"):

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/spawn/claude/content"
 	"netsky/spawn/claude/fault"
 )
 
@@ -148,7 +147,7 @@ func (w *turnWalk) line(data []byte) bool {
 // said counts the usage of one request. It is in a line for each of its blocks, under one
 // id.
 func (w *turnWalk) said(e entry) {
-	if text := content.Text(e.Message.Content); text != "" && w.text == "" {
+	if text := Text(e.Message.Content); text != "" && w.text == "" {
 		w.text = text
 	}
 	u := e.Message.Usage
@@ -190,7 +189,7 @@ func (e entry) prompts() bool {
 	if e.Summary || e.Repeat || e.Meta && e.Origin == nil {
 		return false
 	}
-	text := content.Text(e.Message.Content)
+	text := Text(e.Message.Content)
 	for _, own := range []string{"<local-command-", "<command-name>", "[Request interrupted"} {
 		if strings.HasPrefix(text, own) {
 			return false

@@ -23,8 +23,8 @@ import (
 	"strings"
 	"time"
 
+	"netsky/claude"
 	"netsky/internal/execx"
-	"netsky/spawn/claude/content"
 	"netsky/store/cost"
 	"netsky/store/cost/reading"
 )
@@ -149,7 +149,7 @@ func (r *Reader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) 
 	case l.Type == "cost-state":
 		return nil, r.sums(data)
 	case l.Type == "user" && l.Prompt != "" && !l.Summary:
-		r.Now.Heard(l.Prompt, content.Text(l.Message.Content))
+		r.Now.Heard(l.Prompt, claude.Text(l.Message.Content))
 	case l.Type == "assistant":
 		return r.said(l), nil
 	}

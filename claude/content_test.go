@@ -1,9 +1,9 @@
-package content_test
+package claude_test
 
 import (
 	"testing"
 
-	"netsky/spawn/claude/content"
+	"netsky/claude"
 )
 
 func TestText(t *testing.T) {
@@ -15,7 +15,7 @@ func TestText(t *testing.T) {
 		`{"text":"x"}`:                           "",
 		``:                                       "",
 	} {
-		if got := content.Text([]byte(in)); got != want {
+		if got := claude.Text([]byte(in)); got != want {
 			t.Errorf("Text(%s) = %q, want %q", in, got, want)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package content reads the content of messages as Claude Code writes them into its files.
-package content
+package claude
 
 import (
 	"encoding/json"
