@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/spawn/claude/fault"
 )
 
 const (
@@ -27,11 +26,11 @@ func (h Hook) fault() *agent.Fault {
 	if h.Transcript != "" && h.Turn != "" && (look() || h.Error == "rate_limit" && until(context.Background(), recordPatience, look)) {
 		return end.Fault
 	}
-	return fault.Of(fault.Evidence{Kind: h.Error, Text: h.LastText, Details: h.Details, At: time.Now()})
+	return FaultOf(Evidence{Kind: h.Error, Text: h.LastText, Details: h.Details, At: time.Now()})
 }
 
 // lastTry returns the retry that a conversation's file ends with.
-func lastTry(transcript string) (r fault.Retry, ok bool) {
+func lastTry(transcript string) (r Retry, ok bool) {
 	_ = backwards(transcript, chunk, func(data []byte) bool {
 		if !bytes.Contains(data, systemMark) {
 			return !bytes.Contains(data, assistantMark) && !bytes.Contains(data, userMark)

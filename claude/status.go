@@ -9,7 +9,6 @@ import (
 
 	"netsky/agent"
 	"netsky/internal/proc"
-	"netsky/spawn/claude/fault"
 )
 
 // The evidence for a state.
@@ -145,7 +144,7 @@ func (s *Session) busy(ctx context.Context, r Registered, f facts, now time.Time
 	if now.Sub(latest) < silent {
 		return report
 	}
-	if retry, ok := fault.Retrying(plain(s.look(ctx, r))); ok {
+	if retry, ok := Retrying(plain(s.look(ctx, r))); ok {
 		report.Evidence += ", " + byPane
 		if tried, ok := lastTry(s.transcript()); ok {
 			retry, report.Evidence = tried, byRegistry+", "+byFile

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/spawn/claude/fault"
 )
 
 // A Turn is what a conversation's file holds of its last turn.
@@ -82,7 +81,7 @@ type entry struct {
 		Kind string `json:"kind"`
 	} `json:"origin"`
 	Meta bool `json:"isMeta"`
-	fault.Record
+	FaultRecord
 	Message struct {
 		ID      string          `json:"id"`
 		Model   string          `json:"model"`

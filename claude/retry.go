@@ -1,4 +1,4 @@
-package fault
+package claude
 
 import (
 	"fmt"
@@ -59,7 +59,7 @@ func Retrying(screen string) (r Retry, ok bool) {
 			r.Attempt, _ = strconv.Atoi(m[1])
 			r.Of, _ = strconv.Atoi(m[2])
 		}
-		r.Fault = agent.Fault{Reason: retried(what), Text: words(what)}
+		r.Fault = agent.Fault{Reason: retried(what), Text: faultWords(what)}
 		return r, true
 	}
 	return r, false

@@ -1,4 +1,4 @@
-package fault_test
+package claude_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/spawn/claude/fault"
+	"netsky/claude"
 )
 
 // The words and classifications are those of Claude Code 2.1.329.
@@ -74,7 +74,7 @@ func TestOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var r fault.Record
+			var r claude.FaultRecord
 			if err := json.Unmarshal(data, &r); err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +106,7 @@ func TestRetrying(t *testing.T) {
 		{"  ✻ 529 Overloaded · retrying in 2s · attempt 5/10", "", ""},
 		{"● All is well", "", ""},
 	} {
-		got, ok := fault.Retrying("● hello\n\n" + tt.screen + "\n  ⎿  a tip\n\n────\n❯ \n────\n")
+		got, ok := claude.Retrying("● hello\n\n" + tt.screen + "\n  ⎿  a tip\n\n────\n❯ \n────\n")
 		if ok != (tt.reason != "") || ok && (got.Fault.Reason != tt.reason || got.String() != tt.want) {
 			t.Errorf("%s: %+v, %v, want %s: %q", tt.screen, got, ok, tt.reason, tt.want)
 		}

@@ -1,4 +1,4 @@
-package fault
+package claude
 
 import (
 	"time"
@@ -6,9 +6,9 @@ import (
 	"netsky/agent"
 )
 
-// A Record is what an entry of a conversation's file says of a failed request, to be
+// A FaultRecord is what an entry of a conversation's file says of a failed request, to be
 // embedded in what reads such entries. A field of another type than expected says nothing.
-type Record struct {
+type FaultRecord struct {
 	Error     any `json:"error"` // the kind; an object in an entry of a retry
 	Status    any `json:"apiErrorStatus"`
 	Kind      any `json:"apiError"`
@@ -24,11 +24,11 @@ type Record struct {
 var scopes = map[string]string{"seven_day_opus": "opus", "seven_day_sonnet": "sonnet", "seven_day_overage_included": "fable"}
 
 // What returns the kind of the error, "" if there is none.
-func (r Record) What() string { return text(r.Error) }
+func (r FaultRecord) What() string { return text(r.Error) }
 
 // Fault judges the failure that ended a turn with these words; nil if it is no fault of
 // the vendor's.
-func (r Record) Fault(words string) *agent.Fault {
+func (r FaultRecord) Fault(words string) *agent.Fault {
 	quota, _ := r.Quota.(map[string]any)
 	at, err := time.Parse(time.RFC3339, text(r.Timestamp))
 	if err != nil {
@@ -38,7 +38,7 @@ func (r Record) Fault(words string) *agent.Fault {
 	if rejected {
 		scope = scopes[text(quota["rateLimitType"])]
 	}
-	return Of(Evidence{
+	return FaultOf(Evidence{
 		Kind: r.What(), Status: number(r.Status), Text: words, Details: text(r.Details), At: at,
 		Limit:   text(r.Kind) == "usage_limit_reached" || rejected,
 		ResetMS: int64(number(quota["resetsAt"])) * 1000, Scope: scope,
@@ -47,7 +47,7 @@ func (r Record) Fault(words string) *agent.Fault {
 
 // Retry returns the retry that an entry of the subtype api_error records: some releases
 // write one for each, 2.1.329 does not.
-func (r Record) Retry() (_ Retry, ok bool) {
+func (r FaultRecord) Retry() (_ Retry, ok bool) {
 	e, _ := r.Error.(map[string]any)
 	message := text(e["message"])
 	reason := byStatus(number(e["status"]))
@@ -55,7 +55,7 @@ func (r Record) Retry() (_ Retry, ok bool) {
 		reason = retried(message)
 	}
 	n := number(r.Attempt)
-	return Retry{Fault: agent.Fault{Reason: reason, Text: words(message)}, Attempt: n, Of: number(r.Of)}, n > 0
+	return Retry{Fault: agent.Fault{Reason: reason, Text: faultWords(message)}, Attempt: n, Of: number(r.Of)}, n > 0
 }
 
 func text(v any) string { s, _ := v.(string); return s }

@@ -1,4 +1,4 @@
-package fault
+package claude
 
 import (
 	"regexp"
@@ -18,7 +18,7 @@ var resetWords = sync.OnceValue(func() *regexp.Regexp {
 // Claude Code leaves out the seconds: the next one after now, in this machine's zone
 // unless the text has one.
 func resetTime(text string, now time.Time) (time.Time, bool) {
-	m := resetWords().FindStringSubmatch(text[:min(len(text), maxText)])
+	m := resetWords().FindStringSubmatch(text[:min(len(text), maxFaultText)])
 	if m == nil || m[1] == "" && m[5] == "" {
 		return time.Time{}, false
 	}

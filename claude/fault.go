@@ -5,7 +5,7 @@
 // conversation's file: the kind of the error, the HTTP status, the limit and its reset.
 // Words decide in three cases only, each noted where it is: for them nothing else exists.
 // It keeps nothing; a crash loses nothing.
-package fault
+package claude
 
 import (
 	"cmp"
@@ -33,14 +33,14 @@ type Evidence struct {
 
 // maxText limits how much of a text is examined, and maxWords how much is kept, in bytes.
 const (
-	maxText  = 4 << 10
-	maxWords = 200
+	maxFaultText = 4 << 10
+	maxWords     = 200
 )
 
-// Of judges a failed turn. It returns nil if the failure is no fault of the vendor's: the
+// FaultOf judges a failed turn. It returns nil if the failure is no fault of the vendor's: the
 // request itself was refused, or nothing is known about it.
-func Of(e Evidence) *agent.Fault {
-	f := agent.Fault{Reason: e.reason(), Text: words(cmp.Or(e.Text, e.Details))}
+func FaultOf(e Evidence) *agent.Fault {
+	f := agent.Fault{Reason: e.reason(), Text: faultWords(cmp.Or(e.Text, e.Details))}
 	switch f.Reason {
 	case "":
 		return nil
@@ -105,12 +105,12 @@ func (e Evidence) status() int {
 
 // TooLong reports whether a text says that the model's context is full.
 func TooLong(text string) bool {
-	return strings.Contains(strings.ToLower(text[:min(len(text), maxText)]), "prompt is too long")
+	return strings.Contains(strings.ToLower(text[:min(len(text), maxFaultText)]), "prompt is too long")
 }
 
 // words returns a text as one line.
-func words(s string) string {
-	s = strings.Join(strings.Fields(s[:min(len(s), maxText)]), " ")
+func faultWords(s string) string {
+	s = strings.Join(strings.Fields(s[:min(len(s), maxFaultText)]), " ")
 	if len(s) > maxWords {
 		s = s[:maxWords] + "…"
 	}
