@@ -11,7 +11,6 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/claude/socket"
 )
 
 // A Pane is the terminal that a session runs in.
@@ -70,12 +69,12 @@ func (s *Session) Close() error {
 func (s *Session) Push(ctx context.Context, text string) error {
 	r, err := FindSession(s.ConfigDir, s.PID)
 	if errors.Is(err, fs.ErrNotExist) {
-		return socket.Closed{Err: err}
+		return Closed{Err: err}
 	}
 	if err != nil {
 		return err
 	}
-	return socket.Push(ctx, r.Socket, s.PID, text)
+	return Push(ctx, r.Socket, s.PID, text)
 }
 
 // Holds reports whether the conversation already holds the envelope.

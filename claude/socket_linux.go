@@ -1,4 +1,4 @@
-package socket
+package claude
 
 import "golang.org/x/sys/unix"
 
