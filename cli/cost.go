@@ -13,12 +13,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	claudeusage "netsky/claude"
 	"netsky/cli/config"
 	"netsky/cli/story"
 	codexusage "netsky/codex/usage"
 	"netsky/home"
 	"netsky/spawn"
-	claudeusage "netsky/spawn/claude/usage"
 	"netsky/spawn/meter"
 	"netsky/spawn/needs"
 	"netsky/store"
@@ -177,7 +177,7 @@ func (a *app) costService(l *spawn.Launcher, log *slog.Logger) func(context.Cont
 	return func(ctx context.Context, records func() *store.DB) error {
 		return meter.New(meter.Options{
 			Home: l.Home, Bus: l.Bus, Records: records, Log: log.With("part", "cost"), Environ: a.environ,
-			Sources: map[string]meter.Source{claudeusage.Source: claudeFiles{}, codexusage.Source: &codexFiles{}},
+			Sources: map[string]meter.Source{claudeusage.UsageSource: claudeFiles{}, codexusage.Source: &codexFiles{}},
 			Terms: func() (t meter.Terms) {
 				c, _, _ := config.Load(l.Home) // a mistake is shown by others
 				t.Prices, t.Limits, t.Unknown = c.Terms()
@@ -190,8 +190,12 @@ func (a *app) costService(l *spawn.Launcher, log *slog.Logger) func(context.Cont
 // claudeFiles are the conversations of Claude Code.
 type claudeFiles struct{}
 
-func (claudeFiles) Files(env []string, thread string) []string { return claudeusage.Files(env, thread) }
-func (claudeFiles) Open(thread, state string) meter.Reader     { return claudeusage.Open(thread, state) }
+func (claudeFiles) Files(env []string, thread string) []string {
+	return claudeusage.UsageFiles(env, thread)
+}
+func (claudeFiles) Open(thread, state string) meter.Reader {
+	return claudeusage.OpenUsage(thread, state)
+}
 
 // codexFiles are the threads of Codex.
 type codexFiles struct{ codexusage.Finder }

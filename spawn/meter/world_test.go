@@ -14,10 +14,10 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	claudeusage "netsky/claude"
 	codexusage "netsky/codex/usage"
 	"netsky/home"
 	"netsky/internal/testworld"
-	claudeusage "netsky/spawn/claude/usage"
 	"netsky/spawn/meter"
 	"netsky/store"
 	"netsky/store/cost"
@@ -25,8 +25,12 @@ import (
 
 type claudeFiles struct{}
 
-func (claudeFiles) Files(env []string, thread string) []string { return claudeusage.Files(env, thread) }
-func (claudeFiles) Open(thread, state string) meter.Reader     { return claudeusage.Open(thread, state) }
+func (claudeFiles) Files(env []string, thread string) []string {
+	return claudeusage.UsageFiles(env, thread)
+}
+func (claudeFiles) Open(thread, state string) meter.Reader {
+	return claudeusage.OpenUsage(thread, state)
+}
 
 type codexFiles struct{ codexusage.Finder }
 

@@ -8,9 +8,9 @@
 // a conversation; the sums that Claude Code writes when it ends or clears a conversation have
 // them, with the cost in dollars.
 //
-// The package opens no file and keeps nothing: a [Reader]'s state is for the caller to keep. Lines
+// The package opens no file and keeps nothing: a [UsageReader]'s state is for the caller to keep. Lines
 // that it does not know, of an older or a newer Claude Code, are skipped.
-package usage
+package claude
 
 import (
 	"bytes"
@@ -23,22 +23,21 @@ import (
 	"strings"
 	"time"
 
-	"netsky/claude"
 	"netsky/internal/execx"
 	"netsky/store/cost"
 	"netsky/store/cost/reading"
 )
 
-// Source is the runtime's name in the records.
-const Source = "claude"
+// UsageSource is the runtime's name in the records.
+const UsageSource = "claude"
 
-// Files returns the files of a conversation, its own last. env is the environment of a Claude Code
+// UsageFiles returns the files of a conversation, its own last. env is the environment of a Claude Code
 // that has it.
-func Files(env []string, session string) []string {
+func UsageFiles(env []string, session string) []string {
 	if session == "" || strings.ContainsAny(session, "/*?[\\") {
 		return nil
 	}
-	projects := filepath.Join(configDir(env), "projects")
+	projects := filepath.Join(usageConfigDir(env), "projects")
 	entries, err := os.ReadDir(projects)
 	if err != nil {
 		return nil
@@ -66,7 +65,7 @@ func Files(env []string, session string) []string {
 const maxFiles = 2000
 
 // configDir returns the directory in which Claude Code keeps its files.
-func configDir(env []string) string {
+func usageConfigDir(env []string) string {
 	return cmp.Or(execx.Value(env, "CLAUDE_CONFIG_DIR"), filepath.Join(execx.Value(env, "HOME"), ".claude"))
 }
 
@@ -78,17 +77,17 @@ type state struct {
 	Stated bool  `json:"stated,omitempty"`
 }
 
-// A Reader takes the lines of one file in order.
-type Reader struct{ reading.Reading[state] }
+// A UsageReader takes the lines of one file in order.
+type UsageReader struct{ reading.Reading[state] }
 
-// Open returns a Reader of a file of the conversation that continues from a State; "" is the
+// OpenUsage returns a Reader of a file of the conversation that continues from a State; "" is the
 // beginning.
-func Open(thread, saved string) *Reader {
-	return &Reader{reading.Open[state](thread, saved)}
+func OpenUsage(thread, saved string) *UsageReader {
+	return &UsageReader{reading.Open[state](thread, saved)}
 }
 
 // A line of a conversation's file, reduced to what is used.
-type line struct {
+type usageLine struct {
 	Type    string    `json:"type"`
 	Prompt  string    `json:"promptId"`
 	Request string    `json:"requestId"`
@@ -122,23 +121,23 @@ type sums struct {
 }
 
 var (
-	assistantMark = []byte(`"type":"assistant"`)
-	userMark      = []byte(`"type":"user"`)
-	resultMark    = []byte(`"type":"tool_result"`)
-	stateMark     = []byte(`"type":"cost-state"`)
+	usageAssistantMark = []byte(`"type":"assistant"`)
+	usageUserMark      = []byte(`"type":"user"`)
+	resultMark         = []byte(`"type":"tool_result"`)
+	stateMark          = []byte(`"type":"cost-state"`)
 )
 
 // synthetic is the model's name on what Claude Code writes in its place.
-const synthetic = "<synthetic>"
+const syntheticModel = "<synthetic>"
 
 // Line takes the next line, without its end, and returns what it says.
-func (r *Reader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) {
+func (r *UsageReader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) {
 	// The marks only spare the reading of lines that have none: what an agent gives a tool may have any.
-	said, heard := bytes.Contains(data, assistantMark), bytes.Contains(data, userMark) && !bytes.Contains(data, resultMark)
+	said, heard := bytes.Contains(data, usageAssistantMark), bytes.Contains(data, usageUserMark) && !bytes.Contains(data, resultMark)
 	if !said && !heard && !bytes.Contains(data, stateMark) {
 		return nil, nil
 	}
-	var l line
+	var l usageLine
 	if json.Unmarshal(data, &l) != nil {
 		return nil, nil
 	}
@@ -149,7 +148,7 @@ func (r *Reader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) 
 	case l.Type == "cost-state":
 		return nil, r.sums(data)
 	case l.Type == "user" && l.Prompt != "" && !l.Summary:
-		r.Now.Heard(l.Prompt, claude.Text(l.Message.Content))
+		r.Now.Heard(l.Prompt, Text(l.Message.Content))
 	case l.Type == "assistant":
 		return r.said(l), nil
 	}
@@ -157,16 +156,16 @@ func (r *Reader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) 
 }
 
 // said handles a part of an answer.
-func (r *Reader) said(l line) []cost.Turn {
+func (r *UsageReader) said(l usageLine) []cost.Turn {
 	u, m := l.Message.Usage, l.Message
-	if u == nil || m.ID == "" || m.Model == synthetic || l.Failure {
+	if u == nil || m.ID == "" || m.Model == syntheticModel || l.Failure {
 		return nil
 	}
 	if l.Session != "" && l.Session != r.Thread && !r.Now.Stated {
 		r.Now.Forked = true
 	}
 	return []cost.Turn{{
-		Source: Source, Key: reading.Cut(m.ID) + " " + reading.Cut(l.Request), Thread: r.Thread, Prompt: r.Now.ID, Message: r.Now.Message, Model: reading.Cut(m.Model),
+		Source: UsageSource, Key: reading.Cut(m.ID) + " " + reading.Cut(l.Request), Thread: r.Thread, Prompt: r.Now.ID, Message: r.Now.Message, Model: reading.Cut(m.Model),
 		Usage: cost.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}, Time: l.Time,
 	}}
 }
@@ -175,9 +174,9 @@ func (r *Reader) said(l line) []cost.Turn {
 const maxModels = 50
 
 // sums handles what Claude Code says that the conversation has used since its beginning.
-func (r *Reader) sums(data []byte) (stated []cost.Statement) {
+func (r *UsageReader) sums(data []byte) (stated []cost.Statement) {
 	var l struct {
-		line
+		usageLine
 		sums
 	}
 	if json.Unmarshal(data, &l) != nil || l.Type != "cost-state" || len(l.Models) > maxModels {
@@ -185,7 +184,7 @@ func (r *Reader) sums(data []byte) (stated []cost.Statement) {
 	}
 	for model, u := range l.Models {
 		s := cost.Statement{
-			Source: Source, Thread: r.Thread, Model: reading.Cut(model), Message: r.Now.Message, Time: time.UnixMilli(r.Now.MS),
+			Source: UsageSource, Thread: r.Thread, Model: reading.Cut(model), Message: r.Now.Message, Time: time.UnixMilli(r.Now.MS),
 			Usage: cost.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}, Base: r.Now.Forked, Unsure: l.Unknown || !(u.Dollars >= 0 && u.Dollars < 1e9),
 		}
 		if !s.Unsure {

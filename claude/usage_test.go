@@ -1,4 +1,4 @@
-package usage_test
+package claude_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/spawn/claude/usage"
+	"netsky/claude"
 	"netsky/store/cost/reading/readingtest"
 )
 
@@ -21,12 +21,12 @@ const (
 )
 
 // prompt is a line with what a person or netsky gave it.
-func prompt(id, text string) string {
+func usagePrompt(id, text string) string {
 	return fmt.Sprintf(`{"parentUuid":null,"isSidechain":false,"promptId":%q,"type":"user","message":{"role":"user","content":%q},"uuid":"u0","timestamp":"2026-11-24T02:37:07.500Z","sessionId":"S"}`, id, text)
 }
 
 // open opens a Reader of the conversation S.
-func open(state string) readingtest.Reader { return usage.Open("S", state) }
+func open(state string) readingtest.Reader { return claude.OpenUsage("S", state) }
 
 func TestLine(t *testing.T) {
 	t.Parallel()
@@ -35,12 +35,12 @@ func TestLine(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		{"one answer in two lines", []string{prompt("P1", readingtest.Rendered("m-1")), shell, block2, result},
+		{"one answer in two lines", []string{usagePrompt("P1", readingtest.Rendered("m-1")), shell, block2, result},
 			"msg_1 req_1|claude-opus-5-5|P1|m-1:4+1+7+12350 msg_1 req_1|claude-opus-5-5|P1|m-1:4+31+7+12350"},
-		{"typed", []string{prompt("P1", "hello"), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
-		{"typed after a message", []string{prompt("P0", readingtest.Rendered("m-1")), prompt("P1", "hello"), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
-		{"two messages in one", []string{prompt("P1", readingtest.Rendered("m-1")+"\n"+readingtest.Rendered("m-2")), block2}, "msg_1 req_1|claude-opus-5-5|P1|m-1:4+31+7+12350"},
-		{"a quoted rendering", []string{prompt("P1", "see: "+readingtest.Rendered("m-1")), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
+		{"typed", []string{usagePrompt("P1", "hello"), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
+		{"typed after a message", []string{usagePrompt("P0", readingtest.Rendered("m-1")), usagePrompt("P1", "hello"), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
+		{"two messages in one", []string{usagePrompt("P1", readingtest.Rendered("m-1")+"\n"+readingtest.Rendered("m-2")), block2}, "msg_1 req_1|claude-opus-5-5|P1|m-1:4+31+7+12350"},
+		{"a quoted rendering", []string{usagePrompt("P1", "see: "+readingtest.Rendered("m-1")), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
 		{"a tool that is given what a statement looks like", []string{strings.Replace(block2, `"input":{}`, `"input":{"type":"cost-state","modelUsage":{"m":{}}}`, 1)},
 			"msg_1 req_1|claude-opus-5-5||:4+31+7+12350"},
 		{"a tool that is given what a result looks like", []string{strings.Replace(block2, `"input":{}`, `"input":{"type":"user","x":{"type":"tool_result"}}`, 1)},
@@ -73,12 +73,12 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	env := []string{"HOME=/nowhere", "CLAUDE_CONFIG_DIR=" + dir}
-	got := strings.Join(usage.Files(env, "S"), " ")
+	got := strings.Join(claude.UsageFiles(env, "S"), " ")
 	if want := filepath.Join(dir, "projects/-w/S/subagents/agent-1.jsonl") + " " + filepath.Join(dir, "projects/-w/S.jsonl"); got != want {
 		t.Errorf("Files = %s, want %s", got, want)
 	}
 	for _, bad := range []string{"", "../S", "*", "none"} {
-		if got := usage.Files(env, bad); len(got) != 0 {
+		if got := claude.UsageFiles(env, bad); len(got) != 0 {
 			t.Errorf("Files(%q) = %q", bad, got)
 		}
 	}
@@ -86,7 +86,7 @@ func TestFiles(t *testing.T) {
 
 // Whatever a line says, a Reader goes on from what it keeps, and counts nothing below zero twice.
 func FuzzLine(f *testing.F) {
-	for _, l := range []string{shell, block2, result, fault, fmt.Sprintf(state, false), prompt("P1", readingtest.Rendered("m-1"))} {
+	for _, l := range []string{shell, block2, result, fault, fmt.Sprintf(state, false), usagePrompt("P1", readingtest.Rendered("m-1"))} {
 		f.Add([]byte(l), "")
 	}
 	f.Fuzz(func(t *testing.T, line []byte, state string) { readingtest.Fuzz(t, open, line, state) })
