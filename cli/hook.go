@@ -10,7 +10,6 @@ import (
 	"netsky/cli/config"
 	"netsky/home"
 	"netsky/spawn/approve"
-	"netsky/spawn/claude/hook"
 )
 
 // hookCommand is what Claude Code runs at each event of an agent. If it fails, the agent
@@ -22,7 +21,7 @@ func (a *app) hookCommand() *cli.Command {
 			"in netsky's home, where `netsky status` and the receiver read it.",
 		Action: func(c *cli.Context) error {
 			err := a.hook(c.Context, c.Args().First())
-			if errors.Is(err, hook.ErrAgain) {
+			if errors.Is(err, claude.ErrAgain) {
 				return exitError{exitUsage, err} // 2 tells Claude Code to block the prompt
 			}
 			if err != nil {
@@ -47,7 +46,7 @@ func (a *app) hook(ctx context.Context, event string) error {
 	if err != nil {
 		return err
 	}
-	return hook.Hook{
+	return claude.HookRun{
 		Home: h, Bus: b, Agent: self, Start: a.getenv("NETSKY_START"), ConfigDir: claude.ConfigDir(a.getenv), Out: a.out,
 		Warn: func(err error) { a.warn("hook: %v", err) },
 		Own: func() *approve.Own {

@@ -2,7 +2,7 @@
 // event, reports to the receiver which messages the model has, and puts the model's
 // requests for permission before the owner. Whatever goes wrong, the agent continues:
 // the hook blocks only a prompt that repeats messages already delivered.
-package hook
+package claude
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/claude"
 	"netsky/home"
 	"netsky/spawn/approve"
 	"netsky/spawn/worktree"
@@ -29,8 +28,8 @@ const maxHook = 64 << 20
 // ErrAgain blocks a prompt; Claude Code shows the text in its pane.
 var ErrAgain = errors.New("every message in this prompt was delivered before; it is not given to the model again")
 
-// Hook is what a hook of one agent needs.
-type Hook struct {
+// HookRun is what a hook of one agent needs.
+type HookRun struct {
 	Home      home.Dir
 	Bus       *bus.Bus
 	Agent     agent.ID
@@ -44,12 +43,12 @@ type Hook struct {
 
 // Run handles one event and its input. [ErrAgain] means to block the prompt; no other
 // error blocks anything.
-func (k Hook) Run(ctx context.Context, event string, in io.Reader) error {
+func (k HookRun) Run(ctx context.Context, event string, in io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(in, maxHook))
 	if err != nil {
 		return err
 	}
-	h, err := claude.ParseHook(event, data)
+	h, err := ParseHook(event, data)
 	if err != nil {
 		return err
 	}
@@ -75,7 +74,7 @@ func (k Hook) Run(ctx context.Context, event string, in io.Reader) error {
 }
 
 // strays notes what the agent does outside of its worktree.
-func (k Hook) strays(h claude.Hook) {
+func (k HookRun) strays(h Hook) {
 	err := worktree.NoteDir(k.Home, k.Agent, h.Dir)
 	if name := h.Edited(); name != "" {
 		err = errors.Join(err, worktree.NoteStray(k.Home, k.Agent, name))
@@ -87,7 +86,7 @@ func (k Hook) strays(h claude.Hook) {
 
 // confirm records how questions ended that Claude Code had not confirmed when they were
 // answered, and that nobody has looked for since.
-func (k Hook) confirm(ctx context.Context, h claude.Hook) {
+func (k HookRun) confirm(ctx context.Context, h Hook) {
 	if h.Event == "PostToolUse" || h.Event == "Stop" || h.Event == "StopFailure" {
 		approve.Desk{Home: k.Home, Bus: k.Bus, Warn: k.Warn}.Confirm(ctx, k.Agent, k.Start)
 	}
@@ -102,7 +101,7 @@ const (
 )
 
 // note records the event's line, if it has one.
-func (k Hook) note(e agent.Event) error {
+func (k HookRun) note(e agent.Event) error {
 	if e.Event == "" {
 		return nil
 	}
@@ -111,7 +110,7 @@ func (k Hook) note(e agent.Event) error {
 }
 
 // prompted handles a text that is about to be given to the model.
-func (k Hook) prompted(h claude.Hook) error {
+func (k HookRun) prompted(h Hook) error {
 	ids, _ := envelope.RenderedIDs(h.Prompt)
 	if len(ids) > 0 {
 		if again, err := k.Bus.SeenText(k.Agent, h.Prompt); err == nil && again {
@@ -130,7 +129,7 @@ func (k Hook) prompted(h claude.Hook) error {
 	if err := k.note(e); err != nil {
 		return err
 	}
-	s, err := claude.LoadState(k.Home, k.Agent)
+	s, err := LoadState(k.Home, k.Agent)
 	if err != nil || s.Used && s.Session == h.Session {
 		return err
 	}
@@ -138,7 +137,7 @@ func (k Hook) prompted(h claude.Hook) error {
 }
 
 // handedOver records that the model has the mail that the inbox tool returned.
-func (k Hook) handedOver(data []byte) error {
+func (k HookRun) handedOver(data []byte) error {
 	var in struct {
 		Output any `json:"tool_response"`
 	}
@@ -174,15 +173,15 @@ func each(v any, fn func(string)) {
 
 // sessionStarted records which conversation the agent has: a person may start another
 // in the pane.
-func (k Hook) sessionStarted(h claude.Hook) error {
-	s, err := claude.LoadState(k.Home, k.Agent)
+func (k HookRun) sessionStarted(h Hook) error {
+	s, err := LoadState(k.Home, k.Agent)
 	if err != nil {
 		return err
 	}
 	return k.saveSession(s, h, s.Used && s.Session == h.Session)
 }
 
-func (k Hook) saveSession(s claude.State, h claude.Hook, used bool) error {
+func (k HookRun) saveSession(s State, h Hook, used bool) error {
 	if start := k.Start; s.Start != "" && s.Start != start {
 		return nil // of an earlier start, which has nothing to report any more
 	}
@@ -191,13 +190,13 @@ func (k Hook) saveSession(s claude.State, h claude.Hook, used bool) error {
 	if now == s {
 		return nil
 	}
-	return claude.SaveState(k.Home, k.Agent, now)
+	return SaveState(k.Home, k.Agent, now)
 }
 
 // permission puts a request of the model's before the owner and gives Claude Code the
 // answer, unless it is answered in the pane first. The dialog stays there all the
 // while.
-func (k Hook) permission(ctx context.Context, h claude.Hook) error {
+func (k HookRun) permission(ctx context.Context, h Hook) error {
 	q, ok := h.Permission()
 	if !ok {
 		return nil
@@ -205,7 +204,7 @@ func (k Hook) permission(ctx context.Context, h claude.Hook) error {
 	if strings.HasPrefix(q.Tool, agentTools) || strings.HasPrefix(q.Tool, phoneTools) {
 		// The settings allow them, but plan mode ignores that. Each tool refuses what
 		// the agent must not do.
-		_, err := k.Out.Write(claude.Decision(true, ""))
+		_, err := k.Out.Write(Decision(true, ""))
 		return err
 	}
 	// Claude Code ends the hook and the dialog when somebody presses Escape there.
@@ -213,9 +212,9 @@ func (k Hook) permission(ctx context.Context, h claude.Hook) error {
 	defer stop()
 	desk := approve.Desk{Home: k.Home, Bus: k.Bus, Warn: k.Warn}
 	q.Agent, q.Start, q.Message = k.Agent, k.Start, k.Home.InTurn(k.Agent, k.Start)
-	if own := k.Own(); own != nil && h.Mode == claude.ModeEdits && own.Allows(ctx, q) {
+	if own := k.Own(); own != nil && h.Mode == ModeEdits && own.Allows(ctx, q) {
 		desk.Granted(ctx, q)
-		_, err := k.Out.Write(claude.Decision(true, ""))
+		_, err := k.Out.Write(Decision(true, ""))
 		return err
 	}
 	q, err := desk.Ask(ctx, q)
@@ -232,7 +231,7 @@ func (k Hook) permission(ctx context.Context, h claude.Hook) error {
 	if err != nil {
 		return err
 	}
-	w := claude.PermissionWait{
+	w := PermissionWait{
 		Home: k.Home, Agent: k.Agent, Start: k.Start, ConfigDir: k.ConfigDir, PID: keeper.PID,
 		Session: h.Session, Call: h.Call, Subagent: h.Subagent != "",
 	}
@@ -241,30 +240,30 @@ func (k Hook) permission(ctx context.Context, h claude.Hook) error {
 		answer, ok, err = k.Home.Answered(q.Code)
 		return answer.Allow, ok && err == nil
 	})
-	word := words[end]
+	word := decisionWords[end]
 	err = k.permitted(q.Code, end, word)
 	// Claude Code has its answer, but may have taken another one from its pane meanwhile.
 	o := agent.Outcome{How: word}
-	if end == claude.Allowed || end == claude.Denied {
-		o.Answer, o.Proof = answer, w.Taken(h.File(), call, end == claude.Allowed)
+	if end == Allowed || end == Denied {
+		o.Answer, o.Proof = answer, w.Taken(h.File(), call, end == Allowed)
 	}
 	desk.Settle(ctx, q, o)
 	return err
 }
 
 // words say how a request ended.
-var words = map[claude.Outcome]string{
-	claude.Allowed: approve.Verdict(true), claude.Denied: approve.Verdict(false),
-	claude.AtPane: approve.InPane, claude.AllowedAtPane: approve.AllowedInPane, claude.Unanswered: approve.Elsewhere,
+var decisionWords = map[Outcome]string{
+	Allowed: approve.Verdict(true), Denied: approve.Verdict(false),
+	AtPane: approve.InPane, AllowedAtPane: approve.AllowedInPane, Unanswered: approve.Elsewhere,
 }
 
 // permitted reports to Claude Code and the agent's events how a request ended.
-func (k Hook) permitted(code string, end claude.Outcome, word string) error {
+func (k HookRun) permitted(code string, end Outcome, word string) error {
 	switch end {
-	case claude.Unanswered:
+	case Unanswered:
 		return nil // told to end: the request is still in the pane
-	case claude.Allowed, claude.Denied:
-		if _, err := k.Out.Write(claude.Decision(end == claude.Allowed, "the owner said no")); err != nil {
+	case Allowed, Denied:
+		if _, err := k.Out.Write(Decision(end == Allowed, "the owner said no")); err != nil {
 			return err
 		}
 	}
