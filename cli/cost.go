@@ -16,7 +16,7 @@ import (
 	claudeusage "netsky/claude"
 	"netsky/cli/config"
 	"netsky/cli/story"
-	codexusage "netsky/codex/usage"
+	codexusage "netsky/codex"
 	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/meter"
@@ -177,7 +177,7 @@ func (a *app) costService(l *spawn.Launcher, log *slog.Logger) func(context.Cont
 	return func(ctx context.Context, records func() *store.DB) error {
 		return meter.New(meter.Options{
 			Home: l.Home, Bus: l.Bus, Records: records, Log: log.With("part", "cost"), Environ: a.environ,
-			Sources: map[string]meter.Source{claudeusage.UsageSource: claudeFiles{}, codexusage.Source: &codexFiles{}},
+			Sources: map[string]meter.Source{claudeusage.UsageSource: claudeFiles{}, codexusage.UsageSource: &codexFiles{}},
 			Terms: func() (t meter.Terms) {
 				c, _, _ := config.Load(l.Home) // a mistake is shown by others
 				t.Prices, t.Limits, t.Unknown = c.Terms()
@@ -198,9 +198,11 @@ func (claudeFiles) Open(thread, state string) meter.Reader {
 }
 
 // codexFiles are the threads of Codex.
-type codexFiles struct{ codexusage.Finder }
+type codexFiles struct{ codexusage.UsageFinder }
 
 func (f *codexFiles) Files(env []string, thread string) []string {
 	return f.Finder.Files(env, thread, time.Now())
 }
-func (f *codexFiles) Open(thread, state string) meter.Reader { return codexusage.Open(thread, state) }
+func (f *codexFiles) Open(thread, state string) meter.Reader {
+	return codexusage.OpenUsage(thread, state)
+}

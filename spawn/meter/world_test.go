@@ -15,7 +15,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	claudeusage "netsky/claude"
-	codexusage "netsky/codex/usage"
+	codexusage "netsky/codex"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/meter"
@@ -32,12 +32,14 @@ func (claudeFiles) Open(thread, state string) meter.Reader {
 	return claudeusage.OpenUsage(thread, state)
 }
 
-type codexFiles struct{ codexusage.Finder }
+type codexFiles struct{ codexusage.UsageFinder }
 
 func (f *codexFiles) Files(env []string, thread string) []string {
 	return f.Finder.Files(env, thread, time.Now())
 }
-func (f *codexFiles) Open(thread, state string) meter.Reader { return codexusage.Open(thread, state) }
+func (f *codexFiles) Open(thread, state string) meter.Reader {
+	return codexusage.OpenUsage(thread, state)
+}
 
 func sources() map[string]meter.Source {
 	return map[string]meter.Source{"claude": claudeFiles{}, "codex": &codexFiles{}}

@@ -7,9 +7,9 @@
 // part of the output; here the cached part is a field of its own, and no token counts twice.
 // Threads that a thread began have files of their own, which name the first one's session.
 //
-// The package keeps nothing: a [Reader]'s state is for the caller to keep. Lines that it does not
+// The package keeps nothing: a [UsageReader]'s state is for the caller to keep. Lines that it does not
 // know are skipped. Codex states no cost.
-package usage
+package codex
 
 import (
 	"bufio"
@@ -30,12 +30,12 @@ import (
 	"netsky/store/cost/reading"
 )
 
-// Source is the runtime's name in the records.
-const Source = "codex"
+// UsageSource is the runtime's name in the records.
+const UsageSource = "codex"
 
-// A Finder finds the files of threads. It remembers to which session a file belongs, and of which threads it
+// A UsageFinder finds the files of threads. It remembers to which session a file belongs, and of which threads it
 // has looked through all days.
-type Finder struct {
+type UsageFinder struct {
 	sessions map[string]string
 	whole    map[string]bool
 }
@@ -48,13 +48,13 @@ const (
 // Files returns the files of a thread and of those that it began lately, its own last; the first time also
 // those that it began before, as nobody may have looked meanwhile. env is the environment of a Codex that has
 // it.
-func (f *Finder) Files(env []string, thread string, now time.Time) []string {
+func (f *UsageFinder) Files(env []string, thread string, now time.Time) []string {
 	began, ok := born(thread)
 	if !ok {
 		return nil
 	}
 	began, now = began.UTC(), now.UTC()
-	root := filepath.Join(codexHome(env), "sessions")
+	root := filepath.Join(usageHome(env), "sessions")
 	var others, own []string
 	for _, day := range f.days(thread, began, now) {
 		dir := filepath.Join(root, day) // local time there, so that a day beside it may be meant
@@ -78,7 +78,7 @@ func (f *Finder) Files(env []string, thread string, now time.Time) []string {
 }
 
 // days are those in whose directories the files of a thread may be.
-func (f *Finder) days(thread string, began, now time.Time) (list []string) {
+func (f *UsageFinder) days(thread string, began, now time.Time) (list []string) {
 	around := func(t time.Time, before int) {
 		for n := -before; n <= 1; n++ {
 			if day := t.AddDate(0, 0, n).Format(dayDir); !slices.Contains(list, day) {
@@ -116,11 +116,11 @@ func born(thread string) (t time.Time, ok bool) {
 	return time.UnixMilli(ms), true
 }
 
-func codexHome(env []string) string {
+func usageHome(env []string) string {
 	return cmp.Or(execx.Value(env, "CODEX_HOME"), filepath.Join(execx.Value(env, "HOME"), ".codex"))
 }
 
-func (f *Finder) session(file string) string {
+func (f *UsageFinder) session(file string) string {
 	if f.sessions == nil || len(f.sessions) > maxKnown {
 		f.sessions = make(map[string]string)
 	}
@@ -162,12 +162,12 @@ type state struct {
 	Sum            int64  `json:"sum,omitempty"`    // of all tokens, as of the last running sum
 }
 
-// A Reader takes the lines of one file in order.
-type Reader struct{ reading.Reading[state] }
+// A UsageReader takes the lines of one file in order.
+type UsageReader struct{ reading.Reading[state] }
 
-// Open returns a Reader of a file of the thread that continues from a State; "" is the beginning.
-func Open(thread, saved string) *Reader {
-	return &Reader{reading.Open[state](thread, saved)}
+// OpenUsage returns a Reader of a file of the thread that continues from a State; "" is the beginning.
+func OpenUsage(thread, saved string) *UsageReader {
+	return &UsageReader{reading.Open[state](thread, saved)}
 }
 
 // tokens are a usage as Codex writes it.
@@ -217,7 +217,7 @@ var marks = [][]byte{
 }
 
 // Line takes the next line, without its end, and returns what it says. Codex states nothing.
-func (r *Reader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) {
+func (r *UsageReader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) {
 	if !slices.ContainsFunc(marks, func(m []byte) bool { return bytes.Contains(data, m) }) {
 		return nil, nil
 	}
@@ -244,8 +244,8 @@ func (r *Reader) Line(data []byte) (turns []cost.Turn, stated []cost.Statement) 
 	return nil, nil
 }
 
-func (r *Reader) turn(l line, key string, t tokens) []cost.Turn {
-	n := cost.Turn{Source: Source, Key: key, Thread: r.Thread, Prompt: reading.Cut(l.Payload.Root), Model: r.Now.Model, Usage: t.usage(), Time: l.Time}
+func (r *UsageReader) turn(l line, key string, t tokens) []cost.Turn {
+	n := cost.Turn{Source: UsageSource, Key: key, Thread: r.Thread, Prompt: reading.Cut(l.Payload.Root), Model: r.Now.Model, Usage: t.usage(), Time: l.Time}
 	if n.Prompt == "" {
 		n.Prompt = reading.Cut(l.Payload.Turn)
 	}
@@ -257,7 +257,7 @@ func (r *Reader) turn(l line, key string, t tokens) []cost.Turn {
 
 // sum handles the running sum of a file without records of responses. It is written again when
 // anything beside it changes.
-func (r *Reader) sum(l line) []cost.Turn {
+func (r *UsageReader) sum(l line) []cost.Turn {
 	info := l.Payload.Info
 	if r.Now.Listed || info.Total.Total == r.Now.Sum {
 		return nil

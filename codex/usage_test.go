@@ -1,4 +1,4 @@
-package usage_test
+package codex_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/codex/usage"
+	"netsky/codex"
 	"netsky/store/cost/reading/readingtest"
 )
 
@@ -28,7 +28,7 @@ func given(turn, text string) string {
 }
 
 // open opens a Reader of the thread.
-func open(state string) readingtest.Reader { return usage.Open(thread, state) }
+func open(state string) readingtest.Reader { return codex.OpenUsage(thread, state) }
 
 func TestLine(t *testing.T) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var f usage.Finder
+	var f codex.UsageFinder
 	env := []string{"HOME=/nowhere", "CODEX_HOME=" + dir}
 	for range 2 { // the second time from memory
 		got := f.Files(env, thread, began.AddDate(0, 0, 2))
@@ -98,7 +98,7 @@ func TestFilesOfDays(t *testing.T) {
 	if err := os.WriteFile(file, []byte(fmt.Sprintf(meta, thread, "x")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var f usage.Finder
+	var f codex.UsageFinder
 	env := []string{"CODEX_HOME=" + dir}
 	for _, want := range []int{1, 0} {
 		if got := f.Files(env, thread, began.AddDate(0, 0, 9)); len(got) != want {
