@@ -17,12 +17,12 @@ import (
 	"netsky/cli/config"
 	"netsky/cli/story"
 	codexusage "netsky/codex"
+	"netsky/cost"
 	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/meter"
 	"netsky/spawn/needs"
 	"netsky/store"
-	"netsky/store/cost"
 )
 
 func (a *app) costCommand() *cli.Command {

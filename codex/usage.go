@@ -25,8 +25,8 @@ import (
 	"strings"
 	"time"
 
+	"netsky/cost"
 	"netsky/internal/execx"
-	"netsky/store/cost"
 	"netsky/store/cost/reading"
 )
 

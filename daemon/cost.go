@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"netsky/cost"
 	"netsky/spawn/meter"
-	"netsky/store/cost"
 )
 
 // costs are what turns cost as the dashboard shows it.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/cost"
 	"netsky/spawn/meter"
-	"netsky/store/cost"
 )
 
 // Costs sums up what the agents' turns used.

@@ -7,11 +7,11 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/cost"
 	"netsky/dashboard/live"
 	"netsky/dashboard/worded"
 	"netsky/spawn/meter"
 	"netsky/store"
-	"netsky/store/cost"
 )
 
 // A messageBody is a message, what led to it and what became of it.

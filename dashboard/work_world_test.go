@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/cost"
 	"netsky/spawn/meter"
 	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/forecast"
@@ -16,7 +17,6 @@ import (
 	"netsky/spawn/worktree/review"
 	"netsky/spawn/worktree/state"
 	"netsky/store"
-	"netsky/store/cost"
 	"netsky/work/record"
 )
 

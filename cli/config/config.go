@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/cost"
 	"netsky/home"
 	"netsky/spawn/escalate"
 	"netsky/spawn/own"
-	"netsky/store/cost"
 )
 
 // Sample is the file that `netsky init` writes: every key that has an effect, with its

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"netsky/cli/config"
+	"netsky/cost"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/store/cost"
 )
 
 // The prices and limits are those of the file; with a mistake that may be about them they are

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"netsky/bus/envelope"
+	"netsky/cost"
 	"netsky/store"
-	"netsky/store/cost"
 )
 
 // An Account is what turns used, summed up, and how far the budgets are used.

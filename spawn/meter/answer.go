@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"netsky/bus"
+	"netsky/cost"
 	"netsky/internal/advice"
 	"netsky/store"
-	"netsky/store/cost"
 )
 
 // Answer carries out what the owner says to a budget that is used up, by its key: as much again,

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/store/cost"
+	"netsky/cost"
 )
 
 // A stamp is what tells whether a file has changed.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"netsky/bus"
+	"netsky/cost"
 	"netsky/home"
 	"netsky/internal/loopmodel"
 	"netsky/internal/loopmodel/anthropic"
@@ -26,7 +27,6 @@ import (
 	"netsky/internal/testworld"
 	"netsky/spawn/meter"
 	"netsky/store"
-	"netsky/store/cost"
 )
 
 func TestMain(m *testing.M) {

@@ -28,9 +28,9 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/cost"
 	"netsky/home"
 	"netsky/store"
-	"netsky/store/cost"
 )
 
 // A Source knows the files of one runtime's program.

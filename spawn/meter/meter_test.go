@@ -11,12 +11,12 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/cost"
 	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/meter"
 	"netsky/store"
-	"netsky/store/cost"
 	"netsky/work/task"
 )
 

@@ -16,10 +16,10 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/cost"
 	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/store"
-	"netsky/store/cost"
 )
 
 // termsKey names the setting that holds the terms that were known last.

@@ -16,11 +16,11 @@ import (
 	"netsky/bus"
 	claudeusage "netsky/claude"
 	codexusage "netsky/codex"
+	"netsky/cost"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/meter"
 	"netsky/store"
-	"netsky/store/cost"
 )
 
 type claudeFiles struct{}

@@ -9,7 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/store/cost"
+	"netsky/cost"
 )
 
 // A Reader takes lines.

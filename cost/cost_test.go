@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/cost"
 	"netsky/internal/testworld"
 	"netsky/store"
-	"netsky/store/cost"
 	"netsky/store/prune"
 	"netsky/work/task"
 )

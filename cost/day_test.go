@@ -7,7 +7,7 @@ import (
 	"time"
 	_ "time/tzdata" // the zones are there on every machine
 
-	"netsky/store/cost"
+	"netsky/cost"
 )
 
 // The days of a year follow each other without a gap, also where clocks change at midnight.
