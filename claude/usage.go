@@ -25,7 +25,6 @@ import (
 
 	"netsky/cost"
 	"netsky/internal/execx"
-	"netsky/store/cost/reading"
 )
 
 // UsageSource is the runtime's name in the records.
@@ -71,19 +70,19 @@ func usageConfigDir(env []string) string {
 
 // state is what a Reader must know of the lines before.
 type state struct {
-	reading.Prompt
+	cost.Prompt
 	MS     int64 `json:"ms,omitempty"`     // the latest time in a line
 	Forked bool  `json:"forked,omitempty"` // it began as a copy of another conversation, whose sums it has not stated yet
 	Stated bool  `json:"stated,omitempty"`
 }
 
 // A UsageReader takes the lines of one file in order.
-type UsageReader struct{ reading.Reading[state] }
+type UsageReader struct{ cost.Reading[state] }
 
 // OpenUsage returns a Reader of a file of the conversation that continues from a State; "" is the
 // beginning.
 func OpenUsage(thread, saved string) *UsageReader {
-	return &UsageReader{reading.Open[state](thread, saved)}
+	return &UsageReader{cost.Open[state](thread, saved)}
 }
 
 // A line of a conversation's file, reduced to what is used.
@@ -165,7 +164,7 @@ func (r *UsageReader) said(l usageLine) []cost.Turn {
 		r.Now.Forked = true
 	}
 	return []cost.Turn{{
-		Source: UsageSource, Key: reading.Cut(m.ID) + " " + reading.Cut(l.Request), Thread: r.Thread, Prompt: r.Now.ID, Message: r.Now.Message, Model: reading.Cut(m.Model),
+		Source: UsageSource, Key: cost.Cut(m.ID) + " " + cost.Cut(l.Request), Thread: r.Thread, Prompt: r.Now.ID, Message: r.Now.Message, Model: cost.Cut(m.Model),
 		Usage: cost.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}, Time: l.Time,
 	}}
 }
@@ -184,7 +183,7 @@ func (r *UsageReader) sums(data []byte) (stated []cost.Statement) {
 	}
 	for model, u := range l.Models {
 		s := cost.Statement{
-			Source: UsageSource, Thread: r.Thread, Model: reading.Cut(model), Message: r.Now.Message, Time: time.UnixMilli(r.Now.MS),
+			Source: UsageSource, Thread: r.Thread, Model: cost.Cut(model), Message: r.Now.Message, Time: time.UnixMilli(r.Now.MS),
 			Usage: cost.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}, Base: r.Now.Forked, Unsure: l.Unknown || !(u.Dollars >= 0 && u.Dollars < 1e9),
 		}
 		if !s.Unsure {

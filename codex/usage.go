@@ -27,7 +27,6 @@ import (
 
 	"netsky/cost"
 	"netsky/internal/execx"
-	"netsky/store/cost/reading"
 )
 
 // UsageSource is the runtime's name in the records.
@@ -156,18 +155,18 @@ func session(file string) string {
 
 // state is what a Reader must know of the lines before.
 type state struct {
-	reading.Prompt        // a turn
-	Model          string `json:"model,omitempty"`
-	Listed         bool   `json:"listed,omitempty"` // the file has records of responses
-	Sum            int64  `json:"sum,omitempty"`    // of all tokens, as of the last running sum
+	cost.Prompt        // a turn
+	Model       string `json:"model,omitempty"`
+	Listed      bool   `json:"listed,omitempty"` // the file has records of responses
+	Sum         int64  `json:"sum,omitempty"`    // of all tokens, as of the last running sum
 }
 
 // A UsageReader takes the lines of one file in order.
-type UsageReader struct{ reading.Reading[state] }
+type UsageReader struct{ cost.Reading[state] }
 
 // OpenUsage returns a Reader of a file of the thread that continues from a State; "" is the beginning.
 func OpenUsage(thread, saved string) *UsageReader {
-	return &UsageReader{reading.Open[state](thread, saved)}
+	return &UsageReader{cost.Open[state](thread, saved)}
 }
 
 // tokens are a usage as Codex writes it.
@@ -228,10 +227,10 @@ func (r *UsageReader) Line(data []byte) (turns []cost.Turn, stated []cost.Statem
 	p := l.Payload
 	switch {
 	case l.Type == "turn_context":
-		r.Now.Model = reading.Cut(p.Model)
+		r.Now.Model = cost.Cut(p.Model)
 	case l.Type == "token_usage_record" && p.Usage != nil && p.Response != "":
 		r.Now.Listed = true
-		return r.turn(l, reading.Cut(p.Turn)+" "+reading.Cut(p.Response), *p.Usage), nil
+		return r.turn(l, cost.Cut(p.Turn)+" "+cost.Cut(p.Response), *p.Usage), nil
 	case l.Type == "event_msg" && p.Type == "token_count" && p.Info != nil:
 		return r.sum(l), nil
 	case l.Type == "event_msg" && p.Type == "user_message":
@@ -245,9 +244,9 @@ func (r *UsageReader) Line(data []byte) (turns []cost.Turn, stated []cost.Statem
 }
 
 func (r *UsageReader) turn(l line, key string, t tokens) []cost.Turn {
-	n := cost.Turn{Source: UsageSource, Key: key, Thread: r.Thread, Prompt: reading.Cut(l.Payload.Root), Model: r.Now.Model, Usage: t.usage(), Time: l.Time}
+	n := cost.Turn{Source: UsageSource, Key: key, Thread: r.Thread, Prompt: cost.Cut(l.Payload.Root), Model: r.Now.Model, Usage: t.usage(), Time: l.Time}
 	if n.Prompt == "" {
-		n.Prompt = reading.Cut(l.Payload.Turn)
+		n.Prompt = cost.Cut(l.Payload.Turn)
 	}
 	if l.Payload.Turn == r.Now.ID || l.Payload.Turn == "" {
 		n.Message = r.Now.Message

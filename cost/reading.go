@@ -2,7 +2,7 @@
 // from one line to the next, and which message a request is about.
 //
 // It opens no file. Where a line was read before, by a netsky that was killed, the kept text says how to go on.
-package reading
+package cost
 
 import (
 	"encoding/json"
