@@ -20,7 +20,6 @@ import (
 	"netsky/cost"
 	"netsky/home"
 	"netsky/spawn"
-	"netsky/spawn/meter"
 	"netsky/spawn/needs"
 	"netsky/store"
 )
@@ -49,7 +48,7 @@ func (a *app) cost(c *cli.Context) error {
 	}
 	var f cost.Filter
 	var err error
-	if f.Since, err = meter.Since(c.String("since"), time.Now()); err != nil {
+	if f.Since, err = cost.Since(c.String("since"), time.Now()); err != nil {
 		return usagef("cost: --since %v", err)
 	}
 	if who := c.String("agent"); who != "" {
@@ -81,7 +80,7 @@ func (a *app) cost(c *cli.Context) error {
 		return err
 	}
 	defer db.Close()
-	sums, err := meter.Read(c.Context, db, by, f, time.Now())
+	sums, err := cost.Read(c.Context, db, by, f, time.Now())
 	if err != nil {
 		return err
 	}
@@ -95,19 +94,19 @@ func (a *app) cost(c *cli.Context) error {
 }
 
 // costLines are a table: a line for each sum, and what there is to say about prices and budgets.
-func costLines(a meter.Account) []string {
+func costLines(a cost.Account) []string {
 	if len(a.Sums) == 0 {
 		return []string{story.NoUsage}
 	}
 	rows := [][]string{{strings.ToUpper(string(a.By)), "REQUESTS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "COST"}}
-	row := func(name string, s meter.Sum) {
+	row := func(name string, s cost.Amounts) {
 		u := s.Usage
 		rows = append(rows, []string{
-			name, meter.Number(s.Requests), meter.Number(u.Input), meter.Number(u.Output), meter.Number(u.CacheRead), meter.Number(u.CacheWrite), meter.Cost(s.Sum),
+			name, cost.Number(s.Requests), cost.Number(u.Input), cost.Number(u.Output), cost.Number(u.CacheRead), cost.Number(u.CacheWrite), cost.Cost(s.Sum),
 		})
 	}
 	for _, s := range a.Sums {
-		row(meter.Called(a.By, s.Sum), s)
+		row(cost.Called(a.By, s.Sum), s)
 	}
 	if len(a.Sums) > 1 && a.Total != nil {
 		row("total", *a.Total)
@@ -140,7 +139,7 @@ func (a *app) allowMore(ctx context.Context, l *spawn.Launcher, n needs.Need, al
 		return err
 	}
 	defer db.Close()
-	text, err := meter.Answer(ctx, l.Bus, db, n.Budget, allow)
+	text, err := cost.Answer(ctx, l.Bus, db, n.Budget, allow)
 	if text != "" {
 		a.print("%s", text)
 	}
@@ -163,22 +162,22 @@ func (a *app) budgetNotes(h home.Dir) (notes []string) {
 		return notes // which is noted by others
 	}
 	defer db.Close()
-	doubts, _ := meter.Doubts(ctx, db)
+	doubts, _ := cost.Doubts(ctx, db)
 	return append(notes, doubts...)
 }
 
 // hold bars those who are at the end of a budget.
 func hold(l *spawn.Launcher) func(context.Context, *store.DB) error {
-	return func(ctx context.Context, db *store.DB) error { return meter.Hold(ctx, l.Bus, db) }
+	return func(ctx context.Context, db *store.DB) error { return cost.Hold(ctx, l.Bus, db) }
 }
 
 // costService returns what counts the cost of turns in the daemon.
 func (a *app) costService(l *spawn.Launcher, log *slog.Logger) func(context.Context, func() *store.DB) error {
 	return func(ctx context.Context, records func() *store.DB) error {
-		return meter.New(meter.Options{
+		return cost.NewMeter(cost.MeterOptions{
 			Home: l.Home, Bus: l.Bus, Records: records, Log: log.With("part", "cost"), Environ: a.environ,
-			Sources: map[string]meter.Source{claudeusage.UsageSource: claudeFiles{}, codexusage.UsageSource: &codexFiles{}},
-			Terms: func() (t meter.Terms) {
+			Sources: map[string]cost.Source{claudeusage.UsageSource: claudeFiles{}, codexusage.UsageSource: &codexFiles{}},
+			Terms: func() (t cost.Terms) {
 				c, _, _ := config.Load(l.Home) // a mistake is shown by others
 				t.Prices, t.Limits, t.Unknown = c.Terms()
 				return t
@@ -193,7 +192,7 @@ type claudeFiles struct{}
 func (claudeFiles) Files(env []string, thread string) []string {
 	return claudeusage.UsageFiles(env, thread)
 }
-func (claudeFiles) Open(thread, state string) meter.Reader {
+func (claudeFiles) Open(thread, state string) cost.Reader {
 	return claudeusage.OpenUsage(thread, state)
 }
 
@@ -203,6 +202,6 @@ type codexFiles struct{ codexusage.UsageFinder }
 func (f *codexFiles) Files(env []string, thread string) []string {
 	return f.Finder.Files(env, thread, time.Now())
 }
-func (f *codexFiles) Open(thread, state string) meter.Reader {
+func (f *codexFiles) Open(thread, state string) cost.Reader {
 	return codexusage.OpenUsage(thread, state)
 }

@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/cost"
 	"netsky/dashboard/live"
 	"netsky/dashboard/term"
 	"netsky/dashboard/web"
 	"netsky/dashboard/worded"
-	"netsky/spawn/meter"
 	"netsky/spawn/needs"
 	"netsky/spawn/worktree"
 	"netsky/store"
@@ -94,8 +94,8 @@ type agentBody struct {
 	Queue    []letter // waiting in its inbox, or claimed
 	Mail     []letter
 	Logs     []store.Log
-	Branch   string     // of its worktree; "" if it has none
-	Today    *meter.Sum // what it used today
+	Branch   string        // of its worktree; "" if it has none
+	Today    *cost.Amounts // what it used today
 }
 
 func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, error) {

@@ -8,20 +8,19 @@ import (
 
 	"netsky/agent"
 	"netsky/cost"
-	"netsky/spawn/meter"
 )
 
 // Costs sums up what the agents' turns used.
 type Costs interface {
-	Account(context.Context, cost.By, cost.Filter) (meter.Account, error)
+	Account(context.Context, cost.By, cost.Filter) (cost.Account, error)
 }
 
 // A costBody is what turns used, as the page shows it.
 type costBody struct {
 	Off     bool
-	Today   meter.Account
-	Week    meter.Account
-	Account meter.Account
+	Today   cost.Account
+	Week    cost.Account
+	Account cost.Account
 	Budgets []cost.Standing // the most used first
 	Others  []cost.Standing
 	Tabs    []tab
@@ -56,7 +55,7 @@ func (q *query) costs(now time.Time) (by cost.By, f cost.Filter) {
 		return by, f
 	}
 	var err error
-	if f.Since, err = meter.Since(since, now); err != nil {
+	if f.Since, err = cost.Since(since, now); err != nil {
 		q.wrong("since", "not how long ago, such as 12h or 7d, nor a day, such as 2026-11-20")
 	}
 	return by, f
@@ -111,7 +110,7 @@ func (p *pages) costPage(ctx context.Context, sh *shell, q *query) (string, erro
 }
 
 // used returns what turns used that the filter selects; nil if that is nothing, or not known.
-func (p *pages) used(ctx context.Context, sh *shell, f cost.Filter) *meter.Sum {
+func (p *pages) used(ctx context.Context, sh *shell, f cost.Filter) *cost.Amounts {
 	if p.o.Costs == nil {
 		return nil
 	}
@@ -121,7 +120,7 @@ func (p *pages) used(ctx context.Context, sh *shell, f cost.Filter) *meter.Sum {
 }
 
 // usedToday is used for an agent, since midnight.
-func (p *pages) usedToday(ctx context.Context, sh *shell, id agent.ID) *meter.Sum {
+func (p *pages) usedToday(ctx context.Context, sh *shell, id agent.ID) *cost.Amounts {
 	return p.used(ctx, sh, cost.Filter{Agent: id, Since: cost.Midnight(p.o.Now(), 0)})
 }
 

@@ -10,7 +10,6 @@ import (
 	"netsky/cost"
 	"netsky/dashboard/live"
 	"netsky/dashboard/worded"
-	"netsky/spawn/meter"
 	"netsky/store"
 )
 
@@ -175,7 +174,7 @@ type taskBody struct {
 	Cause    *store.Message
 	Needs    []worded.Task
 	NeededBy []worded.Task
-	Used     *meter.Sum
+	Used     *cost.Amounts
 	Sessions []store.Session // that may have worked on it
 	Given    []worded.Given  // its briefs and their answers
 	Story    story

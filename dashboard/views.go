@@ -14,7 +14,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/spawn/meter"
+	"netsky/cost"
 	"netsky/store"
 )
 
@@ -23,10 +23,10 @@ func (p *pages) funcs() template.FuncMap {
 	return template.FuncMap{
 		"ago":       func(t store.Time) string { return span(p.o.Now().Sub(t.Time())) },
 		"asset":     func(name string) string { return p.assets()[name].url },
-		"called":    meter.Called,
+		"called":    cost.Called,
 		"clock":     func(t store.Time) string { return t.Time().Local().Format("15:04:05") },
 		"costOf":    costOf,
-		"costs":     meter.Cost,
+		"costs":     cost.Cost,
 		"day":       func(t store.Time) string { return t.Time().Local().Format("Monday, 2 January 2006") },
 		"full":      func(t store.Time) string { return t.Time().Local().Format("Mon 2 Jan 2006, 15:04:05 MST") },
 		"elapsed":   elapsed,
@@ -42,17 +42,17 @@ func (p *pages) funcs() template.FuncMap {
 		"key":       keyOf,
 		"long":      func(text string) bool { return len(text) > onPageText },
 		"millis":    func(t store.Time) int64 { return int64(t) },
-		"number":    meter.Number,
+		"number":    cost.Number,
 		"past":      func(t store.Time) string { return past(p.o.Now().Sub(t.Time())) },
 		"role":      func(id agent.ID) string { return agent.RoleWord(id.Role()) },
 		"plain":     func(v any) string { return envelope.Plain(fmt.Sprint(v)) },
 		"plural":    plural,
 		"query":     withQuery,
 		"short":     short,
-		"stands":    meter.Stands,
+		"stands":    cost.Stands,
 		"tall":      func(lines int, text string) bool { return len(text) > 40*lines || strings.Count(text, "\n") >= lines },
 		"tone":      tone,
-		"unpriced":  func(s *meter.Sum) string { return meter.Unpriced(s.Sum) },
+		"unpriced":  func(s *cost.Amounts) string { return cost.Unpriced(s.Sum) },
 		"where":     where,
 		"who":       who,
 		"words":     func(v any) string { return strings.ReplaceAll(envelope.Plain(fmt.Sprint(v)), "_", " ") },

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/cost"
 	"netsky/dashboard"
 	"netsky/dashboard/trees"
 	"netsky/internal/corpus"
 	"netsky/internal/testworld"
-	"netsky/spawn/meter"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
@@ -294,7 +294,7 @@ func TestWorkAPI(t *testing.T) {
 		return got.At > 0 && len(got.Work) == 1 && got.Work[0].State == "dirty"
 	})
 	w.showCosts(t, time.Now())
-	sum := mustGet[meter.Account](t, w, "/api/cost?by=model&agent=agent2")
+	sum := mustGet[cost.Account](t, w, "/api/cost?by=model&agent=agent2")
 	if sum.By != "model" || len(sum.Sums) != 1 || sum.Sums[0].Name != "gpt-5.5" || sum.Sums[0].Complete || sum.Sums[0].Usage.CacheRead != 120*51_000 {
 		t.Errorf("%+v", sum)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"netsky/agent"
 	"netsky/cost"
-	"netsky/spawn/meter"
 	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/look"
@@ -115,8 +114,8 @@ func (f *fakeWork) Send(_ context.Context, id agent.ID) ([]review.Sent, error) {
 // costs are what the records of a world say.
 type costs struct{ db *store.DB }
 
-func (c costs) Account(ctx context.Context, by cost.By, f cost.Filter) (meter.Account, error) {
-	return meter.Read(ctx, c.db, by, f, time.Now())
+func (c costs) Account(ctx context.Context, by cost.By, f cost.Filter) (cost.Account, error) {
+	return cost.Read(ctx, c.db, by, f, time.Now())
 }
 
 // fileOf is a changed file with one hunk: each line begins with its kind.

@@ -6,8 +6,8 @@ import (
 	"io/fs"
 
 	"netsky/agent"
+	"netsky/cost"
 	"netsky/cost/breaker"
-	"netsky/spawn/meter"
 	"netsky/store"
 )
 
@@ -37,7 +37,7 @@ func checkBudgets(ctx context.Context, e *exam) []Finding {
 	if err == nil {
 		defer db.Close()
 		var doubts []string
-		doubts, err = meter.Doubts(ctx, db)
+		doubts, err = cost.Doubts(ctx, db)
 		for _, text := range doubts {
 			list = append(list, Finding{Level: Warn, Text: text})
 		}

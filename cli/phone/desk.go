@@ -11,11 +11,11 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/cli/overview"
+	"netsky/cost"
 	"netsky/imessage"
 	"netsky/spawn"
 	"netsky/spawn/approve"
 	"netsky/spawn/interrupt"
-	"netsky/spawn/meter"
 	"netsky/spawn/needs"
 	"netsky/spawn/pane"
 	"netsky/store"
@@ -79,7 +79,7 @@ func (d Desk) budget(ctx context.Context, n needs.Need, allow bool) (string, err
 		return "", fmt.Errorf("%s was not answered: %w", n.Code, err)
 	}
 	defer db.Close()
-	text, err := meter.Answer(ctx, d.launcher().Bus, db, n.Budget, allow)
+	text, err := cost.Answer(ctx, d.launcher().Bus, db, n.Budget, allow)
 	return n.Code + ": " + text, err
 }
 

@@ -1,4 +1,4 @@
-package meter_test
+package cost_test
 
 import (
 	"bufio"
@@ -25,7 +25,6 @@ import (
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/loopmodel/openai"
 	"netsky/internal/testworld"
-	"netsky/spawn/meter"
 	"netsky/store"
 )
 
@@ -49,9 +48,9 @@ func readOn(dir string) error {
 		return err
 	}
 	for {
-		m := meter.New(meter.Options{
+		m := cost.NewMeter(cost.MeterOptions{
 			Home: h, Bus: bus.New(h, bus.Options{}), Records: func() *store.DB { return db }, Sources: sources(), Log: slog.New(slog.DiscardHandler),
-			Terms: func() meter.Terms { return meter.Terms{Prices: cost.Prices{}} },
+			Terms: func() cost.Terms { return cost.Terms{Prices: cost.Prices{}} },
 		})
 		if err := m.Read(ctx); err != nil {
 			return err

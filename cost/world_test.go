@@ -1,4 +1,4 @@
-package meter_test
+package cost_test
 
 import (
 	"context"
@@ -19,7 +19,6 @@ import (
 	"netsky/cost"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/meter"
 	"netsky/store"
 )
 
@@ -28,7 +27,7 @@ type claudeFiles struct{}
 func (claudeFiles) Files(env []string, thread string) []string {
 	return claudeusage.UsageFiles(env, thread)
 }
-func (claudeFiles) Open(thread, state string) meter.Reader {
+func (claudeFiles) Open(thread, state string) cost.Reader {
 	return claudeusage.OpenUsage(thread, state)
 }
 
@@ -37,12 +36,12 @@ type codexFiles struct{ codexusage.UsageFinder }
 func (f *codexFiles) Files(env []string, thread string) []string {
 	return f.Finder.Files(env, thread, time.Now())
 }
-func (f *codexFiles) Open(thread, state string) meter.Reader {
+func (f *codexFiles) Open(thread, state string) cost.Reader {
 	return codexusage.OpenUsage(thread, state)
 }
 
-func sources() map[string]meter.Source {
-	return map[string]meter.Source{"claude": claudeFiles{}, "codex": &codexFiles{}}
+func sources() map[string]cost.Source {
+	return map[string]cost.Source{"claude": claudeFiles{}, "codex": &codexFiles{}}
 }
 
 // A world is a home with records, and agent1, whose conversation is in files of Claude Code's.
@@ -53,7 +52,7 @@ type world struct {
 	db    *store.DB
 	dir   string // of the conversations
 	mu    sync.Mutex
-	terms meter.Terms
+	terms cost.Terms
 	step  func(what string)
 }
 
@@ -61,7 +60,7 @@ const thread = "11111111-1111-4111-8111-111111111111"
 
 func mustWorld(tb testing.TB) *world {
 	tb.Helper()
-	w := &world{TB: tb, home: testworld.FastHome(tb), terms: meter.Terms{Prices: cost.Prices{}}}
+	w := &world{TB: tb, home: testworld.FastHome(tb), terms: cost.Terms{Prices: cost.Prices{}}}
 	w.bus = testworld.Bus(tb, w.home, agent.Owner, agent.Root, "agent1", "agent2")
 	config := filepath.Join(w.home.Root(), "claude")
 	w.dir = filepath.Join(config, "projects", "-w")
@@ -90,11 +89,11 @@ func (w *world) mustStart(id agent.ID, runtime, conversation string, env ...stri
 	}
 }
 
-func (w *world) meter() *meter.Meter {
-	return meter.New(meter.Options{
+func (w *world) meter() *cost.Meter {
+	return cost.NewMeter(cost.MeterOptions{
 		Home: w.home, Bus: w.bus, Records: func() *store.DB { return w.db }, Sources: sources(), Log: slog.New(slog.DiscardHandler), Step: w.step,
 		Environ: []string{"CODEX_HOME=" + w.file("codex")},
-		Terms:   func() meter.Terms { w.mu.Lock(); defer w.mu.Unlock(); return w.terms },
+		Terms:   func() cost.Terms { w.mu.Lock(); defer w.mu.Unlock(); return w.terms },
 	})
 }
 

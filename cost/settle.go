@@ -1,4 +1,4 @@
-package meter
+package cost
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/cost"
 	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/store"
@@ -31,7 +30,7 @@ func (m *Meter) renew(ctx context.Context, db *store.DB) (changed bool, err erro
 	if m.known && m.config.Same(now) {
 		return false, nil
 	}
-	terms, r := m.o.Terms(), cost.Records{DB: db}
+	terms, r := m.o.Terms(), Records{DB: db}
 	if terms.Unknown {
 		if saved, ok := Saved(ctx, db); ok {
 			terms = saved
@@ -65,13 +64,13 @@ func Saved(ctx context.Context, db *store.DB) (t Terms, ok bool) {
 		return Terms{}, false
 	}
 	if t.Prices == nil {
-		t.Prices = cost.Prices{}
+		t.Prices = Prices{}
 	}
 	return t, true
 }
 
 // settle does what the budgets call for: tells the owner, and bars agents or lifts that.
-func (m *Meter) settle(ctx context.Context, r cost.Records) error {
+func (m *Meter) settle(ctx context.Context, r Records) error {
 	if m.terms.Unknown {
 		return nil // nor is anything lifted
 	}
@@ -87,7 +86,7 @@ func (m *Meter) settle(ctx context.Context, r cost.Records) error {
 }
 
 // tell sends the owner what a budget has reached, once.
-func (m *Meter) tell(ctx context.Context, r cost.Records, s cost.Standing) error {
+func (m *Meter) tell(ctx context.Context, r Records, s Standing) error {
 	if key := s.Key(); s.Unsure() && !m.unsure[key] {
 		if err := m.send(ctx, s, "unsure", Doubt(s)); err != nil {
 			return err
@@ -106,7 +105,7 @@ func (m *Meter) tell(ctx context.Context, r cost.Records, s cost.Standing) error
 }
 
 // send sends the owner mail about a budget, under an id that is the same after a crash.
-func (m *Meter) send(ctx context.Context, s cost.Standing, what, text string) error {
+func (m *Meter) send(ctx context.Context, s Standing, what, text string) error {
 	sum := sha256.Sum256([]byte(s.Key() + " " + what))
 	id := "budget-" + hex.EncodeToString(sum[:16])
 	_, err := m.o.Bus.Send(ctx, envelope.Envelope{
@@ -116,27 +115,27 @@ func (m *Meter) send(ctx context.Context, s cost.Standing, what, text string) er
 }
 
 // speaker is whose name mail about a budget bears.
-func speaker(s cost.Standing) agent.ID {
-	if id, err := agent.Parse(s.About); err == nil && id.IsAgent() && s.Scope == cost.ScopeAgent {
+func speaker(s Standing) agent.ID {
+	if id, err := agent.Parse(s.About); err == nil && id.IsAgent() && s.Scope == ScopeAgent {
 		return id
 	}
 	return agent.Root
 }
 
-func reached(s cost.Standing) string {
+func reached(s Standing) string {
 	text := fmt.Sprintf("%d %% of %v is used: %s.", s.Percent(), s.Budget, Used(s))
-	if s.Reached < cost.Spent {
+	if s.Reached < Spent {
 		return text + " At 100 % nothing more is offered until you say so."
 	}
 	text += " Nothing more is offered, and mail waits"
-	if s.Scope != cost.ScopeTask {
+	if s.Scope != ScopeTask {
 		text += " until the day is over"
 	}
 	return text + "; `netsky needs` has the code with which you allow as much again."
 }
 
 // Used says how much of a budget is used: "1,200 of 1,000 tokens".
-func Used(s cost.Standing) string {
+func Used(s Standing) string {
 	var parts []string
 	if s.Limit.Tokens > 0 {
 		parts = append(parts, fmt.Sprintf("%s of %s tokens", Number(s.Tokens), Number(s.Limit.Tokens)))
@@ -148,7 +147,7 @@ func Used(s cost.Standing) string {
 }
 
 // Doubt says that a budget can't be checked.
-func Doubt(s cost.Standing) string {
+func Doubt(s Standing) string {
 	return fmt.Sprintf("%v is in money, and can't be checked: the price of %s tokens is not known. They count as nothing; "+
 		"give their models a price in [price] of netsky.toml, or limit tokens. `netsky cost --by model` names the models.", s.Budget, Number(s.Unpriced))
 }
@@ -174,12 +173,12 @@ func Money(nano int64) string {
 
 // A bar is what keeps agents from being offered anything.
 type bar struct {
-	cost.Standing
+	Standing
 	by agent.ID
 }
 
 // bar closes the breakers of the budgets that are used up, and opens those of the others.
-func (m *Meter) bar(ctx context.Context, r cost.Records, all []cost.Standing) error {
+func (m *Meter) bar(ctx context.Context, r Records, all []Standing) error {
 	want := make(map[string]bar)
 	for _, s := range all {
 		if !s.Over() {
@@ -187,9 +186,9 @@ func (m *Meter) bar(ctx context.Context, r cost.Records, all []cost.Standing) er
 		}
 		names := map[string]agent.ID{breaker.AllBudget: agent.Root}
 		switch s.Scope {
-		case cost.ScopeAgent:
+		case ScopeAgent:
 			names = map[string]agent.ID{breaker.Budget(agent.ID(s.About)): agent.ID(s.About)}
-		case cost.ScopeTask:
+		case ScopeTask:
 			id, err := r.Worker(ctx, s.About)
 			if err != nil {
 				return err
@@ -216,7 +215,7 @@ func (m *Meter) bar(ctx context.Context, r cost.Records, all []cost.Standing) er
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		b := want[name]
 		m.o.Step("bar")
-		changed, err := breaker.Of(m.o.Home, name).Bar(ctx, b.by, text(b.Standing), b.Key(), b.Refused, b.Ends())
+		changed, err := breaker.Of(m.o.Home, name).Bar(ctx, b.by, budgetText(b.Standing), b.Key(), b.Refused, b.Ends())
 		if errs = append(errs, err); changed {
 			m.event(ctx, r.DB, b.by, fmt.Sprintf("%v is used up: %s; nothing more is offered", b.Budget, Used(b.Standing)))
 		}
@@ -225,10 +224,10 @@ func (m *Meter) bar(ctx context.Context, r cost.Records, all []cost.Standing) er
 }
 
 // text says what is used up. It is the same as long as that is.
-func text(s cost.Standing) string { return fmt.Sprintf("%v, %s", s.Budget, limits(s)) }
+func budgetText(s Standing) string { return fmt.Sprintf("%v, %s", s.Budget, limits(s)) }
 
 // limits says what a budget allows: "1,000 tokens".
-func limits(s cost.Standing) string {
+func limits(s Standing) string {
 	var limits []string
 	if s.Limit.Tokens > 0 {
 		limits = append(limits, Number(s.Limit.Tokens)+" tokens")

@@ -1,4 +1,4 @@
-package meter
+package cost
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"netsky/bus"
-	"netsky/cost"
 	"netsky/internal/advice"
 	"netsky/store"
 )
@@ -15,7 +14,7 @@ import (
 // Answer carries out what the owner says to a budget that is used up, by its key: as much again,
 // or that it stays so. It returns what it has done, in words.
 func Answer(ctx context.Context, b *bus.Bus, db *store.DB, key string, allow bool) (text string, err error) {
-	budget, ok := cost.ParseBudget(key)
+	budget, ok := ParseBudget(key)
 	if !ok {
 		return "", fmt.Errorf("%q is no budget", key)
 	}
@@ -23,7 +22,7 @@ func Answer(ctx context.Context, b *bus.Bus, db *store.DB, key string, allow boo
 	if !ok {
 		return "", advice.With(fmt.Errorf("%v: its limit is not on record", budget), "`netsky up` starts the daemon, which keeps account of budgets")
 	}
-	s, err := cost.Records{DB: db}.Answer(ctx, budget, allow, terms.Limits, time.Now())
+	s, err := Records{DB: db}.Answer(ctx, budget, allow, terms.Limits, time.Now())
 	if err != nil {
 		return "", err
 	}
@@ -45,9 +44,9 @@ func Hold(ctx context.Context, b *bus.Bus, db *store.DB) error {
 }
 
 func hold(ctx context.Context, b *bus.Bus, db *store.DB, terms Terms) error {
-	m := New(Options{Home: db.Home(), Bus: b, Log: slog.New(slog.DiscardHandler)})
+	m := NewMeter(MeterOptions{Home: db.Home(), Bus: b, Log: slog.New(slog.DiscardHandler)})
 	m.terms, m.known = terms, true
-	r := cost.Records{DB: db}
+	r := Records{DB: db}
 	all, err := r.Standings(ctx, terms.Limits, time.Now())
 	if err != nil {
 		return err
@@ -61,7 +60,7 @@ func Doubts(ctx context.Context, db *store.DB) (list []string, err error) {
 	if !ok {
 		return nil, nil
 	}
-	all, err := cost.Records{DB: db}.Standings(ctx, terms.Limits, time.Now())
+	all, err := Records{DB: db}.Standings(ctx, terms.Limits, time.Now())
 	for _, s := range all {
 		if s.Unsure() {
 			list = append(list, Doubt(s))

@@ -1,4 +1,4 @@
-package meter
+package cost
 
 import (
 	"context"
@@ -8,35 +8,34 @@ import (
 	"time"
 
 	"netsky/bus/envelope"
-	"netsky/cost"
 	"netsky/store"
 )
 
 // An Account is what turns used, summed up, and how far the budgets are used.
 type Account struct {
-	By      cost.By         `json:"by"`
-	Sums    []Sum           `json:"sums"`
-	Total   *Sum            `json:"total"` // nil if nothing was used
-	Budgets []cost.Standing `json:"budgets"`
+	By      By         `json:"by"`
+	Sums    []Amounts  `json:"sums"`
+	Total   *Amounts   `json:"total"` // nil if nothing was used
+	Budgets []Standing `json:"budgets"`
 }
 
-// A Sum is a sum with its amounts as decimal numbers.
-type Sum struct {
-	cost.Sum
+// A Amounts is a sum with its amounts as decimal numbers.
+type Amounts struct {
+	Sum
 	Money    float64 `json:"money"`        // what is known
 	Stated   float64 `json:"money_stated"` // what of that the programs stated
 	Complete bool    `json:"complete"`     // all of it has a price
 }
 
-func sumOf(s cost.Sum) Sum {
-	return Sum{s, float64(s.Nano) / 1e9, float64(s.Stated) / 1e9, s.Unpriced.Total() == 0}
+func sumOf(s Sum) Amounts {
+	return Amounts{s, float64(s.Nano) / 1e9, float64(s.Stated) / 1e9, s.Unpriced.Total() == 0}
 }
 
 // Read sums up the turns that the filter selects, and returns how far the budgets are used that were
 // known last.
-func Read(ctx context.Context, db *store.DB, by cost.By, f cost.Filter, now time.Time) (a Account, err error) {
-	r := cost.Records{DB: db}
-	a = Account{By: by, Sums: []Sum{}, Budgets: []cost.Standing{}}
+func Read(ctx context.Context, db *store.DB, by By, f Filter, now time.Time) (a Account, err error) {
+	r := Records{DB: db}
+	a = Account{By: by, Sums: []Amounts{}, Budgets: []Standing{}}
 	list, err := r.Sum(ctx, by, f)
 	if err != nil {
 		return a, err
@@ -44,7 +43,7 @@ func Read(ctx context.Context, db *store.DB, by cost.By, f cost.Filter, now time
 	for _, s := range list {
 		a.Sums = append(a.Sums, sumOf(s))
 	}
-	all, err := r.Sum(ctx, cost.ByAll, f)
+	all, err := r.Sum(ctx, ByAll, f)
 	if err != nil {
 		return a, err
 	}
@@ -70,7 +69,7 @@ func (a Account) Notes() (list []string) {
 }
 
 // Unpriced says of which models the price is not known.
-func Unpriced(s cost.Sum) string {
+func Unpriced(s Sum) string {
 	models := make([]string, len(s.Models)) // as a program's file has them
 	for i, m := range s.Models {
 		models[i] = envelope.Line(m, maxName)
@@ -79,7 +78,7 @@ func Unpriced(s cost.Sum) string {
 }
 
 // Stands says how far a budget is used.
-func Stands(s cost.Standing) string {
+func Stands(s Standing) string {
 	line := fmt.Sprintf("%d %% of %v is used: %s", s.Percent(), s.Budget, Used(s))
 	if s.Unsure() {
 		line += "; it can't be checked, as " + Number(s.Unpriced) + " tokens have no price"
@@ -88,9 +87,9 @@ func Stands(s cost.Standing) string {
 }
 
 // Called is what a sum is called: by its name, if it has one.
-func Called(by cost.By, s cost.Sum) string {
+func Called(by By, s Sum) string {
 	if s.Name == "" {
-		return map[cost.By]string{cost.ByTask: "(no task)", cost.ByModel: "(unknown)"}[by]
+		return map[By]string{ByTask: "(no task)", ByModel: "(unknown)"}[by]
 	}
 	return envelope.Line(s.Name, maxName)
 }
@@ -99,7 +98,7 @@ func Called(by cost.By, s cost.Sum) string {
 const maxName = 100
 
 // Cost is what a sum cost, as far as that is known.
-func Cost(s cost.Sum) string {
+func Cost(s Sum) string {
 	switch {
 	case s.Unpriced.Total() == 0:
 		return Money(s.Nano)
@@ -114,7 +113,7 @@ func Since(word string, now time.Time) (t time.Time, err error) {
 	if word == "" {
 		return t, nil
 	}
-	if day, err := cost.ParseDay(word); err == nil {
+	if day, err := ParseDay(word); err == nil {
 		return day, nil
 	}
 	if days, ok := strings.CutSuffix(word, "d"); ok {

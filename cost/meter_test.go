@@ -1,4 +1,4 @@
-package meter_test
+package cost_test
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/meter"
 	"netsky/store"
 	"netsky/work/task"
 )
@@ -250,7 +249,7 @@ func TestKilled(t *testing.T) {
 
 // A budget that is used up bars its agent until the owner allows more, or the limit is raised, and
 // a mistake in netsky.toml lifts nothing.
-func TestBudget(t *testing.T) {
+func TestMeterBudget(t *testing.T) {
 	t.Parallel()
 	w, ctx := mustWorld(t), context.Background()
 	bar := func() breaker.State {
@@ -276,19 +275,19 @@ func TestBudget(t *testing.T) {
 	if p, err := breaker.Of(w.home, breaker.Budget("agent1")).Allow(ctx, "agent1"); err != nil || p.OK {
 		t.Errorf("Allow = %+v, %v", p, err)
 	}
-	w.terms = meter.Terms{Prices: cost.Prices{}, Unknown: true}
+	w.terms = cost.Terms{Prices: cost.Prices{}, Unknown: true}
 	w.mustRead()
 	if !bar().Tripped() {
 		t.Error("a mistake in netsky.toml has lifted it")
 	}
 	key := bar().About
-	if text, err := meter.Answer(ctx, w.bus, w.db, key, false); err != nil || !strings.HasPrefix(text, "left as it is") || !bar().Refused {
+	if text, err := cost.Answer(ctx, w.bus, w.db, key, false); err != nil || !strings.HasPrefix(text, "left as it is") || !bar().Refused {
 		t.Errorf("denied: %q, %v, %+v", text, err, bar())
 	}
-	if text, err := meter.Answer(ctx, w.bus, w.db, key, true); err != nil || !strings.HasSuffix(text, "is now 60 tokens") || bar().Tripped() {
+	if text, err := cost.Answer(ctx, w.bus, w.db, key, true); err != nil || !strings.HasSuffix(text, "is now 60 tokens") || bar().Tripped() {
 		t.Errorf("allowed: %q, %v, %+v", text, err, bar())
 	}
-	if _, err := meter.Answer(ctx, w.bus, w.db, key, true); err == nil {
+	if _, err := cost.Answer(ctx, w.bus, w.db, key, true); err == nil {
 		t.Error("allowed twice")
 	}
 	w.mustAppend(main, answer("c", 10)) // 78 of 60
@@ -296,7 +295,7 @@ func TestBudget(t *testing.T) {
 	if !bar().Tripped() {
 		t.Error("not barred again")
 	}
-	w.terms = meter.Terms{Prices: cost.Prices{}, Limits: cost.Limits{Agent: cost.Limit{Tokens: 1000}}}
+	w.terms = cost.Terms{Prices: cost.Prices{}, Limits: cost.Limits{Agent: cost.Limit{Tokens: 1000}}}
 	w.mustRead()
 	if bar().Tripped() {
 		t.Error("barred after the limit was raised")
@@ -329,7 +328,7 @@ func TestScopes(t *testing.T) {
 	// Another worker is held before it gets the task, not once it has begun.
 	for _, id := range []agent.ID{"agent2", "agent1"} {
 		w.must(w.db.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskInProgress, Assignee: id}))
-		w.must(meter.Hold(t.Context(), w.bus, w.db))
+		w.must(cost.Hold(t.Context(), w.bus, w.db))
 		for _, other := range []agent.ID{"agent1", "agent2"} {
 			if s, err := breaker.Of(w.home, breaker.Budget(other)).Load(); err != nil || s.Tripped() != (other == id) {
 				t.Errorf("%s has it, %s: %+v, %v", id, other, s, err)
@@ -360,7 +359,7 @@ func TestClockSetBack(t *testing.T) {
 	}))
 	w.terms.Limits.Agent.Tokens = 40
 	w.mustRead()
-	if got, ok := meter.Saved(t.Context(), w.db); !ok || got.Limits.Agent.Tokens != 40 {
+	if got, ok := cost.Saved(t.Context(), w.db); !ok || got.Limits.Agent.Tokens != 40 {
 		t.Errorf("saved: %+v, %v", got, ok)
 	}
 }
@@ -378,7 +377,7 @@ func TestUnpriced(t *testing.T) {
 	if mail := w.mail(); len(mail) != 1 || !strings.Contains(mail[0], "can't be checked: the price of 24 tokens is not known") {
 		t.Errorf("told %q", mail)
 	}
-	list, err := meter.Doubts(context.Background(), w.db)
+	list, err := cost.Doubts(context.Background(), w.db)
 	if err != nil || len(list) != 1 {
 		t.Errorf("Doubts = %q, %v", list, err)
 	}
@@ -393,7 +392,7 @@ func TestUnpriced(t *testing.T) {
 func TestNamesInOneLine(t *testing.T) {
 	t.Parallel()
 	s := cost.Sum{Name: "m\ntotal  1  0", Models: []string{"m\nn", strings.Repeat("x", 200)}, Unpriced: cost.Usage{Input: 1}}
-	for _, text := range []string{meter.Called(cost.ByModel, s), meter.Unpriced(s)} {
+	for _, text := range []string{cost.Called(cost.ByModel, s), cost.Unpriced(s)} {
 		if strings.Contains(text, "\n") || strings.Contains(text, strings.Repeat("x", 150)) {
 			t.Errorf("%q", text)
 		}

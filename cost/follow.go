@@ -1,4 +1,4 @@
-package meter
+package cost
 
 import (
 	"bytes"
@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"netsky/cost"
 )
 
 // A stamp is what tells whether a file has changed.
@@ -47,16 +45,16 @@ const (
 // A follower reads one file on from where it was read before.
 type follower struct {
 	m      *Meter
-	r      cost.Records
-	thread cost.Thread
+	r      Records
+	thread Thread
 	source Source
 	path   string
 
 	f       *os.File
-	at      cost.File // how far it is recorded
+	at      File // how far it is recorded
 	reader  Reader
 	skip    bool
-	entries []cost.Entry
+	entries []Entry
 }
 
 // read reads the file up to a size.
@@ -93,7 +91,7 @@ func (f *follower) find(ctx context.Context, device, inode, size int64) error {
 		return err
 	}
 	if at.Offset > size || at.Thread != f.thread.ID || at.Head != "" && at.Head != f.head(lengthOf(at.Head)) {
-		at = cost.File{}
+		at = File{}
 	}
 	at.Device, at.Inode, at.Path, at.Agent, at.Thread = device, inode, f.path, f.thread.Agent, f.thread.ID
 	f.at = at
@@ -167,7 +165,7 @@ func (f *follower) line(data []byte) {
 	}
 	turns, stated := f.reader.Line(data)
 	if len(turns)+len(stated) > 0 {
-		f.entries = append(f.entries, cost.Entry{Turns: turns, Stated: stated})
+		f.entries = append(f.entries, Entry{Turns: turns, Stated: stated})
 	}
 }
 
@@ -179,7 +177,7 @@ func (f *follower) take(ctx context.Context, end int64) error {
 	}
 	f.at.Head = f.head(min(end, headBytes))
 	f.m.o.Step("read")
-	err := f.r.Take(ctx, cost.Batch{File: f.at, First: f.thread.First, Entries: f.entries}, f.m.terms.Prices, f.m.terms.Limits, time.Now())
+	err := f.r.Take(ctx, Batch{File: f.at, First: f.thread.First, Entries: f.entries}, f.m.terms.Prices, f.m.terms.Limits, time.Now())
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@
 // Limits that can't be known, as there is a mistake in netsky.toml, are those that were known
 // last: a mistake lifts nothing. The package does not know how a program writes its files, and
 // reads nothing of sessions that are no agent's.
-package meter
+package cost
 
 import (
 	"context"
@@ -28,7 +28,6 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
-	"netsky/cost"
 	"netsky/home"
 	"netsky/store"
 )
@@ -44,20 +43,20 @@ type Source interface {
 
 // A Reader takes a file's lines in order.
 type Reader interface {
-	Line(line []byte) ([]cost.Turn, []cost.Statement)
+	Line(line []byte) ([]Turn, []Statement)
 	State() string
 }
 
 // Terms are what the owner says about money.
 type Terms struct {
-	Prices cost.Prices
-	Limits cost.Limits
+	Prices Prices
+	Limits Limits
 	// Unknown reports that a mistake in netsky.toml may be about them.
 	Unknown bool
 }
 
-// Options configure a Meter.
-type Options struct {
+// MeterOptions configure a Meter.
+type MeterOptions struct {
 	Home    home.Dir
 	Bus     *bus.Bus
 	Records func() *store.DB // nil while there is none
@@ -71,7 +70,7 @@ type Options struct {
 
 // A Meter reads and records. Run owns what it holds.
 type Meter struct {
-	o Options
+	o MeterOptions
 
 	dir     home.Mark // of the agents' reports
 	reports map[agent.ID]home.Mark
@@ -100,8 +99,8 @@ const (
 	recent = 24 * time.Hour
 )
 
-// New returns a Meter.
-func New(o Options) *Meter {
+// NewMeter returns a Meter.
+func NewMeter(o MeterOptions) *Meter {
 	if o.Step == nil {
 		o.Step = func(string) {}
 	}
@@ -165,7 +164,7 @@ func (m *Meter) pass(ctx context.Context, db *store.DB, all bool) error {
 	if len(m.due) == 0 && !all && !changed && !m.beside {
 		return nil
 	}
-	r := cost.Records{DB: db}
+	r := Records{DB: db}
 	err = m.threads(ctx, r, all)
 	for id := range m.due {
 		if m.due[id]--; m.due[id] <= 0 {
@@ -219,7 +218,7 @@ func trimJSON(name string) string {
 }
 
 // threads reads the conversations of the agents that are due, or all.
-func (m *Meter) threads(ctx context.Context, r cost.Records, all bool) error {
+func (m *Meter) threads(ctx context.Context, r Records, all bool) error {
 	now, last := time.Now(), m.readAll
 	var err error
 	if last.IsZero() {
@@ -232,7 +231,7 @@ func (m *Meter) threads(ctx context.Context, r cost.Records, all bool) error {
 	if err = errors.Join(err, terr); err != nil {
 		return err
 	}
-	threads = slices.DeleteFunc(threads, func(t cost.Thread) bool { return !all && m.due[t.Agent] == 0 })
+	threads = slices.DeleteFunc(threads, func(t Thread) bool { return !all && m.due[t.Agent] == 0 })
 	var errs []error
 	if all || m.beside {
 		m.beside = false
@@ -259,7 +258,7 @@ func (m *Meter) threads(ctx context.Context, r cost.Records, all bool) error {
 
 // thread reads the files of one conversation. How long each is counts as of the beginning: what a
 // conversation's own file says of the others' sums is read after the others.
-func (m *Meter) thread(ctx context.Context, r cost.Records, t cost.Thread, paths map[string]bool) error {
+func (m *Meter) thread(ctx context.Context, r Records, t Thread, paths map[string]bool) error {
 	la, err := m.o.Home.LoadLaunch(t.Agent)
 	if errors.Is(err, fs.ErrNotExist) {
 		la.Env, err = m.o.Environ, nil
