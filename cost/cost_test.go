@@ -13,7 +13,6 @@ import (
 	"netsky/cost"
 	"netsky/internal/testworld"
 	"netsky/store"
-	"netsky/store/prune"
 	"netsky/work/task"
 )
 
@@ -347,7 +346,7 @@ func TestPruned(t *testing.T) {
 	t.Parallel()
 	r := mustOpen(t)
 	mustTake(t, r, "agent1", nil, cost.Limits{Agent: cost.Limit{Tokens: 1}}, entries{}.turn(turn("a", "m", 1)).stated(stated(1, 5)))
-	for p := (&prune.Pass{Before: time.Now().AddDate(1, 0, 0), Key: "k"}); !p.Done(); {
+	for p := (&store.Pass{Before: time.Now().AddDate(1, 0, 0), Key: "k"}); !p.Done(); {
 		if err := r.DB.Prune(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,6 @@ import (
 	"netsky/internal/testworld"
 	"netsky/phone/record"
 	"netsky/store"
-	"netsky/store/prune"
 )
 
 // A clock is the time plus what a test has set it by.
@@ -322,7 +321,7 @@ func TestMailAfterPrune(t *testing.T) {
 		w.mail(store.Message{ID: fmt.Sprint("old-", i), From: agent.Root, Text: fmt.Sprint("old ", i), Time: old, Metadata: forPhone})
 	}
 	w.says("old 4")
-	pass := &prune.Pass{Before: time.Now().AddDate(0, -1, 0), Key: "k"}
+	pass := &store.Pass{Before: time.Now().AddDate(0, -1, 0), Key: "k"}
 	for !pass.Done() {
 		if err := w.db.Prune(t.Context(), pass); err != nil {
 			t.Fatal(err)

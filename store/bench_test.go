@@ -10,7 +10,6 @@ import (
 	"netsky/agent"
 	"netsky/internal/testworld"
 	"netsky/store"
-	"netsky/store/prune"
 )
 
 // One record, from the call to the return of its commit.
@@ -133,7 +132,7 @@ func BenchmarkPrune(b *testing.B) {
 		home := testworld.Home(b)
 		bulk(b, home, 500_000)
 		db := mustOpen(b, home)
-		p := &prune.Pass{Before: time.Now().Add(-30 * day), Key: "k", Why: "a test"}
+		p := &store.Pass{Before: time.Now().Add(-30 * day), Key: "k", Why: "a test"}
 		b.StartTimer()
 		longest := time.Duration(0)
 		for !p.Done() {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	"netsky/agent"
-	"netsky/store/prune"
 )
 
 // The kinds of envelope that answer the one named in in_reply_to.
@@ -205,6 +204,6 @@ func (db *DB) Message(ctx context.Context, id string) (Message, error) {
 func (db *DB) Recorded(ctx context.Context, id string) bool {
 	all, waiting := 0, 0
 	err := db.read.Load().QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE filed IN ('queued', 'claimed'))
-		+ EXISTS (`+prune.OpenQuestion+` AND m.id = ?1) FROM deliveries WHERE message = ?1`, id).Scan(&all, &waiting)
+		+ EXISTS (`+OpenQuestion+` AND m.id = ?1) FROM deliveries WHERE message = ?1`, id).Scan(&all, &waiting)
 	return err == nil && all > 0 && waiting == 0
 }

@@ -5,11 +5,10 @@ import (
 	"database/sql"
 
 	"netsky/home"
-	"netsky/store/prune"
 )
 
 // Prune makes the next step of a pass, in one short transaction.
-func (db *DB) Prune(ctx context.Context, p *prune.Pass) error {
+func (db *DB) Prune(ctx context.Context, p *Pass) error {
 	next := p.Clone() // the writer's own, in case ctx ends first
 	err := db.apply(ctx, []Op{step{"prune", func(t *tx) error { return next.Step(t.conn) }}})
 	if err == nil {
@@ -20,12 +19,12 @@ func (db *DB) Prune(ctx context.Context, p *prune.Pass) error {
 
 // Shorten gives a part of the file's free pages back to the disk.
 func (db *DB) Shorten(ctx context.Context) error {
-	return db.apply(ctx, []Op{step{"shorten", func(t *tx) error { return prune.Shorten(t.conn) }}})
+	return db.apply(ctx, []Op{step{"shorten", func(t *tx) error { return Shorten(t.conn) }}})
 }
 
 // Space returns the size of the database.
-func (db *DB) Space(ctx context.Context) (prune.Space, error) {
-	return prune.Measure(ctx, db.read.Load())
+func (db *DB) Space(ctx context.Context) (Space, error) {
+	return Measure(ctx, db.read.Load())
 }
 
 // Rewrite makes a database shorter that Shorten can't. Others that write wait meanwhile.
@@ -35,7 +34,7 @@ func (db *DB) Rewrite(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	return prune.Rewrite(ctx, pool)
+	return Rewrite(ctx, pool)
 }
 
 // A step is upkeep, which is not spooled.

@@ -16,12 +16,11 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
-	"netsky/store/prune"
 )
 
 const day = 24 * time.Hour
 
-func mustPrune(tb testing.TB, db *store.DB, p *prune.Pass) {
+func mustPrune(tb testing.TB, db *store.DB, p *store.Pass) {
 	tb.Helper()
 	for !p.Done() {
 		mustDo(tb, db.Prune(tb.Context(), p))
@@ -104,8 +103,8 @@ func TestPrune(t *testing.T) {
 		store.AddSchedule{ID: "active", Spec: "@daily", Target: "agent1", Text: "x", Who: "owner", Created: old})
 	mustApply(t, db, ops...)
 
-	pass := func(key string) *prune.Pass {
-		return &prune.Pass{Before: now.Add(-30 * day), Key: key, Why: "a test", Held: func(id string) bool { return id == "held" }}
+	pass := func(key string) *store.Pass {
+		return &store.Pass{Before: now.Add(-30 * day), Key: key, Why: "a test", Held: func(id string) bool { return id == "held" }}
 	}
 	mustPrune(t, db, pass("prune-1"))
 	for _, id := range gone {
@@ -177,7 +176,7 @@ func TestPrunedAnswer(t *testing.T) {
 	mustApply(t, db, letter("answer", "agent2", "agent1", old)...)
 	mustApply(t, db, store.UpsertMessage{ID: "answer", From: "agent2", InReplyTo: "question", Kind: "reply"},
 		store.UpsertMessage{ID: "reply", From: "agent2", To: "agent1", Kind: "reply", InReplyTo: "question", Text: "x", Time: old})
-	mustPrune(t, db, &prune.Pass{Before: now.Add(-30 * day), Key: "k"})
+	mustPrune(t, db, &store.Pass{Before: now.Add(-30 * day), Key: "k"})
 	if _, err := db.Message(t.Context(), "reply"); !errors.Is(err, store.ErrNotFound) {
 		t.Fatalf("the answer is still there: %v", err)
 	}
@@ -248,7 +247,7 @@ func pruneChild(h home.Dir) error {
 	if err != nil {
 		return err
 	}
-	p := &prune.Pass{Before: time.Now().Add(-30 * day), Key: "pass-" + agent.NewStart(), Why: "a test"}
+	p := &store.Pass{Before: time.Now().Add(-30 * day), Key: "pass-" + agent.NewStart(), Why: "a test"}
 	for !p.Done() {
 		if err := db.Prune(ctx, p); err != nil {
 			return err
@@ -327,7 +326,7 @@ func TestShorten(t *testing.T) {
 	db := mustOpen(t, h)
 	before, err := db.Space(t.Context())
 	mustDo(t, err)
-	mustPrune(t, db, &prune.Pass{Before: time.Now().Add(-30 * day), Key: "k", Why: "a test"})
+	mustPrune(t, db, &store.Pass{Before: time.Now().Add(-30 * day), Key: "k", Why: "a test"})
 	for {
 		s, err := db.Space(t.Context())
 		mustDo(t, err)
@@ -357,7 +356,7 @@ func TestRewrite(t *testing.T) {
 	db := mustOpen(t, h)
 	was, err := db.Space(t.Context())
 	mustDo(t, err)
-	mustPrune(t, db, &prune.Pass{Before: time.Now().Add(-30 * day), Key: "k"})
+	mustPrune(t, db, &store.Pass{Before: time.Now().Add(-30 * day), Key: "k"})
 	mustDo(t, db.Rewrite(t.Context()))
 	mustApply(t, db, store.AddLog{Text: "still the same file"})
 	is, err := db.Space(t.Context())

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/store/prune"
+	"netsky/store"
 )
 
 const (
@@ -37,7 +37,7 @@ func (p *pass) records(ctx context.Context) error {
 	why := "[records] keep = " + words(longest)
 	for i := range steps + 1 {
 		keep := max(longest*time.Duration(steps-i)/steps, shortest)
-		pass := &prune.Pass{
+		pass := &store.Pass{
 			Before: p.now.Add(-keep), Key: fmt.Sprintf("%srecords-%d", p.key, i), Why: why, Early: i > 0,
 			Held: func(id string) bool { return held(id) || there(id) },
 		}

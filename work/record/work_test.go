@@ -10,7 +10,6 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
-	"netsky/store/prune"
 	"netsky/work/record"
 )
 
@@ -156,7 +155,7 @@ func TestPruned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for p := (&prune.Pass{Before: now.Add(-30 * 24 * time.Hour), Key: "k"}); !p.Done(); {
+	for p := (&store.Pass{Before: now.Add(-30 * 24 * time.Hour), Key: "k"}); !p.Done(); {
 		if err := db.Prune(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}

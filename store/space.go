@@ -1,4 +1,4 @@
-package prune
+package store
 
 import (
 	"context"
@@ -24,13 +24,13 @@ func (s Space) Spare() bool { return s.Free > max(4<<20, s.File/16) }
 // a copy of all that it holds makes it shorter.
 func (s Space) Whole() bool { return !s.gives }
 
-// Querier is a connection or a pool.
-type Querier interface {
+// RowQuerier is a connection or a pool.
+type RowQuerier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
 // Measure returns the size.
-func Measure(ctx context.Context, q Querier) (s Space, err error) {
+func Measure(ctx context.Context, q RowQuerier) (s Space, err error) {
 	var pages, free, size, mode int64
 	for _, p := range []struct {
 		name string

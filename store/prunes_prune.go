@@ -4,7 +4,7 @@
 // of its writer. A step looks at a few rows, so that a send never waits for long. A crash
 // leaves whole steps, and a log entry that counts what they removed; the next pass
 // continues with the rows that are left.
-package prune
+package store
 
 import (
 	"context"
@@ -64,7 +64,7 @@ func (p *Pass) Step(c *sql.Conn) error {
 	if p.Done() {
 		return nil
 	}
-	t, had := tx{c, p}, p.Total()
+	t, had := pruneTx{c, p}, p.Total()
 	done, err := stages[p.stage](t)
 	if err != nil {
 		return err
@@ -103,22 +103,22 @@ func (p *Pass) text() string {
 }
 
 // A tx is one step.
-type tx struct {
+type pruneTx struct {
 	conn *sql.Conn
 	*Pass
 }
 
-var stages = []func(tx) (done bool, err error){tx.deliveries, tx.messages, tx.logs, tx.sessions, tx.tasks, tx.heard, tx.said, tx.checks, tx.landings, tx.comments, tx.turns, tx.rest}
+var stages = []func(pruneTx) (done bool, err error){pruneTx.deliveries, pruneTx.messages, pruneTx.logs, pruneTx.sessions, pruneTx.tasks, pruneTx.heard, pruneTx.said, pruneTx.checks, pruneTx.landings, pruneTx.comments, pruneTx.turns, pruneTx.rest}
 
-func (t tx) cutoff() int64 { return t.Before.UnixMilli() }
+func (t pruneTx) cutoff() int64 { return t.Before.UnixMilli() }
 
 // yes runs a query whose result is true or false.
-func (t tx) yes(query string, args ...any) (yes bool, err error) {
+func (t pruneTx) yes(query string, args ...any) (yes bool, err error) {
 	err = t.conn.QueryRowContext(context.Background(), query, args...).Scan(&yes)
 	return yes, err
 }
 
-func (t tx) remove(table, cond string, args ...any) error {
+func (t pruneTx) remove(table, cond string, args ...any) error {
 	done, err := t.conn.ExecContext(context.Background(), "DELETE FROM "+table+" WHERE "+cond, args...)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ type row struct {
 
 // each calls do for the next rows of a table that are old enough, which an index finds. It
 // reports whether those were the last.
-func (t tx) each(table, time, id, other string, do func(row) error) (done bool, err error) {
+func (t pruneTx) each(table, time, id, other string, do func(row) error) (done bool, err error) {
 	list, err := t.old(table, time, id, other)
 	if err != nil {
 		return false, err
@@ -150,7 +150,7 @@ func (t tx) each(table, time, id, other string, do func(row) error) (done bool, 
 	return len(list) < rows, nil
 }
 
-func (t tx) old(table, time, id, other string) (list []row, err error) {
+func (t pruneTx) old(table, time, id, other string) (list []row, err error) {
 	found, err := t.conn.QueryContext(context.Background(), fmt.Sprintf(`SELECT seq, %[2]s, %[3]s, %[4]s FROM %[1]s
 		WHERE (%[2]s, seq) > (?, ?) AND %[2]s < ? ORDER BY %[2]s, seq LIMIT ?`, table, time, id, other), t.after, t.seq, t.cutoff(), rows)
 	if err != nil {
@@ -179,12 +179,12 @@ const unfinished = "state IN ('open', 'in_progress', 'blocked')"
 
 // deliveries removes messages by the time of their last move in a mailbox, which is by
 // netsky's clock.
-func (t tx) deliveries() (bool, error) {
+func (t pruneTx) deliveries() (bool, error) {
 	return t.each("deliveries", "changed", "message", "sender", func(r row) error { return t.message(r.id, r.other) })
 }
 
 // messages removes those without a delivery.
-func (t tx) messages() (bool, error) {
+func (t pruneTx) messages() (bool, error) {
 	return t.each("messages", "time", "id", "sender", func(r row) error {
 		if moved, err := t.yes("SELECT EXISTS (SELECT 1 FROM deliveries WHERE message = ? AND sender = ?)", r.id, r.other); moved || err != nil {
 			return err
@@ -193,7 +193,7 @@ func (t tx) messages() (bool, error) {
 	})
 }
 
-func (t tx) message(id, sender string) error {
+func (t pruneTx) message(id, sender string) error {
 	if t.Held != nil && t.Held(id) {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (t tx) message(id, sender string) error {
 
 // logs removes log entries. Their numbers grow as they are recorded, so the first part
 // without an old one is the end.
-func (t tx) logs() (bool, error) {
+func (t pruneTx) logs() (bool, error) {
 	had, last := t.Removed["logs"], sql.NullInt64{}
 	err := t.conn.QueryRowContext(context.Background(), "SELECT max(id) FROM (SELECT id FROM logs WHERE id > ? ORDER BY id LIMIT ?)", t.seq, rows).Scan(&last)
 	if err == nil && last.Valid {
@@ -228,7 +228,7 @@ func (t tx) logs() (bool, error) {
 }
 
 // sessions removes those that have ended, but none that is its actor's last.
-func (t tx) sessions() (bool, error) {
+func (t pruneTx) sessions() (bool, error) {
 	return t.each("sessions", "started", "start", "actor", func(r row) error {
 		return t.remove("sessions", `seq = ?1 AND ended <> 0 AND ended < ?2
 			AND EXISTS (SELECT 1 FROM sessions n WHERE n.actor = ?3 AND (n.started, n.seq) > (?4, ?1))`, r.seq, t.cutoff(), r.other, r.time)
@@ -236,7 +236,7 @@ func (t tx) sessions() (bool, error) {
 }
 
 // tasks removes those that have ended, if all that are linked to them have, too.
-func (t tx) tasks() (bool, error) {
+func (t pruneTx) tasks() (bool, error) {
 	return t.each("tasks", "created", "id", "state", func(r row) error {
 		needed, err := t.yes(`SELECT EXISTS (SELECT 1 FROM tasks WHERE (`+unfinished+` OR updated >= ?2) AND id IN (SELECT ?1
 			UNION SELECT needs FROM task_dependencies WHERE task = ?1 UNION SELECT task FROM task_dependencies WHERE needs = ?1))`, r.id, t.cutoff())
@@ -251,11 +251,11 @@ func (t tx) tasks() (bool, error) {
 }
 
 // heard and said remove what passed through the phone, but nothing that is not finished.
-func (t tx) heard() (bool, error) {
+func (t pruneTx) heard() (bool, error) {
 	return t.each("phone_heard", "heard", "guid", "state", func(r row) error { return t.remove("phone_heard", "seq = ? AND state = 'done'", r.seq) })
 }
 
-func (t tx) said() (bool, error) {
+func (t pruneTx) said() (bool, error) {
 	return t.each("phone_said", "created", "id", "state", func(r row) error {
 		return t.remove("phone_said", "seq = ? AND state NOT IN ('pending', 'sending')", r.seq)
 	})
@@ -263,22 +263,22 @@ func (t tx) said() (bool, error) {
 
 // checks, landings and comments remove what became of work, but nothing that is not finished, and
 // no check that a landing rests on.
-func (t tx) checks() (bool, error) {
+func (t pruneTx) checks() (bool, error) {
 	return t.each("checks", "started", "id", "state", func(r row) error {
 		return t.remove("checks", "seq = ?1 AND state <> 'running' AND NOT EXISTS (SELECT 1 FROM landings WHERE evidence = ?2 AND started >= ?3)", r.seq, r.id, t.cutoff())
 	})
 }
 
-func (t tx) landings() (bool, error) {
+func (t pruneTx) landings() (bool, error) {
 	return t.each("landings", "started", "id", "state", func(r row) error { return t.remove("landings", "seq = ? AND state <> 'begun'", r.seq) })
 }
 
-func (t tx) comments() (bool, error) {
+func (t pruneTx) comments() (bool, error) {
 	return t.each("comments", "created", "id", "state", func(r row) error { return t.remove("comments", "seq = ? AND state <> 'pending'", r.seq) })
 }
 
 // turns removes what turns cost, but nothing of an unfinished task: its budget counts it.
-func (t tx) turns() (bool, error) {
+func (t pruneTx) turns() (bool, error) {
 	return t.each("turns", "time", "key", "task", func(r row) error {
 		return t.remove("turns", "seq = ?1 AND NOT EXISTS (SELECT 1 FROM tasks WHERE id = ?2 AND "+unfinished+")", r.seq, r.other)
 	})
@@ -286,7 +286,7 @@ func (t tx) turns() (bool, error) {
 
 // rest removes what there are few of: schedules and updates that have ended, how far turns were
 // read, and the budgets of days and of tasks that have no turns left.
-func (t tx) rest() (bool, error) {
+func (t pruneTx) rest() (bool, error) {
 	for _, table := range []string{"schedules", "self_update_runs"} {
 		if err := t.remove(table, "ended <> 0 AND ended < ?", t.cutoff()); err != nil {
 			return false, err
