@@ -12,8 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/bus/envelope"
+	"netsky/cli/bridge"
 	"netsky/cli/console"
-	"netsky/cli/phone"
 	"netsky/home"
 	"netsky/imessage"
 	"netsky/imessage/access"
@@ -55,13 +55,13 @@ func (a *app) imessageCommand() *cli.Command {
 }
 
 // phone returns what netsky.toml says about the owner's phone.
-func (a *app) phone(h home.Dir) phone.Phone {
-	return phone.Phone{Config: a.config, Home: h, UserHome: a.getenv("HOME"), Env: a.environ}
+func (a *app) phone(h home.Dir) bridge.Phone {
+	return bridge.Phone{Config: a.config, Home: h, UserHome: a.getenv("HOME"), Env: a.environ}
 }
 
 // phoneDesk returns what does what the owner asks for by text.
-func (a *app) phoneDesk(l *spawn.Launcher) phone.Desk {
-	return phone.Desk{Overview: a.overviewOptions(l), Approve: a.desk(l)}
+func (a *app) phoneDesk(l *spawn.Launcher) bridge.Desk {
+	return bridge.Desk{Overview: a.overviewOptions(l), Approve: a.desk(l)}
 }
 
 // phoneService returns the bridge as the daemon runs it.
@@ -107,7 +107,7 @@ func (a *app) imessageHistory(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	list, err := phone.Talk(c.Context, h, n)
+	list, err := bridge.Talk(c.Context, h, n)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (a *app) phoneNotes(h home.Dir) []string {
 	runs, err := h.Locked(home.PhoneLock)
 	switch since, silent := s.Silent(now); {
 	case err == nil && runs && silent:
-		return []string{"phone: the bridge " + phone.SilentSince(since) + "; what you write there may wait"}
+		return []string{"phone: the bridge " + bridge.SilentSince(since) + "; what you write there may wait"}
 	case err == nil && !runs:
 		return append(lines, "phone: nobody reads or sends texts, since the bridge does not run; `netsky up` starts it with the daemon, `netsky imessage doctor` says more")
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/cli/bridge"
 	"netsky/cli/console"
-	"netsky/cli/phone"
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/imessage/access"
@@ -143,7 +143,7 @@ func (a *app) changeAccess(c *cli.Context, change func(context.Context, home.Dir
 		a.print("%s: %s", stored, before)
 	}
 	if cfg, err := a.cfg(); err == nil {
-		if why := phone.Silent(stored, cfg.Telegram.Enabled); why != "" {
+		if why := bridge.Silent(stored, cfg.Telegram.Enabled); why != "" {
 			a.warn("no text comes from %s: %s", stored, why)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/bus/mcp"
-	"netsky/cli/phone"
+	"netsky/cli/bridge"
 	"netsky/spawn/team"
 	"netsky/store"
 	"netsky/work/task"
@@ -71,7 +71,7 @@ func (a *app) ioServe(c *cli.Context) error {
 		Records: task.Shelf{Journal: l.Journal, Home: l.Home}, Members: team.Team{Launcher: l, Environ: a.environ}, Checks: &team.Checks{Binary: l.Binary, Environ: a.environ}, In: in, Out: a.out, Version: Version, Log: a.logIO,
 	}
 	if server == "imessage" {
-		o.Phone = phone.Tools{Home: l.Home, Secrets: a.phone(l.Home).Secrets()}
+		o.Phone = bridge.Tools{Home: l.Home, Secrets: a.phone(l.Home).Secrets()}
 		return mcp.Serve(c.Context, o)
 	}
 	if c.Bool("tools-only") {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/cli/bridge"
 	"netsky/cli/overview"
-	"netsky/cli/phone"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/approve"
@@ -49,7 +49,7 @@ func TestDialogAnsweredByPhone(t *testing.T) {
 	w := newWorld(t)
 	r := decidingAsker{seenAsker{asker{"moon"}}}
 	w.up(r, "agent1", "agent2")
-	desk := phone.Desk{
+	desk := bridge.Desk{
 		Overview: overview.Options{Launcher: w.l, Runtimes: map[string]spawn.Runtime{"asker": r}},
 		Approve:  approve.Desk{Home: w.home, Bus: w.bus, Warn: func(err error) { t.Error(err) }},
 	}

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/cli/bridge"
 	"netsky/cli/console"
 	"netsky/cli/overview"
-	"netsky/cli/phone"
 	"netsky/home"
 	"netsky/imessage/chat"
 	"netsky/spawn"
@@ -50,7 +50,7 @@ func checkRecords(ctx context.Context, e *exam) []Finding {
 }
 
 func checkPhone(_ context.Context, e *exam) []Finding {
-	p := phone.Phone{Config: e.Config, Home: e.Home, UserHome: e.UserHome, Env: e.Environ}
+	p := bridge.Phone{Config: e.Config, Home: e.Home, UserHome: e.UserHome, Env: e.Environ}
 	if !p.On() {
 		return []Finding{ok("none is set up")}
 	}

@@ -1,11 +1,11 @@
-package phone_test
+package bridge_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"netsky/cli/phone"
+	"netsky/cli/bridge"
 	"netsky/home"
 	"netsky/imessage"
 	"netsky/imessage/chat"
@@ -34,7 +34,7 @@ func TestSilentBridge(t *testing.T) {
 		if err := h.Save(imessage.StatusFile, imessage.Status{Transport: "telegram", State: imessage.StateOK, Since: seen, Seen: seen}, false); err != nil {
 			t.Fatal(err)
 		}
-		p := phone.Phone{Home: h}
+		p := bridge.Phone{Home: h}
 		p.Config.Telegram.Enabled = true
 		f := p.Glance()[1]
 		if f.State != tt.want || (f.State == chat.Bad) != strings.Contains(f.Detail, "reported nothing since") {

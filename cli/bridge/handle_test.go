@@ -1,4 +1,4 @@
-package phone_test
+package bridge_test
 
 import (
 	"database/sql"
@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"netsky/cli/bridge"
 	"netsky/cli/config"
-	"netsky/cli/phone"
 	"netsky/home"
 	"netsky/imessage/access"
 	"netsky/imessage/chat"
@@ -24,7 +24,7 @@ func TestSilent(t *testing.T) {
 		"me@localhost": {"domain", "numeric id"}, "me@example..org": {"domain", "numeric id"}, "me@example.org.": {"domain", "numeric id"},
 	} {
 		for i, want := range why {
-			if got := phone.Silent(handle, i == 1); (want == "") != (got == "") || !strings.Contains(got, want) {
+			if got := bridge.Silent(handle, i == 1); (want == "") != (got == "") || !strings.Contains(got, want) {
 				t.Errorf("Silent(%q, %v) = %q, want %q", handle, i == 1, got, want)
 			}
 		}
@@ -56,7 +56,7 @@ func TestCheckHandles(t *testing.T) {
 	if _, err := access.Offer(t.Context(), h, stranger, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	list, err := phone.Phone{Config: c, Home: h, UserHome: h.Path(), Env: []string{"PATH="}}.Check(t.Context())
+	list, err := bridge.Phone{Config: c, Home: h, UserHome: h.Path(), Env: []string{"PATH="}}.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

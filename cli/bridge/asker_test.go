@@ -1,4 +1,4 @@
-package phone_test
+package bridge_test
 
 import (
 	"bufio"

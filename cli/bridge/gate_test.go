@@ -1,11 +1,11 @@
-package phone_test
+package bridge_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
-	"netsky/cli/phone"
+	"netsky/cli/bridge"
 	"netsky/home"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
@@ -24,7 +24,7 @@ func TestGateSaysWhatToDo(t *testing.T) {
 		if tt.list != "" {
 			mustWrite(t, h.Path(home.PhoneAccess), tt.list)
 		}
-		p := phone.Phone{Home: h}
+		p := bridge.Phone{Home: h}
 		_, err := p.Gate().Speakers()
 		var d *chat.Degraded
 		if !errors.As(err, &d) {

@@ -1,11 +1,11 @@
-package phone_test
+package bridge_test
 
 import (
 	"log/slog"
 	"strings"
 	"testing"
 
-	"netsky/cli/phone"
+	"netsky/cli/bridge"
 	"netsky/internal/testworld"
 	"netsky/store"
 )
@@ -18,7 +18,7 @@ func TestConvert(t *testing.T) {
 		if script != "" {
 			testworld.Program(t, bin+"/sips", script)
 		}
-		o := phone.Phone{Home: testworld.FastHome(t), Env: []string{"PATH=" + bin + ":/usr/bin-none"}}.
+		o := bridge.Phone{Home: testworld.FastHome(t), Env: []string{"PATH=" + bin + ":/usr/bin-none"}}.
 			Options(nil, nil, func() *store.DB { return nil }, nil, slog.New(slog.DiscardHandler))
 		jpeg, err := o.Convert(t.Context(), []byte("HEIC"))
 		return string(jpeg), err

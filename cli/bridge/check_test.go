@@ -1,4 +1,4 @@
-package phone_test
+package bridge_test
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/cli/bridge"
 	"netsky/cli/config"
-	"netsky/cli/phone"
 	"netsky/home"
 	"netsky/imessage"
 	"netsky/imessage/chat"
@@ -49,7 +49,7 @@ func TestGlance(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer lock.Unlock()
-			list := phone.Phone{Config: c, Home: h}.Glance()
+			list := bridge.Phone{Config: c, Home: h}.Glance()
 			var lines []string
 			for _, f := range list {
 				lines = append(lines, f.Name+": "+f.Detail)
@@ -79,7 +79,7 @@ func TestCheckTellsNoPassword(t *testing.T) {
 		"http://203.0.113.7/?password=hunter2", "https://%zz?guid=hunter2", "hunter2",
 	} {
 		h := testworld.FastHome(t)
-		p := phone.Phone{Home: h, Env: os.Environ()}
+		p := bridge.Phone{Home: h, Env: os.Environ()}
 		p.Config.IMessage.Enabled, p.Config.IMessage.Through = true, config.ThroughBlueBubbles
 		p.Config.IMessage.URL, p.Config.IMessage.PasswordFile = address, mustWrite(t, h.Path("password"), "hunter2")
 		facts, err := p.Check(t.Context())

@@ -1,4 +1,4 @@
-package phone_test
+package bridge_test
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/cli/bridge"
 	"netsky/cli/overview"
-	"netsky/cli/phone"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
@@ -123,7 +123,7 @@ func newOwner(t *testing.T, r *rand.Rand) *owner {
 	l := &spawn.Launcher{Home: w.home, Bus: b, Journal: store.NewJournal(w.home), Tmux: &tmux.Server{Socket: w.home.Path("run/s")}}
 	t.Cleanup(func() { l.Journal.Close() })
 	w.serve(b)
-	w.bridge(b, phone.Desk{Overview: overview.Options{Launcher: l}, Approve: w.desk})
+	w.bridge(b, bridge.Desk{Overview: overview.Options{Launcher: l}, Approve: w.desk})
 	w.asker = startAsker(t, w.home)
 	return w
 }
@@ -345,7 +345,7 @@ func (w *owner) check() {
 			continue
 		}
 		e := list[0]
-		by := map[string]string{"text": phone.ByPhone, "reaction": phone.ByPhone, "terminal": "netsky approve", "page": approve.InDashboard}[a.way]
+		by := map[string]string{"text": bridge.ByPhone, "reaction": bridge.ByPhone, "terminal": "netsky approve", "page": approve.InDashboard}[a.way]
 		switch {
 		case a.ok && (e.By != by || e.Allow != a.allow):
 			w.t.Errorf("told that it won, but the effect is %+v: %+v", e, a)

@@ -1,4 +1,4 @@
-package phone_test
+package bridge_test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/cli/phone"
+	"netsky/cli/bridge"
 	"netsky/home"
 	"netsky/internal/testworld"
 	storephone "netsky/phone/record"
@@ -61,10 +61,10 @@ func TestAttach(t *testing.T) {
 		{name: "a long name", want: strings.Repeat("n", 76) + ".txt", path: func(tb testing.TB, _ home.Dir, dir string) string {
 			return mustWrite(tb, dir+"/"+strings.Repeat("n", 250)+".txt", "x")
 		}},
-		{name: "as large as may be", want: "-large", path: func(tb testing.TB, _ home.Dir, dir string) string { return mustSize(tb, dir+"/large", phone.MaxFile) }},
+		{name: "as large as may be", want: "-large", path: func(tb testing.TB, _ home.Dir, dir string) string { return mustSize(tb, dir+"/large", bridge.MaxFile) }},
 
 		{name: "too large", says: "has 16777217 bytes; at most 16 MiB are sent", path: func(tb testing.TB, _ home.Dir, dir string) string {
-			return mustSize(tb, dir+"/large", phone.MaxFile+1)
+			return mustSize(tb, dir+"/large", bridge.MaxFile+1)
 		}},
 		{name: "not absolute", says: "plan.txt: must be an absolute path", path: func(testing.TB, home.Dir, string) string { return "plan.txt" }},
 		{name: "of the person's", says: "~/plan.txt: must be an absolute path", path: func(testing.TB, home.Dir, string) string { return "~/plan.txt" }},
@@ -125,7 +125,7 @@ func TestAttach(t *testing.T) {
 			h := testworld.FastHome(t)
 			dir := t.TempDir()
 			path := tt.path(t, h, dir)
-			name, err := phone.Tools{Home: h, Secrets: []string{dir + "/token"}}.Attach(path)
+			name, err := bridge.Tools{Home: h, Secrets: []string{dir + "/token"}}.Attach(path)
 			box := h.Path(home.Mailbox(agent.Owner), "attach")
 			if tt.want == "" {
 				if err == nil || !strings.Contains(err.Error(), tt.says) {
@@ -188,7 +188,7 @@ func TestAttachVanishing(t *testing.T) {
 			}
 		}
 	}()
-	tools, sent := phone.Tools{Home: h}, 0
+	tools, sent := bridge.Tools{Home: h}, 0
 	for running := true; running; {
 		select {
 		case <-done:
@@ -237,7 +237,7 @@ func TestHistoryWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text, err := phone.Tools{Home: h}.History(t.Context(), 10)
+	text, err := bridge.Tools{Home: h}.History(t.Context(), 10)
 	lines := strings.Split(text, "\n")
 	if err != nil || len(lines) != 2 || !strings.Contains(lines[0], "netsky (failed: Messages is not running (-600) 2026-11-23 owner: yes): text a") || !strings.HasSuffix(lines[1], " netsky: text b") {
 		t.Errorf("history: %q, %v", text, err)
@@ -254,7 +254,7 @@ func TestAttachOtherLetters(t *testing.T) {
 	if _, err := os.Stat(other); err != nil {
 		says = "no such file"
 	}
-	if name, err := (phone.Tools{Home: h}).Attach(other); err == nil || !strings.Contains(err.Error(), says) {
+	if name, err := (bridge.Tools{Home: h}).Attach(other); err == nil || !strings.Contains(err.Error(), says) {
 		t.Errorf("Attach(%s) = %q, %v, want an error with %q", other, name, err, says)
 	}
 }
@@ -263,7 +263,7 @@ func TestAttachOtherLetters(t *testing.T) {
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
-	tools := phone.Tools{Home: h}
+	tools := bridge.Tools{Home: h}
 	if text, err := tools.History(t.Context(), 10); err != nil || text != "no texts are on record" {
 		t.Fatalf("without records: %q, %v", text, err)
 	}
