@@ -9,8 +9,8 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/imessage"
 	"netsky/internal/advice"
+	"netsky/phone"
 	"netsky/spawn/escalate"
 	"netsky/store"
 )
@@ -54,7 +54,7 @@ func (a *app) escalate(c *cli.Context) error {
 	if errors.Is(err, escalate.ErrNone) {
 		return advice.With(err, "set command, webhook or desktop under [escalate] in %s, or set up your phone (docs/imessage.md)", tilde(a, h.Path(home.ConfigFile)))
 	}
-	if errors.Is(err, imessage.ErrWaits) {
+	if errors.Is(err, phone.ErrWaits) {
 		return exitError{exitPartly, advice.With(err, "`netsky status` shows what waits; %s", adviceDoctor)}
 	}
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"netsky/cli/bridge"
 	"netsky/cli/console"
 	"netsky/home"
-	"netsky/imessage"
 	"netsky/imessage/access"
 	"netsky/imessage/chat"
 	"netsky/internal/advice"
+	"netsky/phone"
 	"netsky/spawn"
 	"netsky/spawn/escalate"
 	"netsky/store"
@@ -81,7 +81,7 @@ func (a *app) phoneService(l *spawn.Launcher, log *slog.Logger) func(context.Con
 				}
 			}
 		}
-		return imessage.New(o).Run(ctx)
+		return phone.New(o).Run(ctx)
 	}
 }
 
@@ -114,7 +114,7 @@ func (a *app) imessageHistory(c *cli.Context) error {
 	if c.Bool("json") {
 		return a.writeJSON(map[string]any{"texts": list})
 	}
-	for _, line := range imessage.Transcript(list) {
+	for _, line := range phone.Transcript(list) {
 		a.print("%s", line)
 	}
 	if len(list) == 0 {
@@ -136,8 +136,8 @@ func (a *app) imessageSend(c *cli.Context) error {
 	switch {
 	case console.Blank(text):
 		return usagef("imessage send: the text is empty")
-	case len(text) > imessage.MaxText:
-		return usagef("imessage send: the text has %d bytes; at most %d are sent", len(text), imessage.MaxText)
+	case len(text) > phone.MaxText:
+		return usagef("imessage send: the text has %d bytes; at most %d are sent", len(text), phone.MaxText)
 	}
 	if _, err := a.madeHome(); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (a *app) imessageSend(c *cli.Context) error {
 	}
 	to, got, err := a.phone(l.Home).Text(c.Context, text)
 	switch {
-	case errors.Is(err, imessage.ErrWaits):
+	case errors.Is(err, phone.ErrWaits):
 		return exitError{exitPartly, advice.With(fmt.Errorf("imessage send: %w", err), "`netsky status` shows what waits, `netsky imessage doctor` examines the way to your phone")}
 	case err != nil:
 		err = fmt.Errorf("imessage send: not sent: %w", err)
@@ -211,7 +211,7 @@ func (a *app) phoneNotes(h home.Dir) []string {
 	if !a.phone(h).On() {
 		return nil
 	}
-	s, err := imessage.Load(h)
+	s, err := phone.Load(h)
 	if err != nil {
 		return nil // it has not run yet
 	}

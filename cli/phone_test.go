@@ -12,10 +12,10 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/imessage"
 	"netsky/imessage/messages"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
+	"netsky/phone"
 	"netsky/phone/record"
 	"netsky/store"
 )
@@ -151,7 +151,7 @@ func TestPhone(t *testing.T) {
 	t.Parallel()
 	w := mustPhone(t, "")
 	w.must(t, "netsky", "up", "1", "--type", "demo", "--no-attach")
-	if s, err := imessage.Load(w.home); err != nil || s.Cursor == "" {
+	if s, err := phone.Load(w.home); err != nil || s.Cursor == "" {
 		t.Errorf("up returned before reading had begun: %+v, %v", s, err)
 	}
 	w.says("agent1: good morning")

@@ -25,10 +25,10 @@ import (
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
 	"netsky/home"
-	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/imessage/imessagetest"
 	"netsky/internal/testworld"
+	"netsky/phone"
 	storephone "netsky/phone/record"
 	"netsky/spawn"
 	"netsky/spawn/approve"
@@ -168,15 +168,15 @@ func (w *owner) serve(b *bus.Bus) {
 }
 
 // bridge runs bridges, each until it dies at one of its steps, or the test ends.
-func (w *owner) bridge(b *bus.Bus, desk imessage.Desk) {
+func (w *owner) bridge(b *bus.Bus, desk phone.Desk) {
 	all, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	run := func() error {
 		ctx, die := context.WithCancel(all)
 		defer die()
-		return imessage.New(imessage.Options{
+		return phone.New(phone.Options{
 			Home: w.home, Bus: b, Records: func() *store.DB { return w.db }, Transport: w.wire, Gate: &imessagetest.Gate{}, Desk: desk, SelfChat: true,
-			To: func() (chat.Chat, error) { return imessagetest.Mine, nil }, Via: "imessage", Pace: imessage.Pace{Minute: 10_000, Hour: 10_000}, Look: 20 * time.Millisecond,
+			To: func() (chat.Chat, error) { return imessagetest.Mine, nil }, Via: "imessage", Pace: phone.Pace{Minute: 10_000, Hour: 10_000}, Look: 20 * time.Millisecond,
 			Shown: func(context.Context, string) (bool, error) { return false, nil }, Log: slog.New(slog.DiscardHandler),
 			Step: func(string) {
 				if all.Err() == nil && w.chance(0.06) {

@@ -12,10 +12,10 @@ import (
 	"netsky/agent"
 	"netsky/cli/config"
 	"netsky/home"
-	"netsky/imessage"
 	"netsky/imessage/access"
 	"netsky/imessage/chat"
 	"netsky/internal/execx"
+	"netsky/phone"
 	storephone "netsky/phone/record"
 	"netsky/store"
 )
@@ -64,7 +64,7 @@ func (p Phone) recall(ctx context.Context, line string, facts []chat.Fact) {
 		}
 		switch f.Name {
 		case "first message":
-			if h, ok, err := r.LastHeard(ctx, line, imessage.VerdictOrder); err == nil && ok {
+			if h, ok, err := r.LastHeard(ctx, line, phone.VerdictOrder); err == nil && ok {
 				last(f, "the bot knows you: you wrote to it ", h.Time)
 			}
 		case "sending":
@@ -155,7 +155,7 @@ type knower interface {
 }
 
 // seen adds to the fact about who may speak those with whom no chat is known.
-func (p Phone) seen(ctx context.Context, t imessage.Transport, f *chat.Fact) {
+func (p Phone) seen(ctx context.Context, t phone.Transport, f *chat.Fact) {
 	k, ok := t.(knower)
 	list, err := gate{p}.list()
 	if !ok || err != nil || f.State != chat.OK {
@@ -184,15 +184,15 @@ func (p Phone) pairing() (f chat.Fact, ok bool) {
 // unheard returns what was counted only. Without it, an owner who writes from another handle than
 // they think sees no sign of their texts anywhere.
 func (p Phone) unheard() (f chat.Fact, ok bool) {
-	s, err := imessage.Load(p.Home)
+	s, err := phone.Load(p.Home)
 	if err != nil || !p.On() || s.Transport != p.transportName() {
 		return f, false
 	}
 	var counts []string
 	for _, c := range []struct{ verdict, what string }{
-		{imessage.VerdictStranger, "from others"},
-		{imessage.VerdictGroup, "in groups"},
-		{imessage.VerdictService, "by SMS or RCS"},
+		{phone.VerdictStranger, "from others"},
+		{phone.VerdictGroup, "in groups"},
+		{phone.VerdictService, "by SMS or RCS"},
 	} {
 		if n := s.Ignored[c.verdict]; n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, c.what))
@@ -202,7 +202,7 @@ func (p Phone) unheard() (f chat.Fact, ok bool) {
 		return f, false
 	}
 	f = chat.Fact{Name: "not heard", State: chat.OK, Detail: "texts since the bridge began: " + strings.Join(counts, ", ")}
-	if s.Ignored[imessage.VerdictStranger] > 0 {
+	if s.Ignored[phone.VerdictStranger] > 0 {
 		f.Detail += "; if you wrote one, it came from a handle that may not speak: `netsky imessage access pair` finds out which"
 	}
 	return f, true
@@ -210,7 +210,7 @@ func (p Phone) unheard() (f chat.Fact, ok bool) {
 
 func (p Phone) bridge() chat.Fact {
 	f := chat.Fact{Name: "bridge", State: chat.OK}
-	s, err := imessage.Load(p.Home)
+	s, err := phone.Load(p.Home)
 	locked, _ := p.Home.Locked(home.PhoneLock)
 	daemon, _ := p.Home.Locked(home.DaemonLock)
 	since, silent := s.Silent(time.Now())
@@ -225,11 +225,11 @@ func (p Phone) bridge() chat.Fact {
 		f.State, f.Detail = chat.Unchecked, "it has just begun"
 	case err != nil:
 		f.State, f.Detail = chat.Bad, err.Error()
-	case s.Seen == 0 && s.State == imessage.StateOK:
+	case s.Seen == 0 && s.State == phone.StateOK:
 		f.State, f.Detail = chat.Unchecked, "it has just begun"
 	case s.Transport != p.transportName():
 		f.State, f.Detail, f.Next = chat.Bad, "the daemon still runs it by "+s.Transport, "run `netsky daemon stop`, then `netsky up`"
-	case s.State == imessage.StateDegraded:
+	case s.State == phone.StateDegraded:
 		f.State, f.Detail, f.Next = chat.Bad, "it can't read: "+s.Reason, s.Next
 	case silent:
 		f.State, f.Detail, f.Next = chat.Bad, "it "+SilentSince(since), "look whether the disk is full; `netsky daemon stop`, then `netsky up` starts it anew"

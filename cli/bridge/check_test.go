@@ -9,9 +9,9 @@ import (
 	"netsky/cli/bridge"
 	"netsky/cli/config"
 	"netsky/home"
-	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
+	"netsky/phone"
 )
 
 // An owner whose texts are not heard finds out why: the number lacks its country's code, or the
@@ -26,12 +26,12 @@ func TestGlance(t *testing.T) {
 		says    []string
 		silent  string
 	}{
-		{name: "all is well", handle: "+15550100", ignored: map[string]int{imessage.VerdictOld: 1}, state: chat.OK, silent: "not heard"},
+		{name: "all is well", handle: "+15550100", ignored: map[string]int{phone.VerdictOld: 1}, state: chat.OK, silent: "not heard"},
 		{name: "a number without its country", handle: "555-0100", state: chat.Bad, says: []string{"no text comes from 5550100"}},
 		{name: "a number with the 0 within the country", handle: "+49 (0)151 234567", state: chat.Bad, says: []string{"no text comes from +490151234567: the 0 behind"}},
-		{name: "another's texts", handle: "me@example.org", ignored: map[string]int{imessage.VerdictStranger: 2, imessage.VerdictService: 1}, state: chat.OK,
+		{name: "another's texts", handle: "me@example.org", ignored: map[string]int{phone.VerdictStranger: 2, phone.VerdictService: 1}, state: chat.OK,
 			says: []string{"not heard: texts since the bridge began: 2 from others, 1 by SMS or RCS; if you wrote one", "access pair"}},
-		{name: "a group's texts", handle: "me@example.org", ignored: map[string]int{imessage.VerdictGroup: 3}, state: chat.OK, says: []string{"3 in groups"}, silent: "if you wrote one"},
+		{name: "a group's texts", handle: "me@example.org", ignored: map[string]int{phone.VerdictGroup: 3}, state: chat.OK, says: []string{"3 in groups"}, silent: "if you wrote one"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -41,7 +41,7 @@ func TestGlance(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := h.Save(imessage.StatusFile, imessage.Status{Transport: "messages", State: imessage.StateOK, Seen: 1, Ignored: tt.ignored}, false); err != nil {
+			if err := h.Save(phone.StatusFile, phone.Status{Transport: "messages", State: phone.StateOK, Seen: 1, Ignored: tt.ignored}, false); err != nil {
 				t.Fatal(err)
 			}
 			lock, err := h.Lock(home.PhoneLock)

@@ -12,7 +12,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/cli/overview"
 	"netsky/cost"
-	"netsky/imessage"
+	"netsky/phone"
 	"netsky/spawn"
 	"netsky/spawn/approve"
 	"netsky/spawn/interrupt"
@@ -27,14 +27,14 @@ type Desk struct {
 	Approve  approve.Desk
 }
 
-var _ imessage.Desk = Desk{}
+var _ phone.Desk = Desk{}
 
 // ByPhone is the [agent.Answer.By] of an answer by text.
 const ByPhone = "the phone"
 
 func (d Desk) launcher() *spawn.Launcher { return d.Overview.Launcher }
 
-// Needs implements [imessage.Desk].
+// Needs implements [phone.Desk].
 func (d Desk) Needs(ctx context.Context) ([]needs.Need, error) {
 	list, err := d.launcher().Inspect(ctx)
 	found, nerr := overview.Needs(ctx, d.Overview, list, overview.Daemon{State: "running", Wanted: true})
@@ -46,7 +46,7 @@ const (
 	effectLook   = 50 * time.Millisecond
 )
 
-// Answer implements [imessage.Desk].
+// Answer implements [phone.Desk].
 func (d Desk) Answer(ctx context.Context, n needs.Need, allow bool) (string, error) {
 	switch n.Kind {
 	case needs.Dialog:
@@ -133,7 +133,7 @@ func (d Desk) dialog(ctx context.Context, n needs.Need, allow bool) (string, err
 	return text, nil
 }
 
-// How implements [imessage.Desk].
+// How implements [phone.Desk].
 func (d Desk) How(ctx context.Context, code string) string {
 	how := d.Approve.How(ctx, code)
 	if how == "" {
@@ -145,7 +145,7 @@ func (d Desk) How(ctx context.Context, code string) string {
 	return how
 }
 
-// Status implements [imessage.Desk].
+// Status implements [phone.Desk].
 func (d Desk) Status(ctx context.Context) (string, error) {
 	v := overview.Collect(ctx, d.Overview)
 	var lines []string
@@ -178,7 +178,7 @@ func (d Desk) Status(ctx context.Context) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// Peek implements [imessage.Desk].
+// Peek implements [phone.Desk].
 func (d Desk) Peek(ctx context.Context, id agent.ID, n int) (string, error) {
 	st, err := d.status(ctx, id)
 	if err != nil {
@@ -194,7 +194,7 @@ func (d Desk) Peek(ctx context.Context, id agent.ID, n int) (string, error) {
 	return strings.Trim(strings.Join(lines, "\n"), "\n"), err
 }
 
-// Stop implements [imessage.Desk].
+// Stop implements [phone.Desk].
 func (d Desk) Stop(ctx context.Context, id agent.ID) (string, error) {
 	st, err := d.status(ctx, id)
 	if err != nil {
@@ -210,7 +210,7 @@ func (d Desk) Stop(ctx context.Context, id agent.ID) (string, error) {
 	return fmt.Sprintf("%s: its turn has ended; the agent stays up (on the computer, `netsky down %[1]s` ends it).", id), nil
 }
 
-// Waits implements [imessage.Desk].
+// Waits implements [phone.Desk].
 func (d Desk) Waits(ctx context.Context, id agent.ID) string {
 	st, err := d.status(ctx, id)
 	switch {

@@ -17,7 +17,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/mcp"
 	"netsky/home"
-	"netsky/imessage"
+	"netsky/phone"
 	"netsky/phone/record"
 	"netsky/store"
 )
@@ -40,7 +40,7 @@ func (t Tools) History(ctx context.Context, limit int) (string, error) {
 	if len(list) == 0 {
 		return "no texts are on record", nil
 	}
-	lines, size := imessage.Transcript(list), 0
+	lines, size := phone.Transcript(list), 0
 	for i := len(lines) - 1; i >= 0; i-- {
 		if size += len(lines[i]) + 1; size > mostHistory {
 			lines = append([]string{fmt.Sprintf("(%d older texts are left out: there is no room for more)", i+1)}, lines[i+1:]...)

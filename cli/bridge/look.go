@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"netsky/imessage"
 	"netsky/internal/advice"
+	"netsky/phone"
 )
 
 // lookWithin is how long the first look at a phone may take: it only finds out where the chat
@@ -30,7 +30,7 @@ func (p Phone) AwaitLook(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		s, err := imessage.Load(p.Home)
+		s, err := phone.Load(p.Home)
 		if err == nil && s.Transport == t.Name() && s.Cursor != "" {
 			return nil
 		}
@@ -42,7 +42,7 @@ func (p Phone) AwaitLook(ctx context.Context) error {
 		switch {
 		case err != nil || s.Transport != t.Name():
 			return advice.With(errors.New("the daemon has not looked yet"), "if it was running when you enabled the phone: `netsky daemon stop`, then `netsky up`")
-		case s.State == imessage.StateDegraded:
+		case s.State == phone.StateDegraded:
 			return advice.With(errors.New(s.Reason), "%s", s.Next)
 		}
 		return errors.New("the first look has not come to an end")

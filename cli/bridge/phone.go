@@ -15,7 +15,6 @@ import (
 	"netsky/bus"
 	"netsky/cli/config"
 	"netsky/home"
-	"netsky/imessage"
 	"netsky/imessage/access"
 	"netsky/imessage/bluebubbles"
 	"netsky/imessage/chat"
@@ -23,6 +22,7 @@ import (
 	"netsky/imessage/messages"
 	"netsky/imessage/telegram"
 	"netsky/internal/advice"
+	"netsky/phone"
 	"netsky/spawn/escalate"
 	"netsky/store"
 )
@@ -43,7 +43,7 @@ var ErrOff = advice.With(errors.New("no phone is set up: netsky.toml enables nei
 func (p Phone) On() bool { return p.Config.IMessage.Enabled || p.Config.Telegram.Enabled }
 
 // Transport returns the configured transport. The caller closes it.
-func (p Phone) Transport() (imessage.Transport, error) {
+func (p Phone) Transport() (phone.Transport, error) {
 	m, t := p.Config.IMessage, p.Config.Telegram
 	switch {
 	case t.Enabled:
@@ -99,12 +99,12 @@ func (p Phone) Via() string {
 }
 
 // Gate returns who may speak. The owner's handles are those of netsky.toml as it is now.
-func (p Phone) Gate() imessage.Gate { return gate{p} }
+func (p Phone) Gate() phone.Gate { return gate{p} }
 
 type gate struct{ Phone }
 
-// Speakers implements [imessage.Gate].
-func (g gate) Speakers() (imessage.Speakers, error) {
+// Speakers implements [phone.Gate].
+func (g gate) Speakers() (phone.Speakers, error) {
 	list, err := g.list()
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (g gate) list() (access.List, error) {
 	return list, nil
 }
 
-// Offer implements [imessage.Gate].
+// Offer implements [phone.Gate].
 func (g gate) Offer(ctx context.Context, m chat.Message) error {
 	_, err := access.Offer(ctx, g.Home, m, time.Now())
 	return err
@@ -168,8 +168,8 @@ func allowed(l access.List) (handles []string) {
 }
 
 // Options returns the bridge's options, with the transport.
-func (p Phone) Options(t imessage.Transport, b *bus.Bus, records func() *store.DB, desk imessage.Desk, log *slog.Logger) imessage.Options {
-	return imessage.Options{
+func (p Phone) Options(t phone.Transport, b *bus.Bus, records func() *store.DB, desk phone.Desk, log *slog.Logger) phone.Options {
+	return phone.Options{
 		Home: p.Home, Bus: b, Records: records, Transport: t, Gate: p.Gate(), Desk: desk, SelfChat: p.Config.IMessage.SelfChat && !p.Config.Telegram.Enabled,
 		To: p.To, Via: p.Via(), Log: log, Convert: p.convert,
 		Shown: func(ctx context.Context, message string) (bool, error) { return shown(ctx, p.Home, b, message) },
@@ -203,9 +203,9 @@ func (p Phone) Alert(ctx context.Context, a escalate.Alert) error {
 	if a.Body != "" {
 		text += "\n" + a.Body
 	}
-	_, got, err := p.text(ctx, imessage.Direct{Text: text, Alert: true})
+	_, got, err := p.text(ctx, phone.Direct{Text: text, Alert: true})
 	switch {
-	case errors.Is(err, imessage.ErrWaits):
+	case errors.Is(err, phone.ErrWaits):
 		return once{err}
 	case err != nil:
 		return err
@@ -226,7 +226,7 @@ func (once) Is(target error) bool { return target == escalate.ErrOnce }
 
 // Text sends one text to the owner, without the daemon if need be. It returns where it went.
 func (p Phone) Text(ctx context.Context, text string) (chat.Chat, chat.Receipt, error) {
-	return p.text(ctx, imessage.Direct{Text: text})
+	return p.text(ctx, phone.Direct{Text: text})
 }
 
 // Welcome tells a handle that it may give orders now.
@@ -235,14 +235,14 @@ func (p Phone) Welcome(ctx context.Context, handle string) error {
 	if !ok {
 		return fmt.Errorf("%q: not a handle", handle)
 	}
-	_, got, err := p.text(ctx, imessage.Direct{To: &c, Text: "You may give orders from here now. Text help to see which."})
+	_, got, err := p.text(ctx, phone.Direct{To: &c, Text: "You may give orders from here now. Text help to see which."})
 	if err == nil && got.State != chat.Sent {
 		err = fmt.Errorf("%s: %s", got.State, got.Fact)
 	}
 	return err
 }
 
-func (p Phone) text(ctx context.Context, d imessage.Direct) (to chat.Chat, got chat.Receipt, err error) {
+func (p Phone) text(ctx context.Context, d phone.Direct) (to chat.Chat, got chat.Receipt, err error) {
 	t, err := p.Transport()
 	if err != nil {
 		return to, got, err
@@ -255,5 +255,5 @@ func (p Phone) text(ctx context.Context, d imessage.Direct) (to chat.Chat, got c
 	}
 	cancel()
 	o := p.Options(t, nil, func() *store.DB { return db }, nil, slog.New(slog.DiscardHandler))
-	return imessage.Text(ctx, o, d)
+	return phone.Text(ctx, o, d)
 }

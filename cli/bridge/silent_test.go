@@ -7,9 +7,9 @@ import (
 
 	"netsky/cli/bridge"
 	"netsky/home"
-	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
+	"netsky/phone"
 	"netsky/store"
 )
 
@@ -31,7 +31,7 @@ func TestSilentBridge(t *testing.T) {
 		}
 		defer lock.Unlock()
 		seen := store.At(time.Now().Add(-tt.age))
-		if err := h.Save(imessage.StatusFile, imessage.Status{Transport: "telegram", State: imessage.StateOK, Since: seen, Seen: seen}, false); err != nil {
+		if err := h.Save(phone.StatusFile, phone.Status{Transport: "telegram", State: phone.StateOK, Since: seen, Seen: seen}, false); err != nil {
 			t.Fatal(err)
 		}
 		p := bridge.Phone{Home: h}

@@ -18,11 +18,11 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"netsky/imessage"
 	"netsky/imessage/bluebubbles"
+	"netsky/phone"
 )
 
-var _ imessage.Transport = (*bluebubbles.Transport)(nil)
+var _ phone.Transport = (*bluebubbles.Transport)(nil)
 
 const password = "correct horse & battery"
 

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"netsky/imessage"
 	"netsky/imessage/chat"
+	"netsky/phone"
 )
 
 // Me is the owner's handle.
@@ -187,7 +187,7 @@ type Gate struct {
 	Offered []string // who else wrote, and what
 }
 
-func (g *Gate) Speakers() (imessage.Speakers, error) {
+func (g *Gate) Speakers() (phone.Speakers, error) {
 	g.Mu.Lock()
 	defer g.Mu.Unlock()
 	return g, g.Err

@@ -11,15 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/imessage/chatdb"
 	"netsky/imessage/messages"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
+	"netsky/phone"
 )
 
-var _ imessage.Transport = (*messages.Transport)(nil)
+var _ phone.Transport = (*messages.Transport)(nil)
 
 func TestMain(m *testing.M) {
 	if messagesim.Main() {

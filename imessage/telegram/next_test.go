@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage"
 	"netsky/imessage/chat"
 	"netsky/imessage/telegram"
 	"netsky/internal/testworld"
+	"netsky/phone"
 )
 
-var _ imessage.Transport = (*telegram.Transport)(nil)
+var _ phone.Transport = (*telegram.Transport)(nil)
 
 // text is a message of user 42's in their private chat.
 func text(id int, date int64, words string) string {
