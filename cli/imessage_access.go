@@ -15,8 +15,8 @@ import (
 	"netsky/cli/console"
 	"netsky/daemon"
 	"netsky/home"
-	"netsky/imessage/access"
 	"netsky/internal/advice"
+	"netsky/phone/access"
 	"netsky/store"
 )
 

@@ -12,10 +12,10 @@ import (
 	"netsky/agent"
 	"netsky/cli/config"
 	"netsky/home"
-	"netsky/imessage/access"
 	"netsky/imessage/chat"
 	"netsky/internal/execx"
 	"netsky/phone"
+	"netsky/phone/access"
 	storephone "netsky/phone/record"
 	"netsky/store"
 )

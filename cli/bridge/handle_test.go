@@ -9,9 +9,9 @@ import (
 	"netsky/cli/bridge"
 	"netsky/cli/config"
 	"netsky/home"
-	"netsky/imessage/access"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
+	"netsky/phone/access"
 )
 
 // Handles with which nobody can write are named, by their form.

@@ -15,7 +15,6 @@ import (
 	"netsky/bus"
 	"netsky/cli/config"
 	"netsky/home"
-	"netsky/imessage/access"
 	"netsky/imessage/bluebubbles"
 	"netsky/imessage/chat"
 	"netsky/imessage/chatdb"
@@ -23,6 +22,7 @@ import (
 	"netsky/imessage/telegram"
 	"netsky/internal/advice"
 	"netsky/phone"
+	"netsky/phone/access"
 	"netsky/spawn/escalate"
 	"netsky/store"
 )

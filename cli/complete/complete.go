@@ -17,7 +17,7 @@ import (
 	"netsky/cli/console"
 	"netsky/cli/line"
 	"netsky/home"
-	"netsky/imessage/access"
+	"netsky/phone/access"
 	"netsky/store"
 	"netsky/work/task"
 )

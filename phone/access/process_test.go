@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"netsky/home"
-	"netsky/imessage/access"
 	"netsky/internal/testworld"
+	"netsky/phone/access"
 )
 
 // TestMain is the tests, or one of the processes that they start: one that allows and denies

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"netsky/home"
-	"netsky/imessage/access"
 	"netsky/imessage/chat"
 	"netsky/internal/testworld"
+	"netsky/phone/access"
 )
 
 const pairing = "state/phone-pairing.json"
