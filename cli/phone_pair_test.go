@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"netsky/home"
-	"netsky/imessage/chat"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
 	"netsky/phone/access"
+	"netsky/phone/chat"
 )
 
 // TestPairing sits at a terminal; the part of the phone and the bridge is played by the

@@ -11,7 +11,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/spawn/needs"
 	"netsky/store"

@@ -15,10 +15,10 @@ import (
 	"unicode/utf16"
 
 	"netsky/agent"
-	"netsky/imessage/chat"
 	"netsky/imessage/imessagetest"
 	"netsky/internal/testworld"
 	"netsky/phone"
+	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/store"
 )

@@ -12,7 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/home"
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/spawn/needs"
 	"netsky/store"

@@ -5,7 +5,7 @@ import (
 	"time"
 	"unicode"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/store"
 )

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"netsky/bus/envelope"
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/store"
 )

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/imessage/chat"
 	"netsky/internal/testworld"
 	"netsky/phone"
+	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/store"
 )

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/imessage/chat"
 	"netsky/imessage/imessagetest"
 	"netsky/internal/testworld"
 	"netsky/phone"
+	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/store"
 )

@@ -10,7 +10,7 @@ import (
 
 	"netsky/bus/envelope"
 	"netsky/home"
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/store"
 )

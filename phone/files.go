@@ -13,7 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/home"
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 	"netsky/phone/record"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/imessage/chat"
 	"netsky/phone"
+	"netsky/phone/chat"
 )
 
 // A picture that few programs can read is converted, if something does that; else who sent it and the

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/store"
 )

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/imessage/chat"
 	"netsky/internal/testworld"
 	"netsky/phone"
+	"netsky/phone/chat"
 )
 
 // What a phone splits is one order: a long text, an album, words with a link. A command behind it stands

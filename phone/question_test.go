@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/imessage/chat"
 	"netsky/internal/testworld"
+	"netsky/phone/chat"
 	"netsky/spawn/needs"
 	"netsky/store"
 )

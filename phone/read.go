@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"netsky/bus/envelope"
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/store"
 )

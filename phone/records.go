@@ -1,7 +1,7 @@
 package phone
 
 import (
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 	"netsky/phone/record"
 )
 

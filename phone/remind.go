@@ -9,7 +9,7 @@ import (
 
 	"netsky/bus/envelope"
 	"netsky/home"
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/spawn/needs"
 	"netsky/store"

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/imessage/chat"
 	"netsky/internal/testworld"
+	"netsky/phone/chat"
 )
 
 // A file that comes slowly keeps back the messages behind it, whose order stays, but no command.

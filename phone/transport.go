@@ -4,7 +4,7 @@ import (
 	"context"
 	"io"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // A Transport carries messages between the bridge and the owner's phone. Its methods may be

@@ -14,9 +14,9 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/imessage/chat"
 	"netsky/internal/testworld"
 	"netsky/phone"
+	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/store"
 )

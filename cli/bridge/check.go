@@ -12,10 +12,10 @@ import (
 	"netsky/agent"
 	"netsky/cli/config"
 	"netsky/home"
-	"netsky/imessage/chat"
 	"netsky/internal/execx"
 	"netsky/phone"
 	"netsky/phone/access"
+	"netsky/phone/chat"
 	storephone "netsky/phone/record"
 	"netsky/store"
 )

@@ -9,9 +9,9 @@ import (
 	"netsky/cli/bridge"
 	"netsky/cli/config"
 	"netsky/home"
-	"netsky/imessage/chat"
 	"netsky/internal/testworld"
 	"netsky/phone"
+	"netsky/phone/chat"
 )
 
 // An owner whose texts are not heard finds out why: the number lacks its country's code, or the

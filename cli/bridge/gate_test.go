@@ -7,8 +7,8 @@ import (
 
 	"netsky/cli/bridge"
 	"netsky/home"
-	"netsky/imessage/chat"
 	"netsky/internal/testworld"
+	"netsky/phone/chat"
 )
 
 // With a list that can't be read nobody may speak, and what the owner can do about it reaches

@@ -9,9 +9,9 @@ import (
 	"netsky/cli/bridge"
 	"netsky/cli/config"
 	"netsky/home"
-	"netsky/imessage/chat"
 	"netsky/internal/testworld"
 	"netsky/phone/access"
+	"netsky/phone/chat"
 )
 
 // Handles with which nobody can write are named, by their form.

@@ -7,9 +7,9 @@ import (
 
 	"netsky/cli/bridge"
 	"netsky/home"
-	"netsky/imessage/chat"
 	"netsky/internal/testworld"
 	"netsky/phone"
+	"netsky/phone/chat"
 	"netsky/store"
 )
 

@@ -15,7 +15,7 @@ import (
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/home"
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 	"netsky/spawn"
 	"netsky/spawn/escalate"
 	"netsky/spawn/service"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // Check implements imessage.Transport.

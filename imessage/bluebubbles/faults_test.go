@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"netsky/imessage/bluebubbles"
-	"netsky/imessage/chat"
 	"netsky/internal/advice"
+	"netsky/phone/chat"
 )
 
 func TestOpen(t *testing.T) {

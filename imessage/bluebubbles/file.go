@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/imessage/chat"
 	"netsky/internal/proc"
+	"netsky/phone/chat"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"github.com/gorilla/websocket"
 
 	"netsky/imessage/bluebubbles"
-	"netsky/imessage/chat"
 	"netsky/internal/testworld"
+	"netsky/phone/chat"
 )
 
 // FuzzResponse gives the transport whatever a server may answer.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // message returns what the bridge gets of a row.

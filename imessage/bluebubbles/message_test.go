@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 func in(guid string, style any) []object {

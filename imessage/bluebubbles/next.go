@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // askAgain is how often the server is asked who it is.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"netsky/imessage/bluebubbles"
-	"netsky/imessage/chat"
 	"netsky/internal/testworld"
+	"netsky/phone/chat"
 )
 
 // mustNext returns the texts of a batch and its cursor.

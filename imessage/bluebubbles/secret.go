@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // A secret is the server's password: what its file has now, and whether the server refused that.

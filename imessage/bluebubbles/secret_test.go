@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/imessage/bluebubbles"
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // What the advice says works: another password in the file counts at once, without a new

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // A mark is where the message table ended before a send, and when that was.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"netsky/imessage/bluebubbles"
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 var peer = chat.Chat{Key: "-;+15550100", Identifier: "+15550100", GUID: "iMessage;-;+15550100", Direct: true}

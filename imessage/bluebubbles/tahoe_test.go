@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // macOS 26 stores a link twice, and names the words that were sent together with it.

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/internal/advice"
+	"netsky/phone/chat"
 )
 
 // A Transport speaks to one server. The caller must call Close, which waits for the socket's

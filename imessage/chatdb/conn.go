@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // A conn is the open database, as the file that had the name when it was opened.

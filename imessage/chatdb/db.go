@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/imessage/typedstream"
+	"netsky/phone/chat"
 )
 
 // A Decoder returns the text of an attributedBody.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // Facts reports what can be read of the database. It names no account and no chat.

@@ -7,9 +7,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"netsky/imessage/chat"
 	"netsky/imessage/chatdb"
 	"netsky/internal/messagesim"
+	"netsky/phone/chat"
 )
 
 // FuzzRow stores what anybody may send, or a newer Messages may write, and reads it: exactly one

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // History returns the last messages of a chat, oldest first, at most limit and at most

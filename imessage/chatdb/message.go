@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // message makes a row into what the bridge sees.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // A mark says that all rows up to one were there at that time.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/imessage/chatdb"
 	"netsky/internal/messagesim"
+	"netsky/phone/chat"
 )
 
 type message = messagesim.Message

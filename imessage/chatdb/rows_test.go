@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/imessage/chatdb"
 	"netsky/imessage/typedstream/typedstreamtest"
 	"netsky/internal/messagesim"
+	"netsky/phone/chat"
 )
 
 // columns makes a map of pairs.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // maxBodies is how many bytes of bodies a batch may have before it ends.

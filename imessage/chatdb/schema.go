@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // A schema is which columns the database has: by table, then by column.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // A Wanted is a message that may have been sent.

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/imessage/chatdb"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
+	"netsky/phone/chat"
 )
 
 // degraded reads until the transport reports that it can't.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/imessage/chatdb"
 	"netsky/internal/messagesim"
+	"netsky/phone/chat"
 )
 
 func TestMain(m *testing.M) {

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/phone"
+	"netsky/phone/chat"
 )
 
 // Me is the owner's handle.

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // Check finds out what works. It sends nothing, but it asks Messages for the number of its chats,

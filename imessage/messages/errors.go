@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // A meaning is what an error's number means.

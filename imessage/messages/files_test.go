@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/imessage/chatdb"
 	"netsky/imessage/messages"
 	"netsky/internal/messagesim"
+	"netsky/phone/chat"
 )
 
 func mustWrite(tb testing.TB, path, text string) string {

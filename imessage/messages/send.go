@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/imessage/chatdb"
+	"netsky/phone/chat"
 )
 
 // maxText keeps an argument below what systems allow for one.

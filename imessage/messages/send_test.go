@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/imessage/chatdb"
 	"netsky/imessage/messages"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
 	"netsky/phone"
+	"netsky/phone/chat"
 )
 
 var _ phone.Transport = (*messages.Transport)(nil)

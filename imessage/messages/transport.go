@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/imessage/chatdb"
 	"netsky/internal/execx"
+	"netsky/phone/chat"
 )
 
 // Options are what a Transport is made with.

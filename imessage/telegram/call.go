@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/internal/advice"
+	"netsky/phone/chat"
 )
 
 const (

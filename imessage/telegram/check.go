@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"netsky/imessage/chat"
 	"netsky/internal/advice"
+	"netsky/phone/chat"
 )
 
 // Check asks who the bot is and where its messages go. It sends nothing.

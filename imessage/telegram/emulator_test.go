@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // starter starts the emulator on a port that is free and prints its address. It ends with

@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/imessage/telegram"
 	"netsky/internal/advice"
 	"netsky/internal/testworld"
+	"netsky/phone/chat"
 )
 
 // spill is everything that an error tells anybody.

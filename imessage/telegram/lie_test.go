@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // answersWith makes the server answer getUpdates with a list, whatever the offset.

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/imessage/telegram"
 	"netsky/internal/testworld"
 	"netsky/phone"
+	"netsky/phone/chat"
 )
 
 var _ phone.Transport = (*telegram.Transport)(nil)

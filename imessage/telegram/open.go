@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 const (

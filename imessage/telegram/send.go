@@ -20,8 +20,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/imessage/chat"
 	"netsky/internal/proc"
+	"netsky/phone/chat"
 )
 
 // Telegram's limits.

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/imessage/telegram"
+	"netsky/phone/chat"
 )
 
 func send(t *testing.T, tr *telegram.Transport, out chat.Outgoing) chat.Receipt {

@@ -3,7 +3,7 @@ package telegram
 import (
 	"unicode/utf16"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // A phone sends what is too long for one message, and an album, as several messages, one after another.

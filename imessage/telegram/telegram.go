@@ -37,8 +37,8 @@ import (
 	"strings"
 	"time"
 
-	"netsky/imessage/chat"
 	"netsky/internal/advice"
+	"netsky/phone/chat"
 )
 
 // Options say which bot it is.

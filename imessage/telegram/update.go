@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // What we read of the API's types. What is not named here is ignored.

@@ -39,8 +39,8 @@ import (
 	"time"
 
 	"netsky/home"
-	"netsky/imessage/chat"
 	"netsky/internal/advice"
+	"netsky/phone/chat"
 )
 
 // Ways in which a handle was allowed.

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"netsky/home"
-	"netsky/imessage/chat"
 	"netsky/internal/advice"
 	"netsky/internal/testworld"
 	"netsky/phone/access"
+	"netsky/phone/chat"
 )
 
 const file = "state/phone-access.json"

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"netsky/home"
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 const (

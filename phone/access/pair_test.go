@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"netsky/home"
-	"netsky/imessage/chat"
 	"netsky/internal/testworld"
 	"netsky/phone/access"
+	"netsky/phone/chat"
 )
 
 const pairing = "state/phone-pairing.json"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 // However a server or a library writes a secret, whole, in part or escaped, none of it is left;

@@ -3,7 +3,7 @@ package chat_test
 import (
 	"testing"
 
-	"netsky/imessage/chat"
+	"netsky/phone/chat"
 )
 
 func TestHandle(t *testing.T) {
