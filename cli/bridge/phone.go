@@ -18,11 +18,11 @@ import (
 	"netsky/imessage/bluebubbles"
 	"netsky/imessage/chatdb"
 	"netsky/imessage/messages"
-	"netsky/imessage/telegram"
 	"netsky/internal/advice"
 	"netsky/phone"
 	"netsky/phone/access"
 	"netsky/phone/chat"
+	"netsky/phone/telegram"
 	"netsky/spawn/escalate"
 	"netsky/store"
 )

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/telegram"
+	"netsky/phone/telegram"
 )
 
 // botAPI is our own stand-in for a Bot API server, made from the published description of

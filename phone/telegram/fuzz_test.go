@@ -11,8 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"netsky/imessage/telegram"
 	"netsky/phone/chat"
+	"netsky/phone/telegram"
 )
 
 // Whatever the server says: it is an error that the owner can read, or the cursor moves on

@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/telegram"
 	"netsky/internal/advice"
 	"netsky/internal/testworld"
 	"netsky/phone/chat"
+	"netsky/phone/telegram"
 )
 
 // spill is everything that an error tells anybody.

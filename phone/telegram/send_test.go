@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/telegram"
 	"netsky/phone/chat"
+	"netsky/phone/telegram"
 )
 
 func send(t *testing.T, tr *telegram.Transport, out chat.Outgoing) chat.Receipt {

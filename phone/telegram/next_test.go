@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"netsky/imessage/telegram"
 	"netsky/internal/testworld"
 	"netsky/phone"
 	"netsky/phone/chat"
+	"netsky/phone/telegram"
 )
 
 var _ phone.Transport = (*telegram.Transport)(nil)
