@@ -12,7 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/imessage/messages"
+	"netsky/imessage"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
 	"netsky/phone"
@@ -35,7 +35,7 @@ type phoneWorld struct {
 func mustPhone(t testing.TB, config string) *phoneWorld {
 	t.Helper()
 	w := &phoneWorld{t: t, sim: messagesim.Start(t, 15)}
-	w.script = w.sim.Script(messages.Scripts()...)
+	w.script = w.sim.Script(imessage.Scripts()...)
 	w.world = mustWorld(t)
 	// Of the later of two values of a name the later one counts.
 	for _, v := range w.script.Env {

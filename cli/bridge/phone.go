@@ -15,9 +15,9 @@ import (
 	"netsky/bus"
 	"netsky/cli/config"
 	"netsky/home"
+	"netsky/imessage"
 	"netsky/imessage/bluebubbles"
 	"netsky/imessage/chatdb"
-	"netsky/imessage/messages"
 	"netsky/internal/advice"
 	"netsky/phone"
 	"netsky/phone/access"
@@ -65,7 +65,7 @@ func (p Phone) Transport() (phone.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	return messages.New(messages.Options{DB: chatdb.New(chatdb.Options{Path: db}), Env: p.Env, Refuse: p.refuse}), nil
+	return imessage.New(imessage.Options{DB: chatdb.New(chatdb.Options{Path: db}), Env: p.Env, Refuse: p.refuse}), nil
 }
 
 // refuse keeps netsky's own files from being sent, but for those that agents have put into the

@@ -1,4 +1,4 @@
-package messages
+package imessage
 
 import (
 	"context"

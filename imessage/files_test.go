@@ -1,4 +1,4 @@
-package messages_test
+package imessage_test
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"netsky/imessage"
 	"netsky/imessage/chatdb"
-	"netsky/imessage/messages"
 	"netsky/internal/messagesim"
 	"netsky/phone/chat"
 )
@@ -51,7 +51,7 @@ func TestRefusedFiles(t *testing.T) {
 	}
 	w := mustWorld(t, nil)
 	home := filepath.Join(dir, "home")
-	w.open(func(o *messages.Options) {
+	w.open(func(o *imessage.Options) {
 		o.Refuse = func(path string) error {
 			if strings.HasPrefix(path, home+"/") {
 				return errors.New("netsky's own")
@@ -105,7 +105,7 @@ func TestCopiesOfTries(t *testing.T) {
 	if r := w.send(out); r.State != chat.Unconfirmed || copies() != 1 {
 		t.Errorf("receipt %+v, %d copies: Messages may still read it", r, copies())
 	}
-	w.open(func(o *messages.Options) { o.Env = []string{"PATH=/nowhere"} })
+	w.open(func(o *imessage.Options) { o.Env = []string{"PATH=/nowhere"} })
 	if r, err := w.Send(t.Context(), out); err == nil || copies() != 1 {
 		t.Errorf("without osascript: %+v, %v, %d copies", r, err, copies())
 	}
@@ -116,7 +116,7 @@ func TestCopiesRemoved(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
 	now := time.Now()
-	w.open(func(o *messages.Options) { o.Now = func() time.Time { return now } })
+	w.open(func(o *imessage.Options) { o.Now = func() time.Time { return now } })
 	dir := filepath.Join(filepath.Dir(w.sim.Path), "Attachments", "netsky")
 	name := func(age time.Duration) string {
 		return filepath.Join(dir, fmt.Sprintf("netsky-%013d-0123456789abcdef", now.Add(-age).UnixMilli()))
@@ -190,7 +190,7 @@ func TestCheck(t *testing.T) {
 
 	// A machine that is no Mac.
 	nowhere := filepath.Join(t.TempDir(), "Library", "Messages", "chat.db")
-	w.open(func(o *messages.Options) {
+	w.open(func(o *imessage.Options) {
 		o.DB, o.Env = chatdb.New(chatdb.Options{Path: nowhere}), []string{"PATH=/nowhere"}
 	})
 	all, by = states(w)

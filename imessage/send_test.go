@@ -1,4 +1,4 @@
-package messages_test
+package imessage_test
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"netsky/imessage"
 	"netsky/imessage/chatdb"
-	"netsky/imessage/messages"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
 	"netsky/phone"
 	"netsky/phone/chat"
 )
 
-var _ phone.Transport = (*messages.Transport)(nil)
+var _ phone.Transport = (*imessage.Transport)(nil)
 
 func TestMain(m *testing.M) {
 	if messagesim.Main() {
@@ -35,32 +35,32 @@ var direct = chat.Chat{Key: "-;" + friend, Identifier: friend, GUID: "iMessage;-
 // A world is a transport with a simulated Messages.
 type world struct {
 	testing.TB
-	*messages.Transport
+	*imessage.Transport
 	sim    *messagesim.Sim
 	script *messagesim.Script
 }
 
-func mustWorld(tb testing.TB, edit func(*messages.Options)) *world {
+func mustWorld(tb testing.TB, edit func(*imessage.Options)) *world {
 	tb.Helper()
 	w := &world{TB: tb, sim: messagesim.Start(tb, 15)}
-	w.script = w.sim.Script(messages.Scripts()...)
+	w.script = w.sim.Script(imessage.Scripts()...)
 	w.open(edit)
 	return w
 }
 
 // open makes a new transport, as a new process does.
-func (w *world) open(edit func(*messages.Options)) {
+func (w *world) open(edit func(*imessage.Options)) {
 	if w.Transport != nil {
 		w.Transport.Close()
 	}
-	o := messages.Options{
+	o := imessage.Options{
 		DB:  chatdb.New(chatdb.Options{Path: w.sim.Path}),
 		Env: w.script.Env, Verify: 300 * time.Millisecond, Orphan: time.Millisecond,
 	}
 	if edit != nil {
 		edit(&o)
 	}
-	w.Transport = messages.New(o)
+	w.Transport = imessage.New(o)
 	w.Cleanup(func() { w.Transport.Close() })
 }
 
@@ -222,7 +222,7 @@ func TestHang(t *testing.T) {
 	for mode, want := range map[string]chat.State{"hang": chat.Unconfirmed, "row+hang": chat.Sent} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			w := mustWorld(t, func(o *messages.Options) { o.Timeout = 5 * time.Second })
+			w := mustWorld(t, func(o *imessage.Options) { o.Timeout = 5 * time.Second })
 			w.script.Mode(mode)
 			if r := w.send(chat.Outgoing{Chat: direct, Text: "Done."}); r.State != want || want == chat.Unconfirmed && !strings.Contains(r.Fact, "did not end in time") {
 				t.Errorf("receipt %+v, want %s", r, want)
@@ -280,7 +280,7 @@ func TestNothingTried(t *testing.T) {
 			t.Errorf("%.40q: %+v", out.Text, r)
 		}
 	}
-	w.open(func(o *messages.Options) { o.Env = []string{"PATH=/nowhere"} })
+	w.open(func(o *imessage.Options) { o.Env = []string{"PATH=/nowhere"} })
 	if _, err := w.Send(t.Context(), chat.Outgoing{Chat: direct, Text: "x"}); err == nil || !strings.Contains(err.Error(), "osascript: not found") {
 		t.Errorf("without osascript: %v", err)
 	}
@@ -297,7 +297,7 @@ func TestNothingTried(t *testing.T) {
 func TestBlind(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
-	w.open(func(o *messages.Options) { o.DB = chatdb.New(chatdb.Options{Path: w.sim.Path + ".none"}) })
+	w.open(func(o *imessage.Options) { o.DB = chatdb.New(chatdb.Options{Path: w.sim.Path + ".none"}) })
 	r := w.send(chat.Outgoing{Chat: direct, Text: "x"})
 	if r.State != chat.Unconfirmed || !strings.Contains(r.Fact, "can't be read") {
 		t.Errorf("receipt %+v", r)
@@ -323,7 +323,7 @@ func TestFind(t *testing.T) {
 
 	// After an unconfirmed send, it is not said to be missing before it can't come any more.
 	var ahead atomic.Int64
-	w.open(func(o *messages.Options) {
+	w.open(func(o *imessage.Options) {
 		o.Orphan = time.Second
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
@@ -337,7 +337,7 @@ func TestFind(t *testing.T) {
 	find(chat.Sent, false)
 
 	// What an earlier process has begun may still come.
-	w.open(func(o *messages.Options) { o.Orphan = time.Second })
+	w.open(func(o *imessage.Options) { o.Orphan = time.Second })
 	out.Text = "another"
 	w.sim.Insert(messagesim.Message{Text: "another", Join: 300 * time.Millisecond})
 	find(chat.Sent, false)
@@ -345,7 +345,7 @@ func TestFind(t *testing.T) {
 	out.Text = "never"
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	w.open(func(o *messages.Options) { o.Orphan = time.Hour })
+	w.open(func(o *imessage.Options) { o.Orphan = time.Hour })
 	if r, err := w.Find(ctx, out); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Find = %+v, %v before it can be known", r, err)
 	}

@@ -35,4 +35,4 @@
 //
 // The package has not run against Messages.app: its tests use a stand-in. Check says what was
 // tried on the machine at hand.
-package messages
+package imessage
