@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"netsky/imessage/typedstream"
 	"netsky/phone/chat"
 )
 
@@ -19,7 +18,7 @@ type Decoder func(attributedBody []byte) (string, error)
 // Options are what a DB is made with.
 type Options struct {
 	Path   string  // of chat.db; it need not exist yet
-	Decode Decoder // typedstream.Text if nil
+	Decode Decoder // Text if nil
 
 	// What follows has defaults.
 	Now   func() time.Time
@@ -81,7 +80,7 @@ func New(o Options) *DB {
 		o.Path = abs
 	}
 	if o.Decode == nil {
-		o.Decode = typedstream.Text
+		o.Decode = Text
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -1,4 +1,4 @@
-package typedstream
+package chatdb
 
 import "bytes"
 

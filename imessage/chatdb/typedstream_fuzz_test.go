@@ -1,4 +1,4 @@
-package typedstream_test
+package chatdb_test
 
 import (
 	"bytes"
@@ -13,21 +13,21 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"netsky/imessage/typedstream"
+	"netsky/imessage/chatdb"
 )
 
 // check fails unless the blob gives a clean error, or a text that stands in it whole: behind its
 // length, in any of the forms, and in front of the end of an object.
 func check(tb testing.TB, blob []byte) (ok bool) {
 	tb.Helper()
-	text, err := typedstream.Text(blob)
+	text, err := chatdb.Text(blob)
 	if err != nil {
-		if text != "" || !errors.Is(err, typedstream.ErrMalformed) {
+		if text != "" || !errors.Is(err, chatdb.ErrMalformed) {
 			tb.Fatalf("Text(%x) = %q, %v", blob, text, err)
 		}
 		return false
 	}
-	if !utf8.ValidString(text) || len(text) > typedstream.MaxText {
+	if !utf8.ValidString(text) || len(text) > chatdb.MaxText {
 		tb.Fatalf("Text(%x) = %q", blob, text)
 	}
 	if bytes.HasPrefix(blob, []byte("\xff\xfe")) {
@@ -134,7 +134,7 @@ func BenchmarkText(b *testing.B) {
 			b.SetBytes(int64(len(blob)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := typedstream.Text(blob); err != nil {
+				if _, err := chatdb.Text(blob); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,11 +1,11 @@
-package typedstream_test
+package chatdb_test
 
 import (
 	"bytes"
 	"strings"
 	"testing"
 
-	"netsky/imessage/typedstream"
+	"netsky/imessage/chatdb"
 	"netsky/imessage/typedstream/typedstreamtest"
 )
 
@@ -33,7 +33,7 @@ func TestRoundTrips(t *testing.T) {
 				{Text: text, Mutable: true, Runs: []run{{Units: typedstreamtest.Units(text), Attributes: part(0)}}},
 				{Text: text, Plain: true},
 			} {
-				if got, err := typedstream.Text(b.Encode()); err != nil || got != text {
+				if got, err := chatdb.Text(b.Encode()); err != nil || got != text {
 					t.Errorf("Text(%d bytes, %s) has %d bytes, %v", n, alphabet, len(got), err)
 				}
 			}
@@ -64,7 +64,7 @@ func TestWidths(t *testing.T) {
 		{typedstreamtest.EightBytes, 5, false},
 	} {
 		text := strings.Repeat("w", tt.n)
-		got, err := typedstream.Text(body{Text: text, Width: tt.width}.Encode())
+		got, err := chatdb.Text(body{Text: text, Width: tt.width}.Encode())
 		if tt.ok != (err == nil) || tt.ok && got != text {
 			t.Errorf("Text(%d bytes, width %d) has %d bytes, %v", tt.n, tt.width, len(got), err)
 		}
@@ -81,7 +81,7 @@ func TestLengthHeads(t *testing.T) {
 			continue
 		}
 		blob[at] = byte(head)
-		if got, err := typedstream.Text(blob); err == nil {
+		if got, err := chatdb.Text(blob); err == nil {
 			t.Errorf("Text(length 0x%02x) = %q", head, got)
 		}
 	}
@@ -106,7 +106,7 @@ func TestWrongReadings(t *testing.T) {
 		{"a letter taken for a length", "+hello"},
 	} {
 		b := body{Text: tt.text, Runs: []run{{Units: typedstreamtest.Units(tt.text), Attributes: long}}}
-		if got, err := typedstream.Text(b.Encode()); err != nil || got != tt.text {
+		if got, err := chatdb.Text(b.Encode()); err != nil || got != tt.text {
 			t.Errorf("%s: Text has %d bytes of %d: %.40q, %v", tt.name, len(got), len(tt.text), got, err)
 		}
 	}

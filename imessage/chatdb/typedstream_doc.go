@@ -22,4 +22,4 @@
 //
 // A blob may be written by anyone who can send a message. Time is linear in its length, memory
 // is what its own bytes account for, and both have fixed limits, which are constants here.
-package typedstream
+package chatdb

@@ -1,4 +1,4 @@
-package typedstream_test
+package chatdb_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/imessage/typedstream"
+	"netsky/imessage/chatdb"
 )
 
 // The beginning of an archive of "x", up to what its dictionary has. The string table has "@",
@@ -48,7 +48,7 @@ func TestValues(t *testing.T) {
 		"\x81\x96\xff\x01x",                  // "+" by a reference of two bytes
 		"\x92\x84\x96\x86",                   // an object of a known class without values
 	} {
-		if got, err := typedstream.Text(with(values)); err != nil || got != "x" {
+		if got, err := chatdb.Text(with(values)); err != nil || got != "x" {
 			t.Errorf("Text(% x) = %q, %v", values, got, err)
 		}
 	}
@@ -93,8 +93,8 @@ func TestFaults(t *testing.T) {
 		{"depth of types", typed(strings.Repeat("{a=", 70), ""), "more than 64 levels"},
 		{"length beyond the blob", typed("+", "\x82\xff\xff\xff\xff"), "4294967295 bytes were announced"},
 	} {
-		_, err := typedstream.Text(with(tt.values))
-		if !errors.Is(err, typedstream.ErrMalformed) || !strings.Contains(fmt.Sprint(err), tt.want) {
+		_, err := chatdb.Text(with(tt.values))
+		if !errors.Is(err, chatdb.ErrMalformed) || !strings.Contains(fmt.Sprint(err), tt.want) {
 			t.Errorf("%s: Text(% x): %v, want %q", tt.name, tt.values, err, tt.want)
 		}
 	}
@@ -121,8 +121,8 @@ func TestRoots(t *testing.T) {
 		{"a run of no dictionary", strings.Replace(whole, "iI\x01", "iI\x00", 1), "dictionary 0"},
 		{"two roots", whole + "\x92\x85", "2 bytes after the end"},
 	} {
-		got, err := typedstream.Text([]byte(tt.blob))
-		if !errors.Is(err, typedstream.ErrMalformed) || !strings.Contains(fmt.Sprint(err), tt.want) {
+		got, err := chatdb.Text([]byte(tt.blob))
+		if !errors.Is(err, chatdb.ErrMalformed) || !strings.Contains(fmt.Sprint(err), tt.want) {
 			t.Errorf("%s: Text = %q, %v, want %q", tt.name, got, err, tt.want)
 		}
 	}
@@ -131,21 +131,21 @@ func TestRoots(t *testing.T) {
 // What takes room or time is limited, and an error does not repeat the message.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	secret := strings.Repeat("secret ", typedstream.MaxText/7+1)
+	secret := strings.Repeat("secret ", chatdb.MaxText/7+1)
 	for _, tt := range []struct {
 		name, want string
 		blob       []byte
 	}{
 		{"text", "more than 1048576", body{Text: secret}.Encode()},
-		{"wide text", "more than 1048576", []byte("\xff\xfe" + strings.Repeat("s\x00", typedstream.MaxText+1))},
-		{"blob", "more than 4194304", make([]byte, typedstream.MaxBlob+1)},
-		{"strings", "more than 100000 strings", with(strings.Repeat(typed("c", "x"), typedstream.MaxTable))},
-		{"objects", "more than 100000 objects", with(strings.Repeat("\x92\x84\x96\x86", typedstream.MaxTable))},
-		{"classes", "more than 100000 objects", with("\x92\x84" + strings.Repeat("\x84\x94\x00", typedstream.MaxTable))},
+		{"wide text", "more than 1048576", []byte("\xff\xfe" + strings.Repeat("s\x00", chatdb.MaxText+1))},
+		{"blob", "more than 4194304", make([]byte, chatdb.MaxBlob+1)},
+		{"strings", "more than 100000 strings", with(strings.Repeat(typed("c", "x"), chatdb.MaxTable))},
+		{"objects", "more than 100000 objects", with(strings.Repeat("\x92\x84\x96\x86", chatdb.MaxTable))},
+		{"classes", "more than 100000 objects", with("\x92\x84" + strings.Repeat("\x84\x94\x00", chatdb.MaxTable))},
 		{"work", "out of proportion", with(typed("{"+strings.Repeat("n", 1000)+"=c}", "x") + strings.Repeat("\x99x", 100_000))},
 	} {
-		_, err := typedstream.Text(tt.blob)
-		if !errors.Is(err, typedstream.ErrMalformed) || !strings.Contains(fmt.Sprint(err), tt.want) {
+		_, err := chatdb.Text(tt.blob)
+		if !errors.Is(err, chatdb.ErrMalformed) || !strings.Contains(fmt.Sprint(err), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 		if strings.Contains(fmt.Sprint(err), "secret") {
@@ -153,7 +153,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	most := typed("c", "x") + strings.Repeat("\x99x", 500_000) // 1 MB of values
-	if got, err := typedstream.Text(with(most)); err != nil || got != "x" {
+	if got, err := chatdb.Text(with(most)); err != nil || got != "x" {
 		t.Errorf("Text(many values) = %q, %v", got, err)
 	}
 }

@@ -1,4 +1,4 @@
-package typedstream_test
+package chatdb_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/imessage/typedstream"
+	"netsky/imessage/chatdb"
 	"netsky/imessage/typedstream/typedstreamtest"
 	"netsky/internal/corpus"
 )
@@ -150,11 +150,11 @@ func TestSamplesCurrent(t *testing.T) {
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	for _, s := range samples() {
-		got, err := typedstream.Text(s.blob)
+		got, err := chatdb.Text(s.blob)
 		if s.fault == "" && (err != nil || got != s.text) {
 			t.Errorf("Text(%s) = %q, %v, want %q", s.name, got, err, s.text)
 		}
-		if s.fault != "" && (!errors.Is(err, typedstream.ErrMalformed) || !strings.Contains(err.Error(), s.fault) || got != "") {
+		if s.fault != "" && (!errors.Is(err, chatdb.ErrMalformed) || !strings.Contains(err.Error(), s.fault) || got != "") {
 			t.Errorf("Text(%s) = %q, %v, want an error with %q", s.name, got, err, s.fault)
 		}
 	}
@@ -169,11 +169,11 @@ func TestLostBytes(t *testing.T) {
 			continue
 		}
 		for i := range s.blob {
-			if got, err := typedstream.Text(s.blob[:i]); err == nil {
+			if got, err := chatdb.Text(s.blob[:i]); err == nil {
 				t.Errorf("Text(%s, its first %d bytes) = %q", s.name, i, got)
 			}
 			lost := slices.Delete(slices.Clone(s.blob), i, i+1)
-			if got, err := typedstream.Text(lost); err == nil && got != s.text {
+			if got, err := chatdb.Text(lost); err == nil && got != s.text {
 				t.Errorf("Text(%s without byte %d) = %q, want an error", s.name, i, got)
 			}
 		}
