@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"netsky/imessage/chatdb"
-	"netsky/imessage/typedstream/typedstreamtest"
+	"netsky/internal/messagesim"
 )
 
 // lengths are those at which the form of an integer changes, or at which a reader was wrong.
@@ -30,7 +30,7 @@ func TestRoundTrips(t *testing.T) {
 		for alphabet, text := range texts(n) {
 			for _, b := range []body{
 				{Text: text},
-				{Text: text, Mutable: true, Runs: []run{{Units: typedstreamtest.Units(text), Attributes: part(0)}}},
+				{Text: text, Mutable: true, Runs: []run{{Units: messagesim.Units(text), Attributes: part(0)}}},
 				{Text: text, Plain: true},
 			} {
 				if got, err := chatdb.Text(b.Encode()); err != nil || got != text {
@@ -46,22 +46,22 @@ func TestRoundTrips(t *testing.T) {
 func TestWidths(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		width typedstreamtest.Width
+		width messagesim.Width
 		n     int
 		ok    bool
 	}{
-		{typedstreamtest.OneByte, 127, true},
-		{typedstreamtest.OneByte, 128, false}, // 0x80 to 0x91 are no numbers
-		{typedstreamtest.OneByte, 145, false},
-		{typedstreamtest.OneByte, 146, true},
-		{typedstreamtest.OneByte, 255, true},
-		{typedstreamtest.TwoBytes, 0, true},
-		{typedstreamtest.TwoBytes, 5, true},
-		{typedstreamtest.TwoBytes, 32768, true},
-		{typedstreamtest.TwoBytes, 65535, true},
-		{typedstreamtest.FourBytes, 5, true},
-		{typedstreamtest.FourBytes, 70000, true},
-		{typedstreamtest.EightBytes, 5, false},
+		{messagesim.OneByte, 127, true},
+		{messagesim.OneByte, 128, false}, // 0x80 to 0x91 are no numbers
+		{messagesim.OneByte, 145, false},
+		{messagesim.OneByte, 146, true},
+		{messagesim.OneByte, 255, true},
+		{messagesim.TwoBytes, 0, true},
+		{messagesim.TwoBytes, 5, true},
+		{messagesim.TwoBytes, 32768, true},
+		{messagesim.TwoBytes, 65535, true},
+		{messagesim.FourBytes, 5, true},
+		{messagesim.FourBytes, 70000, true},
+		{messagesim.EightBytes, 5, false},
 	} {
 		text := strings.Repeat("w", tt.n)
 		got, err := chatdb.Text(body{Text: text, Width: tt.width}.Encode())
@@ -74,7 +74,7 @@ func TestWidths(t *testing.T) {
 // A byte in the place of a length that no length may begin with is an error.
 func TestLengthHeads(t *testing.T) {
 	t.Parallel()
-	blob := body{Text: "12345", Width: typedstreamtest.FourBytes}.Encode()
+	blob := body{Text: "12345", Width: messagesim.FourBytes}.Encode()
 	at := bytes.Index(blob, []byte("\x82\x05\x00\x00\x00"))
 	for head := 0x80; head <= 0x91; head++ {
 		if head == 0x82 {
@@ -105,7 +105,7 @@ func TestWrongReadings(t *testing.T) {
 		{"the longest piece taken", "short"},
 		{"a letter taken for a length", "+hello"},
 	} {
-		b := body{Text: tt.text, Runs: []run{{Units: typedstreamtest.Units(tt.text), Attributes: long}}}
+		b := body{Text: tt.text, Runs: []run{{Units: messagesim.Units(tt.text), Attributes: long}}}
 		if got, err := chatdb.Text(b.Encode()); err != nil || got != tt.text {
 			t.Errorf("%s: Text has %d bytes of %d: %.40q, %v", tt.name, len(got), len(tt.text), got, err)
 		}

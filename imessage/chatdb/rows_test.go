@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"netsky/imessage/chatdb"
-	"netsky/imessage/typedstream/typedstreamtest"
 	"netsky/internal/messagesim"
 	"netsky/phone/chat"
 )
@@ -365,7 +364,7 @@ func TestBodies(t *testing.T) {
 			text := strings.Repeat("stop agent2, é ", n)[:n]
 			text = strings.ToValidUTF8(text, "")
 			text += strings.Repeat(".", n-len(text))
-			body := typedstreamtest.Body{Text: text}.Encode()
+			body := messagesim.Body{Text: text}.Encode()
 			r.sim.Insert(message{From: friend, Body: body})
 			list := r.after(soon)
 			if len(list) != 1 || list[0].Text != strings.TrimSpace(text) || list[0].Unreadable != "" {

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"netsky/imessage/chatdb"
-	"netsky/imessage/typedstream/typedstreamtest"
 	"netsky/internal/corpus"
+	"netsky/internal/messagesim"
 )
 
 var update = flag.Bool("update", false, "write testdata/imessage/attributed")
@@ -29,22 +29,22 @@ type sample struct {
 }
 
 type (
-	body  = typedstreamtest.Body
-	run   = typedstreamtest.Run
-	attrs = typedstreamtest.Attributes
+	body  = messagesim.Body
+	run   = messagesim.Run
+	attrs = messagesim.Attributes
 )
 
 // part is the attributes that every run of a message has.
-func part(n int) attrs { return attrs{{Key: typedstreamtest.Part, Value: n}} }
+func part(n int) attrs { return attrs{{Key: messagesim.Part, Value: n}} }
 
 // bodies are the samples that are whole.
 func bodies() map[string]body {
-	see := typedstreamtest.Placeholder + "see @Sam https://example.test/x"
+	see := messagesim.Placeholder + "see @Sam https://example.test/x"
 	many := body{Text: strings.Repeat("a𝄞", 60), ShareKeys: true}
 	for n := range 60 {
 		many.Runs = append(many.Runs, run{Units: 3, Attributes: part(n % 7)})
 	}
-	one := func(text string) []run { return []run{{Units: typedstreamtest.Units(text), Attributes: part(0)}} }
+	one := func(text string) []run { return []run{{Units: messagesim.Units(text), Attributes: part(0)}} }
 	of := func(text string) body { return body{Text: text, Runs: one(text)} }
 	return map[string]body{
 		"plain":          of("hi"),
@@ -60,21 +60,21 @@ func bodies() map[string]body {
 		"marker":         of("left \u2184 right \x01+\x02 NSString"),
 		"mutable":        {Text: "mutable hello", Mutable: true, Runs: one("mutable hello")},
 		"many-runs":      many,
-		"attachment": {Text: typedstreamtest.Placeholder, Runs: []run{{Units: 1, Attributes: attrs{
-			{Key: typedstreamtest.Attachment, Value: "at_0_00000000-0000-4000-8000-000000000001"},
-			{Key: typedstreamtest.Direction, Value: int64(-1)},
-			{Key: typedstreamtest.Part, Value: 0},
+		"attachment": {Text: messagesim.Placeholder, Runs: []run{{Units: 1, Attributes: attrs{
+			{Key: messagesim.Attachment, Value: "at_0_00000000-0000-4000-8000-000000000001"},
+			{Key: messagesim.Direction, Value: int64(-1)},
+			{Key: messagesim.Part, Value: 0},
 		}}}},
 		"link": {Text: see, Mutable: true, Runs: []run{
-			{Units: 1, Attributes: append(attrs{{Key: typedstreamtest.Attachment, Value: "at_0_SAMPLE"}}, part(0)...)},
+			{Units: 1, Attributes: append(attrs{{Key: messagesim.Attachment, Value: "at_0_SAMPLE"}}, part(0)...)},
 			{Units: 4, Attributes: part(1)},
-			{Units: 4, Attributes: append(attrs{{Key: typedstreamtest.Mention, Value: "+15550100"}}, part(1)...)},
+			{Units: 4, Attributes: append(attrs{{Key: messagesim.Mention, Value: "+15550100"}}, part(1)...)},
 			{Units: 1, Attributes: part(1)},
 			{Units: 22, Attributes: attrs{
-				{Key: typedstreamtest.Link, Value: typedstreamtest.URL("https://example.test/x")},
-				{Key: typedstreamtest.RichLink, Value: true},
-				{Key: typedstreamtest.Detected, Value: typedstreamtest.Data("\x84\x01+\x04text\x86")},
-				{Key: typedstreamtest.Part, Value: 1},
+				{Key: messagesim.Link, Value: messagesim.URL("https://example.test/x")},
+				{Key: messagesim.RichLink, Value: true},
+				{Key: messagesim.Detected, Value: messagesim.Data("\x84\x01+\x04text\x86")},
+				{Key: messagesim.Part, Value: 1},
 			}},
 		}},
 	}

@@ -1,4 +1,4 @@
-package typedstreamtest
+package messagesim
 
 import (
 	"reflect"

@@ -5,4 +5,4 @@
 // It knows what the attributed strings of Messages.app consist of, and nothing else of the
 // format. What it writes was compared byte for byte with what macOS wrote for the same strings;
 // Width is the one way to make it write what macOS does not.
-package typedstreamtest
+package messagesim
