@@ -15,7 +15,7 @@ import (
 	"unicode/utf16"
 
 	"netsky/agent"
-	"netsky/imessage/imessagetest"
+	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
 	"netsky/phone"
 	"netsky/phone/chat"
@@ -40,7 +40,7 @@ func (l lineCounter) WithGroup(string) slog.Handler             { return l }
 
 // A strange wire differs from its wire in what a test sets.
 type strangeWire struct {
-	*imessagetest.Wire
+	*messagesim.Wire
 	next func(ctx context.Context, cursor string) (chat.Batch, error)
 	mark func() error
 	find func(ctx context.Context, o chat.Outgoing) (chat.Receipt, error)
@@ -71,7 +71,7 @@ func (s *strangeWire) Find(ctx context.Context, o chat.Outgoing) (chat.Receipt, 
 
 func strange(s *strangeWire) func(*phone.Options) {
 	return func(o *phone.Options) {
-		s.Wire = o.Transport.(*imessagetest.Wire)
+		s.Wire = o.Transport.(*messagesim.Wire)
 		o.Transport = s
 	}
 }
@@ -292,7 +292,7 @@ func TestDeniedMeanwhile(t *testing.T) {
 	var denied atomic.Bool
 	var w *world
 	w = newWorld(t, func(o *phone.Options) {
-		o.Gate = fickle{o.Gate.(*imessagetest.Gate), &denied}
+		o.Gate = fickle{o.Gate.(*messagesim.Gate), &denied}
 		o.Step = func(string) {
 			die.Do(func() {
 				w.leave()
@@ -391,7 +391,7 @@ func (w *world) last() string {
 
 // A fickle gate can deny everybody.
 type fickle struct {
-	*imessagetest.Gate
+	*messagesim.Gate
 	denied *atomic.Bool
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/imessage/imessagetest"
+	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
 	"netsky/phone"
 	"netsky/phone/chat"
@@ -18,7 +18,7 @@ import (
 
 // A second owner is admitted besides the first until they are denied.
 type second struct {
-	*imessagetest.Gate
+	*messagesim.Gate
 	denied *atomic.Bool
 }
 
@@ -38,7 +38,7 @@ func (g second) OwnerChat(c chat.Chat) bool { return c.Direct && g.May(c.Identif
 // needs the owner is shown in the chat that is left.
 func TestDeniedGetsNothing(t *testing.T) {
 	var denied atomic.Bool
-	w := newWorld(t, func(o *phone.Options) { o.Gate = second{o.Gate.(*imessagetest.Gate), &denied} })
+	w := newWorld(t, func(o *phone.Options) { o.Gate = second{o.Gate.(*messagesim.Gate), &denied} })
 	refuse := chat.Receipt{State: chat.Failed, Again: true, Fact: "not now"}
 	w.wire.Mu.Lock()
 	w.wire.OnSend = func(chat.Outgoing) chat.Receipt { return refuse }
@@ -81,7 +81,7 @@ func (w *world) waiting() int {
 func TestDeniedWhileSending(t *testing.T) {
 	var denied atomic.Bool
 	w := newWorld(t, func(o *phone.Options) {
-		o.Gate = second{o.Gate.(*imessagetest.Gate), &denied}
+		o.Gate = second{o.Gate.(*messagesim.Gate), &denied}
 		o.Step = func(step string) {
 			if step == "begun" {
 				denied.Store(true)
@@ -107,7 +107,7 @@ func TestDeniedWhileSending(t *testing.T) {
 func TestSpeakersUnreadWhileSending(t *testing.T) {
 	var once atomic.Bool
 	w := newWorld(t, func(o *phone.Options) {
-		gate := o.Gate.(*imessagetest.Gate)
+		gate := o.Gate.(*messagesim.Gate)
 		fail := func(err error) {
 			gate.Mu.Lock()
 			defer gate.Mu.Unlock()

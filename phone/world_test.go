@@ -16,7 +16,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
-	"netsky/imessage/imessagetest"
+	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
 	"netsky/phone"
 	"netsky/phone/chat"
@@ -25,9 +25,9 @@ import (
 	"netsky/store"
 )
 
-const me = imessagetest.Me
+const me = messagesim.Me
 
-var mine = imessagetest.Mine
+var mine = messagesim.Mine
 
 // A desk has items to answer, each once.
 type desk struct {
@@ -105,8 +105,8 @@ type world struct {
 	home  home.Dir
 	bus   *bus.Bus
 	db    *store.DB
-	wire  *imessagetest.Wire
-	gate  *imessagetest.Gate
+	wire  *messagesim.Wire
+	gate  *messagesim.Gate
 	desk  *desk
 	opts  func(*phone.Options)
 	stop  func()
@@ -116,7 +116,7 @@ type world struct {
 func newWorld(t *testing.T, opts func(*phone.Options)) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{t: t, home: testworld.FastHome(t), wire: imessagetest.NewWire(), gate: &imessagetest.Gate{}, opts: opts,
+	w := &world{t: t, home: testworld.FastHome(t), wire: messagesim.NewWire(), gate: &messagesim.Gate{}, opts: opts,
 		desk: &desk{settled: map[string]string{}, down: map[agent.ID]bool{}}}
 	w.bus = testworld.Bus(t, w.home, agent.Root, "agent1", "agent2", agent.Infinity, agent.Owner)
 	w.open()

@@ -25,7 +25,7 @@ import (
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
 	"netsky/home"
-	"netsky/imessage/imessagetest"
+	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
 	"netsky/phone"
 	"netsky/phone/chat"
@@ -93,7 +93,7 @@ type owner struct {
 	t      *testing.T
 	home   home.Dir
 	db     *store.DB
-	wire   *imessagetest.Wire
+	wire   *messagesim.Wire
 	asker  *asker
 	desk   approve.Desk
 	base   string
@@ -109,7 +109,7 @@ type owner struct {
 
 func newOwner(t *testing.T, r *rand.Rand) *owner {
 	t.Helper()
-	w := &owner{t: t, home: testworld.FastHome(t), wire: imessagetest.NewWire(), rand: r, withdrawn: map[int]bool{}, won: map[string]int{}}
+	w := &owner{t: t, home: testworld.FastHome(t), wire: messagesim.NewWire(), rand: r, withdrawn: map[int]bool{}, won: map[string]int{}}
 	var err error
 	if w.db, err = store.Open(t.Context(), w.home); err != nil {
 		t.Fatal(err)
@@ -175,8 +175,8 @@ func (w *owner) bridge(b *bus.Bus, desk phone.Desk) {
 		ctx, die := context.WithCancel(all)
 		defer die()
 		return phone.New(phone.Options{
-			Home: w.home, Bus: b, Records: func() *store.DB { return w.db }, Transport: w.wire, Gate: &imessagetest.Gate{}, Desk: desk, SelfChat: true,
-			To: func() (chat.Chat, error) { return imessagetest.Mine, nil }, Via: "imessage", Pace: phone.Pace{Minute: 10_000, Hour: 10_000}, Look: 20 * time.Millisecond,
+			Home: w.home, Bus: b, Records: func() *store.DB { return w.db }, Transport: w.wire, Gate: &messagesim.Gate{}, Desk: desk, SelfChat: true,
+			To: func() (chat.Chat, error) { return messagesim.Mine, nil }, Via: "imessage", Pace: phone.Pace{Minute: 10_000, Hour: 10_000}, Look: 20 * time.Millisecond,
 			Shown: func(context.Context, string) (bool, error) { return false, nil }, Log: slog.New(slog.DiscardHandler),
 			Step: func(string) {
 				if all.Err() == nil && w.chance(0.06) {
