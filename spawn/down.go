@@ -12,7 +12,6 @@ import (
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/acks"
 )
 
 // DownOptions says which agents to end and how.
@@ -194,7 +193,7 @@ type down struct {
 	log     []DownProgress
 	errs    []error
 	failed  []DownProgress // with DownFailed
-	acks    *acks.Watch
+	acks    *AckWatch
 	asked   time.Time
 	hidden  bool       // tmux does not report its sessions
 	locked  bool       // no up is running
@@ -255,7 +254,7 @@ func (d *down) ask(ctx context.Context) {
 		return
 	}
 	var err error
-	if d.acks, err = acks.New(d.l.Bus); err != nil {
+	if d.acks, err = NewAckWatch(d.l.Bus); err != nil {
 		d.warn(agent.Root, err)
 	}
 	for _, t := range d.targets {

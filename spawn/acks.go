@@ -1,6 +1,6 @@
 // Package acks tells who has acknowledged a request to shut down. It reads agent0's mailbox
 // and changes nothing in it.
-package acks
+package spawn
 
 import (
 	"strings"
@@ -10,18 +10,18 @@ import (
 	"netsky/bus/envelope"
 )
 
-// A Watch finds the acks that have reached agent0 since it began. agent0 may be taking them
+// A AckWatch finds the acks that have reached agent0 since it began. agent0 may be taking them
 // meanwhile, so they count wherever in its mailbox they are.
-type Watch struct {
+type AckWatch struct {
 	bus  *bus.Bus
 	seen map[string]bool     // file names
 	mail []envelope.Envelope // that may be acks
 }
 
-// New ignores what is there already. Without a mailbox there is nowhere for an ack to
+// NewAckWatch ignores what is there already. Without a mailbox there is nowhere for an ack to
 // arrive: that is an error.
-func New(b *bus.Bus) (*Watch, error) {
-	a := &Watch{bus: b, seen: make(map[string]bool)}
+func NewAckWatch(b *bus.Bus) (*AckWatch, error) {
+	a := &AckWatch{bus: b, seen: make(map[string]bool)}
 	if err := b.Make(agent.Root); err != nil {
 		return a, err
 	}
@@ -38,7 +38,7 @@ func New(b *bus.Bus) (*Watch, error) {
 }
 
 // Look reads what has arrived since the last look.
-func (a *Watch) Look() {
+func (a *AckWatch) Look() {
 	for _, p := range bus.Arrived() {
 		names, err := a.bus.Names(agent.Root, p)
 		if err != nil {
@@ -62,7 +62,7 @@ func (a *Watch) Look() {
 
 // Of reports whether the agent has acked the request: by kind, or in words, as a model
 // does that writes its own envelope. unfinished reports that its turn was still running.
-func (a *Watch) Of(id agent.ID, request string) (acked, unfinished bool) {
+func (a *AckWatch) Of(id agent.ID, request string) (acked, unfinished bool) {
 	for _, e := range a.mail {
 		switch {
 		case e.From != id:
