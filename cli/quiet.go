@@ -7,8 +7,8 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/console"
-	"netsky/spawn/hang"
 	"netsky/spawn/quiet"
+	"netsky/watch/hang"
 )
 
 func (a *app) quietCommand() *cli.Command {

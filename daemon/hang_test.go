@@ -14,8 +14,8 @@ import (
 	"netsky/bus"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/hang"
 	hours "netsky/spawn/quiet"
+	"netsky/watch/hang"
 )
 
 // An agent with work that shows no sign of life is hung: status shows it and the owner is

@@ -11,9 +11,9 @@ import (
 
 	"netsky/agent"
 	"netsky/spawn/backoff"
-	"netsky/spawn/hang"
 	"netsky/spawn/pane"
 	"netsky/tmux"
+	"netsky/watch/hang"
 )
 
 // panes returns the panes of this home.

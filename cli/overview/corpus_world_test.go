@@ -24,8 +24,8 @@ import (
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/backoff"
-	"netsky/spawn/hang"
 	"netsky/tmux"
+	"netsky/watch/hang"
 )
 
 // A scene is a home in which each observation is an agent of its own. What they share is

@@ -9,9 +9,9 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/proc"
-	"netsky/spawn/hang"
 	"netsky/spawn/quiet"
 	"netsky/store"
+	"netsky/watch/hang"
 )
 
 // screenLines is how much of a pane is compared for signs of life.

@@ -6,7 +6,7 @@ import (
 
 	"netsky/agent"
 	"netsky/internal/testworld"
-	"netsky/spawn/hang"
+	"netsky/watch/hang"
 )
 
 // A step is one check of an agent.
