@@ -13,7 +13,7 @@ import (
 	"netsky/cli/console"
 	"netsky/spawn"
 	"netsky/spawn/ask"
-	"netsky/spawn/backoff"
+	"netsky/watch/backoff"
 )
 
 func (a *app) askCommand() *cli.Command {

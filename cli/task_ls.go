@@ -15,9 +15,9 @@ import (
 	"netsky/cli/console"
 	"netsky/cli/story"
 	"netsky/spawn"
-	"netsky/spawn/backoff"
 	"netsky/spawn/crew"
 	"netsky/store"
+	"netsky/watch/backoff"
 	"netsky/work/task"
 )
 

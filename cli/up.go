@@ -17,8 +17,8 @@ import (
 	"netsky/daemon"
 	"netsky/internal/execx"
 	"netsky/spawn"
-	"netsky/spawn/backoff"
 	"netsky/store"
+	"netsky/watch/backoff"
 )
 
 func (a *app) upCommand() *cli.Command {

@@ -8,7 +8,7 @@ import (
 	"netsky/agent"
 	"netsky/internal/proc"
 	"netsky/internal/testworld"
-	"netsky/spawn/backoff"
+	"netsky/watch/backoff"
 )
 
 // BenchmarkRestart kills agents, each once, and tells how long after the kill the daemon

@@ -17,8 +17,8 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn"
-	"netsky/spawn/backoff"
 	"netsky/store"
+	"netsky/watch/backoff"
 )
 
 // events returns what the watchdog has recorded, the oldest first.

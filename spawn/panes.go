@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/spawn/backoff"
 	"netsky/spawn/pane"
 	"netsky/tmux"
+	"netsky/watch/backoff"
 	"netsky/watch/hang"
 )
 

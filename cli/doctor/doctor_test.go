@@ -21,9 +21,9 @@ import (
 	"netsky/internal/proc"
 	"netsky/internal/testworld"
 	"netsky/spawn"
-	"netsky/spawn/backoff"
 	"netsky/store"
 	"netsky/tmux"
+	"netsky/watch/backoff"
 )
 
 // patient returns a home in which nothing is wrong, and how to examine it.

@@ -15,7 +15,7 @@ import (
 	"netsky/bus"
 	"netsky/cli/console"
 	"netsky/home"
-	"netsky/spawn/backoff"
+	"netsky/watch/backoff"
 )
 
 // A survey is what one look at all files of the home has found. Lists are cut; counts are

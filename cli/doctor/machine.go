@@ -21,8 +21,8 @@ import (
 	"netsky/cost/breaker"
 	"netsky/internal/execx"
 	"netsky/spawn"
-	"netsky/spawn/backoff"
 	"netsky/tmux"
+	"netsky/watch/backoff"
 )
 
 const firstTmux = "3.2" // the oldest tmux that netsky drives

@@ -23,8 +23,8 @@ import (
 	"netsky/internal/proc"
 	"netsky/internal/testworld"
 	"netsky/spawn"
-	"netsky/spawn/backoff"
 	"netsky/tmux"
+	"netsky/watch/backoff"
 	"netsky/watch/hang"
 )
 

@@ -19,7 +19,7 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
-	"netsky/spawn/backoff"
+	"netsky/watch/backoff"
 )
 
 // A Question is one message whose answer is waited for.

@@ -13,8 +13,8 @@ import (
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/spawn"
-	"netsky/spawn/backoff"
 	"netsky/store"
+	"netsky/watch/backoff"
 	"netsky/work/record"
 )
 

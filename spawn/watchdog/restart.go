@@ -10,9 +10,9 @@ import (
 
 	"netsky/agent"
 	"netsky/spawn"
-	"netsky/spawn/backoff"
 	"netsky/spawn/recall"
 	"netsky/store"
+	"netsky/watch/backoff"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"netsky/internal/testworld"
-	"netsky/spawn/backoff"
+	"netsky/watch/backoff"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
