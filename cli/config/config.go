@@ -16,8 +16,8 @@ import (
 	"netsky/agent"
 	"netsky/cost"
 	"netsky/home"
+	"netsky/spawn/command"
 	"netsky/spawn/escalate"
-	"netsky/spawn/own"
 )
 
 // Sample is the file that `netsky init` writes: every key that has an effect, with its
@@ -268,7 +268,7 @@ func (c Config) check() error {
 		}
 	}
 	for name, r := range c.Runtime {
-		if err := own.CheckTable(name, r.Command); err != nil {
+		if err := command.CheckTable(name, r.Command); err != nil {
 			return err
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"netsky/claude"
 	"netsky/codex"
 	"netsky/spawn"
+	"netsky/spawn/command"
 	"netsky/spawn/demo"
-	"netsky/spawn/own"
 	"netsky/spawn/watchdog"
 )
 
@@ -29,7 +29,7 @@ func (p *Planner) Runtimes() map[string]spawn.Runtime {
 		"demo":   demo.Runtime{Binary: l.Binary, Bus: l.Bus},
 	}
 	for name, r := range p.Config.Runtime {
-		all[name] = own.New(name, r.Command)
+		all[name] = command.New(name, r.Command)
 	}
 	return all
 }
