@@ -15,7 +15,6 @@ import (
 	"netsky/agent"
 	"netsky/internal/execx"
 	"netsky/spawn/drill"
-	"netsky/spawn/throwaway"
 )
 
 func (a *app) drillCommand() *cli.Command {
@@ -83,7 +82,7 @@ func (a *app) drill(c *cli.Context) error {
 	}
 	status, err := o.Apart(c.Context, c.Bool("json"), a.out, func() os.Signal { return endedBy(c.Context) })
 	switch {
-	case errors.Is(err, throwaway.ErrNotApart):
+	case errors.Is(err, drill.ErrNotApart):
 		o.NoDisk = err
 		return a.runDrill(c, o)
 	case err == nil && status != 0:

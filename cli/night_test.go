@@ -20,7 +20,6 @@ import (
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/loopmodel/openai"
 	"netsky/spawn/drill"
-	"netsky/spawn/throwaway"
 )
 
 // A night is a drill with Claude Code and Codex in it, in a world of the tests'.
@@ -41,11 +40,11 @@ func TestNight(t *testing.T) {
 	if os.Getenv("NETSKY_NIGHT_INSIDE") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestNight$", "-test.v", "-test.timeout=25h")
 		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "NETSKY_NIGHT_INSIDE=1"), os.Stdout, os.Stderr
-		status, err := throwaway.Rerun(t.Context(), cmd, func() os.Signal { return syscall.SIGTERM })
+		status, err := drill.Rerun(t.Context(), cmd, func() os.Signal { return syscall.SIGTERM })
 		switch {
 		case err == nil && status != 0:
 			t.Fatalf("the night has failed, see above (exit status %d)", status)
-		case errors.Is(err, throwaway.ErrNotApart):
+		case errors.Is(err, drill.ErrNotApart):
 			n.run(t, err)
 		case err != nil:
 			t.Fatal(err)
@@ -79,10 +78,10 @@ func (n night) run(t *testing.T, noDisk error) {
 	claude := w.addClaude(t)
 	w.env = append(w.env, claude.LoginEnv(filepath.Join(w.dir, "cc"))...)
 	if noDisk == nil {
-		if noDisk = throwaway.Mount(w.home, 512<<20); noDisk == nil {
+		if noDisk = drill.Mount(w.home, 512<<20); noDisk == nil {
 			defer func() {
 				w.must(t, "netsky", "down", "--all", "--force")
-				if err := errors.Join(w.keep(t), throwaway.Unmount(w.home)); err != nil {
+				if err := errors.Join(w.keep(t), drill.Unmount(w.home)); err != nil {
 					t.Error(err)
 				}
 			}()

@@ -15,7 +15,6 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/throwaway"
 )
 
 // What a drill on demo agents is like.
@@ -97,7 +96,7 @@ func (o Alone) Run(ctx context.Context) (r *Report, kept string, err error) {
 	if o.NoDisk != nil {
 		size = 0
 	}
-	h, err := throwaway.New(throwaway.Options{What: "drill", Binary: o.Binary, Environ: o.Environ, Err: o.Err, Disk: size, Rough: true})
+	h, err := NewSandbox(SandboxOptions{What: "drill", Binary: o.Binary, Environ: o.Environ, Err: o.Err, Disk: size, Rough: true})
 	if err != nil {
 		return nil, "", err
 	}
@@ -145,7 +144,7 @@ func Kept(dir string) string {
 const logName = "drill.log"
 
 // Apart runs the same drill as a process that can mount its small disk, and returns how it
-// exited; see [throwaway.Rerun].
+// exited; see [Rerun].
 func (o Alone) Apart(ctx context.Context, asJSON bool, out io.Writer, sig func() os.Signal) (status int, err error) {
 	words := []string{"drill", "--inside", "--agents", strconv.Itoa(o.Clones), "--for", o.For.String(), "--seed", strconv.FormatUint(o.Seed, 10),
 		"--keep=" + strconv.FormatBool(o.Keep), "--json=" + strconv.FormatBool(asJSON)}
@@ -154,7 +153,7 @@ func (o Alone) Apart(ctx context.Context, asJSON bool, out io.Writer, sig func()
 	}
 	cmd := exec.Command(o.Binary, words...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = o.Environ, out, o.Err
-	return throwaway.Rerun(ctx, cmd, sig)
+	return Rerun(ctx, cmd, sig)
 }
 
 func (o Alone) configure(h home.Dir) error {

@@ -1,4 +1,4 @@
-package throwaway
+package drill
 
 import (
 	"context"
@@ -32,7 +32,7 @@ const (
 // mind starts the process that cleans up if this one is killed. It notices by a pipe, whose
 // other end only this process has, and gets a descriptor of the directory that this process
 // has created: it removes no other.
-func (t *Home) mind() error {
+func (t *Sandbox) mind() error {
 	dir, err := os.Open(filepath.Dir(t.Root()))
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (t *Home) mind() error {
 }
 
 // dismiss has the process beside this one clean up what is left, and waits for it.
-func (t *Home) dismiss() {
+func (t *Sandbox) dismiss() {
 	t.pipe.Close()
 	_ = t.beside.Wait()
 }
@@ -75,12 +75,12 @@ func madeHere(dir string) bool {
 		handed.Mode&unix.S_IFMT == unix.S_IFDIR && handed.Dev == there.Dev && handed.Ino == there.Ino
 }
 
-// ErrNotBeside is returned by [Mind] in a process that no [New] has started.
+// ErrNotBeside is returned by [Mind] in a process that no [NewSandbox] has started.
 var ErrNotBeside = errors.New("only netsky runs this, beside a temporary home")
 
 // Mind waits until the maker of the home h has ended, as the end of in shows, and cleans up
 // if the maker has not; then it returns what the home was for.
-func Mind(ctx context.Context, h home.Dir, in io.Reader, o Options) (what string, err error) {
+func Mind(ctx context.Context, h home.Dir, in io.Reader, o SandboxOptions) (what string, err error) {
 	dir := filepath.Dir(h.Root())
 	if filepath.Base(h.Root()) != homeName || !madeHere(dir) {
 		return "", ErrNotBeside
@@ -90,7 +90,7 @@ func Mind(ctx context.Context, h home.Dir, in io.Reader, o Options) (what string
 	if string(word) == keepWord || !exists(dir) {
 		return "", nil
 	}
-	t := &Home{Dir: h, Environ: o.Environ, o: o}
+	t := &Sandbox{Dir: h, Environ: o.Environ, o: o}
 	ctx = context.WithoutCancel(ctx) // it ends with the home, or when it has cleaned up
 	wake(h)
 	for try := 1; exists(h.Root()); try++ {

@@ -1,12 +1,12 @@
 // Package throwaway makes a netsky home that lasts no longer than the process that made it:
 // its directory, its tmux server and everything that runs there are apart from the user's,
-// and end and disappear with [Home.Close]. If the process is killed instead, a process beside
+// and end and disappear with [Sandbox.Close]. If the process is killed instead, a process beside
 // it, [Mind], does the same, so a crash at any moment leaves nothing running. It removes only
-// the directory that [New] created, and leaves it where it is after [Home.Keep].
+// the directory that [NewSandbox] created, and leaves it where it is after [Sandbox.Keep].
 //
 // On Linux, the home can be on a small file system of its own, in the namespaces in which [Rerun]
 // runs a process; the machine's other processes do not see it.
-package throwaway
+package drill
 
 import (
 	"context"
@@ -25,8 +25,8 @@ import (
 	"netsky/internal/proc"
 )
 
-// Options configure a Home.
-type Options struct {
+// SandboxOptions configure a Home.
+type SandboxOptions struct {
 	What    string    // what it is for: "tour"; a part of the directory's name
 	Binary  string    // netsky itself
 	Environ []string  // inherited by its verbs
@@ -37,15 +37,15 @@ type Options struct {
 	Rough bool
 }
 
-// A Home is a netsky home in a temporary directory.
-type Home struct {
+// A Sandbox is a netsky home in a temporary directory.
+type Sandbox struct {
 	home.Dir
 	Environ []string // of its verbs
 	Socket  string   // of its tmux server
 	// NoDisk is why it is not on a file system of its own, if it should be.
 	NoDisk error
 
-	o       Options
+	o       SandboxOptions
 	keep    bool
 	mounted bool
 	beside  *exec.Cmd
@@ -58,8 +58,8 @@ const prefix = "netsky-"
 // system that ends.
 const homeName, kept = "home", "kept"
 
-// New makes a home and starts the process that minds it.
-func New(o Options) (t *Home, err error) {
+// NewSandbox makes a home and starts the process that minds it.
+func NewSandbox(o SandboxOptions) (t *Sandbox, err error) {
 	dir, err := os.MkdirTemp("", prefix+o.What+"-")
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func New(o Options) (t *Home, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t = &Home{Dir: h, o: o, Socket: filepath.Join(dir, "tmux")}
+	t = &Sandbox{Dir: h, o: o, Socket: filepath.Join(dir, "tmux")}
 	t.Environ = append(execx.Without(o.Environ, "NETSKY_HOME", "NETSKY_TMUX_SOCKET", "NETSKY_LISTEN"),
 		"NETSKY_HOME="+h.Root(), "NETSKY_TMUX_SOCKET="+t.Socket, "NETSKY_LISTEN=127.0.0.1:0")
 	if err := t.mind(); err != nil {
@@ -91,7 +91,7 @@ func New(o Options) (t *Home, err error) {
 }
 
 // Command returns a verb in the home, as a person would run it.
-func (t *Home) Command(ctx context.Context, words ...string) *exec.Cmd {
+func (t *Sandbox) Command(ctx context.Context, words ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, t.o.Binary, words...)
 	cmd.Env = t.Environ
 	cmd.Dir = t.Root()
@@ -102,14 +102,14 @@ func (t *Home) Command(ctx context.Context, words ...string) *exec.Cmd {
 }
 
 // Keep makes Close leave the home where it is, for somebody to look at.
-func (t *Home) Keep() { t.keep = true }
+func (t *Sandbox) Keep() { t.keep = true }
 
 // Beside returns the number of the process beside this one.
-func (t *Home) Beside() int { return t.beside.Process.Pid }
+func (t *Sandbox) Beside() int { return t.beside.Process.Pid }
 
 // Close ends everything that runs in the home, and removes it. The error says what could not
 // be ended; then the process beside this one has tried, too.
-func (t *Home) Close(ctx context.Context) error {
+func (t *Sandbox) Close(ctx context.Context) error {
 	out, err := t.clear(ctx)
 	unproved := partlyDone(err)
 	if err != nil {
@@ -131,7 +131,7 @@ func (t *Home) Close(ctx context.Context) error {
 }
 
 // settle ends the home's file system. What is kept of it is copied to the directory below.
-func (t *Home) settle() error {
+func (t *Sandbox) settle() error {
 	if !t.mounted {
 		return nil
 	}
@@ -179,7 +179,7 @@ func copyFiles(from, to string) error {
 
 // clear ends everything in the home. The signals that end this process, and arrive again
 // with a second Ctrl-C or from a closing terminal, must not end this.
-func (t *Home) clear(ctx context.Context) (string, error) {
+func (t *Sandbox) clear(ctx context.Context) (string, error) {
 	if !exists(t.Root()) {
 		return "", nil
 	}
@@ -194,7 +194,7 @@ func (t *Home) clear(ctx context.Context) (string, error) {
 }
 
 // empty reports whether no process of the home's is running but the one beside it.
-func (t *Home) empty() bool {
+func (t *Sandbox) empty() bool {
 	var keep []int
 	if t.beside != nil {
 		keep = append(keep, t.Beside())

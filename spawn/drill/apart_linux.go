@@ -1,4 +1,4 @@
-package throwaway
+package drill
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package throwaway
+package drill
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"os/exec"
 )
 
-// Rerun runs cmd, which is netsky itself, where [New] can mount a small disk, and returns how
+// Rerun runs cmd, which is netsky itself, where [NewSandbox] can mount a small disk, and returns how
 // it exited. Once ctx ends, cmd gets the signal that sig returns, and Rerun waits for its end
 // nevertheless. A process that could not be started is ErrNotApart.
 func Rerun(ctx context.Context, cmd *exec.Cmd, sig func() os.Signal) (status int, err error) {
