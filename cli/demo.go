@@ -11,11 +11,11 @@ import (
 	"netsky/agent"
 	"netsky/cli/config"
 	"netsky/cli/console"
+	"netsky/internal/chaos"
 	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/spawn/demo"
 	"netsky/spawn/demo/tour"
-	"netsky/spawn/drill"
 )
 
 func (a *app) demoCommand() *cli.Command {
@@ -89,9 +89,9 @@ func (a *app) mindHome(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	what, err := drill.Mind(c.Context, h, a.in, drill.SandboxOptions{Binary: bin, Environ: a.environ})
+	what, err := chaos.Mind(c.Context, h, a.in, chaos.SandboxOptions{Binary: bin, Environ: a.environ})
 	switch {
-	case errors.Is(err, drill.ErrNotBeside):
+	case errors.Is(err, chaos.ErrNotBeside):
 		return usagef("demo mind: %w", err)
 	case err == nil && what != "":
 		a.warn("the %s was killed; its processes have ended and its home is removed", what)

@@ -13,8 +13,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/internal/chaos"
 	"netsky/internal/execx"
-	"netsky/spawn/drill"
 )
 
 func (a *app) drillCommand() *cli.Command {
@@ -48,9 +48,9 @@ func (a *app) drill(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	o := drill.Alone{
+	o := chaos.Alone{
 		Clones: c.Int("agents"), For: c.Duration("for"), Seed: c.Uint64("seed"), Keep: c.Bool("keep"),
-		Binary: bin, Environ: execx.Inherited(a.environ), Err: a.err, Say: func(l drill.Line) {
+		Binary: bin, Environ: execx.Inherited(a.environ), Err: a.err, Say: func(l chaos.Line) {
 			if !c.Bool("json") {
 				a.print("%s", l)
 			}
@@ -82,7 +82,7 @@ func (a *app) drill(c *cli.Context) error {
 	}
 	status, err := o.Apart(c.Context, c.Bool("json"), a.out, func() os.Signal { return endedBy(c.Context) })
 	switch {
-	case errors.Is(err, drill.ErrNotApart):
+	case errors.Is(err, chaos.ErrNotApart):
 		o.NoDisk = err
 		return a.runDrill(c, o)
 	case err == nil && status != 0:
@@ -91,10 +91,10 @@ func (a *app) drill(c *cli.Context) error {
 	return err
 }
 
-func (a *app) runDrill(c *cli.Context, o drill.Alone) error {
+func (a *app) runDrill(c *cli.Context, o chaos.Alone) error {
 	r, kept, err := o.Run(c.Context)
 	if kept != "" {
-		a.warn("%s", drill.Kept(kept))
+		a.warn("%s", chaos.Kept(kept))
 	}
 	switch {
 	case c.Context.Err() != nil:
@@ -106,7 +106,7 @@ func (a *app) runDrill(c *cli.Context, o drill.Alone) error {
 	default:
 		a.print("%s", r.Counts())
 	}
-	if why := r.Err(); errors.Is(why, drill.ErrNotTried) && err == nil {
+	if why := r.Err(); errors.Is(why, chaos.ErrNotTried) && err == nil {
 		return exitError{exitPartly, why}
 	} else if err == nil {
 		err = why

@@ -13,29 +13,29 @@ import (
 	"strings"
 	"time"
 
-	"netsky/spawn/drill"
+	"netsky/internal/chaos"
 )
 
 // clockBack ends everything, moves all times in the home an hour into the future, and starts
 // everything again: what a clock that was set back by an hour looks like to a new process.
 // The machine's own clock is not touched.
-func clockBack(w *world) drill.Fault {
-	return drill.Fault{Name: "clock", Says: "set the clock back by an hour", When: drill.Lastly, Do: func(ctx context.Context, d *drill.Drill) (drill.Hit, error) {
+func clockBack(w *world) chaos.Fault {
+	return chaos.Fault{Name: "clock", Says: "set the clock back by an hour", When: chaos.Lastly, Do: func(ctx context.Context, d *chaos.Drill) (chaos.Hit, error) {
 		starts, err := d.Starts()
 		if err != nil {
-			return drill.Hit{}, err
+			return chaos.Hit{}, err
 		}
 		defer d.Quiet()()
 		if out, err := d.Netsky(ctx, "down", "--all"); err != nil {
 			if last := strings.LastIndex(out, "\n"); last >= 0 {
 				out = out[last+1:]
 			}
-			return drill.Hit{On: fmt.Sprintf("down --all, which is not done to its end (%v: %s)", err, out), Up: true}, nil
+			return chaos.Hit{On: fmt.Sprintf("down --all, which is not done to its end (%v: %s)", err, out), Up: true}, nil
 		}
 		if err := shift(w.home, time.Hour); err != nil {
-			return drill.Hit{}, err
+			return chaos.Hit{}, err
 		}
-		return drill.Hit{On: "everything down, its times moved an hour into the future", Up: true, Fresh: starts}, nil
+		return chaos.Hit{On: "everything down, its times moved an hour into the future", Up: true, Fresh: starts}, nil
 	}}
 }
 

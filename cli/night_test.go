@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/internal/chaos"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/loopmodel/openai"
-	"netsky/spawn/drill"
 )
 
 // A night is a drill with Claude Code and Codex in it, in a world of the tests'.
@@ -40,11 +40,11 @@ func TestNight(t *testing.T) {
 	if os.Getenv("NETSKY_NIGHT_INSIDE") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestNight$", "-test.v", "-test.timeout=25h")
 		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "NETSKY_NIGHT_INSIDE=1"), os.Stdout, os.Stderr
-		status, err := drill.Rerun(t.Context(), cmd, func() os.Signal { return syscall.SIGTERM })
+		status, err := chaos.Rerun(t.Context(), cmd, func() os.Signal { return syscall.SIGTERM })
 		switch {
 		case err == nil && status != 0:
 			t.Fatalf("the night has failed, see above (exit status %d)", status)
-		case errors.Is(err, drill.ErrNotApart):
+		case errors.Is(err, chaos.ErrNotApart):
 			n.run(t, err)
 		case err != nil:
 			t.Fatal(err)
@@ -78,10 +78,10 @@ func (n night) run(t *testing.T, noDisk error) {
 	claude := w.addClaude(t)
 	w.env = append(w.env, claude.LoginEnv(filepath.Join(w.dir, "cc"))...)
 	if noDisk == nil {
-		if noDisk = drill.Mount(w.home, 512<<20); noDisk == nil {
+		if noDisk = chaos.Mount(w.home, 512<<20); noDisk == nil {
 			defer func() {
 				w.must(t, "netsky", "down", "--all", "--force")
-				if err := errors.Join(w.keep(t), drill.Unmount(w.home)); err != nil {
+				if err := errors.Join(w.keep(t), chaos.Unmount(w.home)); err != nil {
 					t.Error(err)
 				}
 			}()
@@ -89,13 +89,13 @@ func (n night) run(t *testing.T, noDisk error) {
 	}
 	world := n.world(t, w)
 	world.NoDisk = noDisk
-	o := drill.Options{
+	o := chaos.Options{
 		World: world, Seed: seed, For: n.lasts, Burst: n.burst, Every: n.every, Within: 3 * time.Minute,
-		Faults: n.choose(append(drill.Faults(15*time.Second, 5*time.Second, 10*time.Second),
-			drill.Children(world.Agents[n.demos:]), clockBack(w), claudeLimit(claude, world), codexLimit(codex, world))),
-		Say: func(l drill.Line) {
+		Faults: n.choose(append(chaos.Faults(15*time.Second, 5*time.Second, 10*time.Second),
+			chaos.Children(world.Agents[n.demos:]), clockBack(w), claudeLimit(claude, world), codexLimit(codex, world))),
+		Say: func(l chaos.Line) {
 			t.Log(l)
-			if l.Result == drill.Failed {
+			if l.Result == chaos.Failed {
 				t.Errorf("%s", l)
 			}
 		},
@@ -106,14 +106,14 @@ func (n night) run(t *testing.T, noDisk error) {
 	}
 	defer trace.Close()
 	o.Trace = trace
-	r, err := drill.Run(t.Context(), o)
+	r, err := chaos.Run(t.Context(), o)
 	if err != nil {
 		t.Error(err)
 	}
 	t.Logf("seed %d: %s", seed, r.Counts())
 	t.Logf("counts\n%s", r.Table())
 	for _, l := range r.Lines {
-		if l.Result == drill.NotTried && (l.Name != "disk" || noDisk == nil) {
+		if l.Result == chaos.NotTried && (l.Name != "disk" || noDisk == nil) {
 			t.Errorf("%s", l)
 		}
 	}
@@ -133,19 +133,19 @@ func (w *world) keep(t *testing.T) error {
 	return nil
 }
 
-func (n night) choose(all []drill.Fault) []drill.Fault {
+func (n night) choose(all []chaos.Fault) []chaos.Fault {
 	if len(n.faults) == 0 {
 		return all
 	}
-	return slices.DeleteFunc(all, func(f drill.Fault) bool { return !slices.Contains(n.faults, f.Name) })
+	return slices.DeleteFunc(all, func(f chaos.Fault) bool { return !slices.Contains(n.faults, f.Name) })
 }
 
 // world configures the agents: first the demos, agentinfinity among them, then those on
 // Codex, then those on Claude Code.
-func (n night) world(t *testing.T, w *world) drill.World {
+func (n night) world(t *testing.T, w *world) chaos.World {
 	t.Helper()
 	clones := n.demos - 2 + n.codexes + n.claudes
-	config := drill.Config + "[agents]\nruntime = \"demo\"\n" + freely +
+	config := chaos.Config + "[agents]\nruntime = \"demo\"\n" + freely +
 		"[codex]\nsandbox = \"danger-full-access\"\napproval = \"never\"\n"
 	agents := []agent.ID{agent.Root, agent.Infinity}
 	for i := range clones {
@@ -162,7 +162,7 @@ func (n night) world(t *testing.T, w *world) drill.World {
 	if err := os.MkdirAll(filepath.Join(w.dir, "src"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return drill.World{
+	return chaos.World{
 		Home: w.mustHome(t), Socket: w.socket(), Agents: agents,
 		Demos: append([]agent.ID{agent.Root}, agents[2:n.demos]...),
 		Up:    []string{"up", strconv.Itoa(clones), "--no-attach", "--dir", filepath.Join(w.dir, "src")},
@@ -188,7 +188,7 @@ func (q *quota) left() (until time.Time, usedUp bool) {
 }
 
 // useUp uses it up for a while and has one of the agents run into it.
-func (q *quota) useUp(ctx context.Context, d *drill.Drill, who string, among []agent.ID) (drill.Hit, error) {
+func (q *quota) useUp(ctx context.Context, d *chaos.Drill, who string, among []agent.ID) (chaos.Hit, error) {
 	const length = 20 * time.Second
 	until := time.Now().Add(length).Truncate(time.Second)
 	q.mu.Lock()
@@ -196,16 +196,16 @@ func (q *quota) useUp(ctx context.Context, d *drill.Drill, who string, among []a
 	q.mu.Unlock()
 	for _, id := range among {
 		if err := d.Send(ctx, id, "drill: are you limited?"); err != nil {
-			return drill.Hit{}, err
+			return chaos.Hit{}, err
 		}
 	}
-	return drill.Hit{
+	return chaos.Hit{
 		On: fmt.Sprintf("the model of %s refuses with 429 for %s", who, length), Hold: time.Until(until),
-		Owes: []drill.Notice{{Prefix: "limit-", Why: "the model of " + who + " was cut off", Passes: true}},
+		Owes: []chaos.Notice{{Prefix: "limit-", Why: "the model of " + who + " was cut off", Passes: true}},
 	}, nil
 }
 
-func claudeLimit(model *anthropic.Server, w drill.World) drill.Fault {
+func claudeLimit(model *anthropic.Server, w chaos.World) chaos.Fault {
 	var q quota
 	model.Handle(func(anthropic.Request) *anthropic.Reply {
 		if until, usedUp := q.left(); usedUp {
@@ -213,12 +213,12 @@ func claudeLimit(model *anthropic.Server, w drill.World) drill.Fault {
 		}
 		return nil
 	})
-	return drill.Fault{Name: "claude-limit", Says: "429 from Claude Code's model", Do: func(ctx context.Context, d *drill.Drill) (drill.Hit, error) {
+	return chaos.Fault{Name: "claude-limit", Says: "429 from Claude Code's model", Do: func(ctx context.Context, d *chaos.Drill) (chaos.Hit, error) {
 		return q.useUp(ctx, d, "Claude Code", onRuntime(w, "claude"))
 	}}
 }
 
-func codexLimit(model *openai.Server, w drill.World) drill.Fault {
+func codexLimit(model *openai.Server, w chaos.World) chaos.Fault {
 	var q quota
 	model.Handle(func(openai.Request) *openai.Reply {
 		until, usedUp := q.left()
@@ -230,13 +230,13 @@ func codexLimit(model *openai.Server, w drill.World) drill.Fault {
 		r.Header["x-codex-primary-reset-at"] = fmt.Sprint(until.Unix())
 		return r
 	})
-	return drill.Fault{Name: "codex-limit", Says: "429 from Codex's model", Do: func(ctx context.Context, d *drill.Drill) (drill.Hit, error) {
+	return chaos.Fault{Name: "codex-limit", Says: "429 from Codex's model", Do: func(ctx context.Context, d *chaos.Drill) (chaos.Hit, error) {
 		return q.useUp(ctx, d, "Codex", onRuntime(w, "codex"))
 	}}
 }
 
 // onRuntime lists the agents that run on it.
-func onRuntime(w drill.World, name string) (list []agent.ID) {
+func onRuntime(w chaos.World, name string) (list []agent.ID) {
 	for _, id := range w.Agents {
 		if l, err := w.Home.LoadLaunch(id); err == nil && strings.HasPrefix(l.Runtime, name) {
 			list = append(list, id)

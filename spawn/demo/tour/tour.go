@@ -1,6 +1,6 @@
 // Package tour shows netsky at work: three demo agents and ten jobs, in a home and on a
 // tmux server of its own, with an agent and the daemon killed on the way. Whatever ends
-// the tour, nothing of it remains: its home is a [drill.Sandbox].
+// the tour, nothing of it remains: its home is a [chaos.Sandbox].
 package tour
 
 import (
@@ -15,9 +15,9 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/chaos"
 	"netsky/internal/proc"
 	"netsky/spawn"
-	"netsky/spawn/drill"
 )
 
 // jobCount is how many jobs the tour sends, and answerWithin how long each waits for
@@ -50,7 +50,7 @@ var ErrInterrupted = errors.New("the tour was interrupted; everything it started
 // Run runs the tour. When it returns, everything that it has started has ended and is
 // removed, or the error says what is left.
 func Run(ctx context.Context, o Options) (err error) {
-	h, err := drill.NewSandbox(drill.SandboxOptions{What: "tour", Binary: o.Binary, Environ: o.Environ, Err: o.Err})
+	h, err := chaos.NewSandbox(chaos.SandboxOptions{What: "tour", Binary: o.Binary, Environ: o.Environ, Err: o.Err})
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) (err error) {
 
 type tour struct {
 	Options
-	*drill.Sandbox
+	*chaos.Sandbox
 	l      *spawn.Launcher
 	jobs   map[string]*job
 	order  []string

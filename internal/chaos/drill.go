@@ -7,7 +7,7 @@
 // everything there, and signals only processes of that home. A crash of the drill leaves the
 // home's processes as they are, perhaps stopped, and frees what it had filled; whoever made
 // the home ends them.
-package drill
+package chaos
 
 import (
 	"cmp"

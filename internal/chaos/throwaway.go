@@ -6,7 +6,7 @@
 //
 // On Linux, the home can be on a small file system of its own, in the namespaces in which [Rerun]
 // runs a process; the machine's other processes do not see it.
-package drill
+package chaos
 
 import (
 	"context"
