@@ -15,7 +15,6 @@ import (
 	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/spawn/demo"
-	"netsky/spawn/demo/tour"
 )
 
 func (a *app) demoCommand() *cli.Command {
@@ -58,16 +57,16 @@ func (a *app) takeTour(c *cli.Context) error {
 	// Nobody reads along where the output is not a terminal.
 	_, terminal := console.Width(a.out)
 	o.Quick = c.Bool("quick") || !terminal
-	err = tour.Run(ctx, o)
-	if errors.Is(err, tour.ErrInterrupted) {
+	err = demo.Tour(ctx, o)
+	if errors.Is(err, demo.ErrInterrupted) {
 		return exitError{128 + int(endedBy(ctx)), err}
 	}
 	return err
 }
 
-func (a *app) tourOptions() (tour.Options, error) {
+func (a *app) tourOptions() (demo.TourOptions, error) {
 	bin, err := binary()
-	o := tour.Options{
+	o := demo.TourOptions{
 		Binary: bin, Environ: execx.Inherited(a.environ), Width: 120, Err: a.err,
 		Say: func(text string) { a.print("%s", text) },
 		Open: func(environ []string) (*spawn.Launcher, error) {

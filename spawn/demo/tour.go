@@ -1,7 +1,7 @@
 // Package tour shows netsky at work: three demo agents and ten jobs, in a home and on a
 // tmux server of its own, with an agent and the daemon killed on the way. Whatever ends
 // the tour, nothing of it remains: its home is a [chaos.Sandbox].
-package tour
+package demo
 
 import (
 	"context"
@@ -32,8 +32,8 @@ const (
 	longestPause = 12 * time.Second
 )
 
-// Options configure the tour.
-type Options struct {
+// TourOptions configure the tour.
+type TourOptions struct {
 	Binary  string   // netsky itself
 	Environ []string // inherited by its verbs
 	Quick   bool     // do not pause for reading
@@ -47,14 +47,14 @@ type Options struct {
 // ErrInterrupted is returned when the context has ended the tour.
 var ErrInterrupted = errors.New("the tour was interrupted; everything it started has ended")
 
-// Run runs the tour. When it returns, everything that it has started has ended and is
+// Tour runs the tour. When it returns, everything that it has started has ended and is
 // removed, or the error says what is left.
-func Run(ctx context.Context, o Options) (err error) {
+func Tour(ctx context.Context, o TourOptions) (err error) {
 	h, err := chaos.NewSandbox(chaos.SandboxOptions{What: "tour", Binary: o.Binary, Environ: o.Environ, Err: o.Err})
 	if err != nil {
 		return err
 	}
-	t := &tour{Options: o, Home: h, jobs: make(map[string]*job)}
+	t := &tour{Options: o, Home: h, jobs: make(map[string]*tourJob)}
 	// Whatever happens, nothing of it remains.
 	defer func() {
 		if err != nil && ctx.Err() != nil {
@@ -70,17 +70,17 @@ func Run(ctx context.Context, o Options) (err error) {
 }
 
 type tour struct {
-	Options
+	TourOptions
 	*chaos.Sandbox
 	l      *spawn.Launcher
-	jobs   map[string]*job
+	jobs   map[string]*tourJob
 	order  []string
 	killed int
 	unread int // words printed since the last pause
 }
 
 // job is one message of the tour and its answers.
-type job struct {
+type tourJob struct {
 	to      agent.ID
 	text    string
 	answers []bus.Entry
@@ -155,7 +155,7 @@ func (t *tour) run(ctx context.Context) error {
 }
 
 func (t *tour) send(ctx context.Context, i int) error {
-	jobs := []job{
+	jobs := []tourJob{
 		{to: agent.Root, text: "hello"},
 		{to: agent.Root, text: "/delegate agent1 what is your name?"},
 		{to: agent.Clone(1), text: "/busy 1s"},
