@@ -16,7 +16,7 @@ import (
 	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/spawn/restart"
-	"netsky/spawn/watchdog"
+	"netsky/watch"
 )
 
 func (a *app) restartCommand() *cli.Command {
@@ -71,7 +71,7 @@ func (a *app) restart(ctx context.Context, l *spawn.Launcher, ids []agent.ID, r 
 	err := restart.Check(ctx, restart.Options{
 		Launcher: l, Plan: a.planAgain,
 		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(l.Home, id) },
-		Barred:       func(id agent.ID) string { return watchdog.Barred(l.Home, runtimes, id) },
+		Barred:       func(id agent.ID) string { return watch.Barred(l.Home, runtimes, id) },
 	}, ids, &r)
 	if err == nil {
 		err = a.wantDaemon(ctx, l)

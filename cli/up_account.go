@@ -9,7 +9,7 @@ import (
 	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/spawn"
-	"netsky/spawn/watchdog"
+	"netsky/watch"
 )
 
 // tryLogins has the accounts that refuse their login tried at once: the owner may have seen
@@ -37,7 +37,7 @@ func (u *upRun) served(starting []spawn.Plan) error {
 		if la.Env == nil {
 			la.Env = u.a.environ
 		}
-		why, _ := watchdog.MayStart(u.l.Home, p.Runtime, la, time.Now())
+		why, _ := watch.MayStart(u.l.Home, p.Runtime, la, time.Now())
 		switch {
 		case why != "" && u.self != agent.Owner:
 			return exitError{exitPartly, fmt.Errorf("%s: not started, and nothing else was: %s; ask again then", p.Agent, why)}

@@ -18,7 +18,7 @@ import (
 	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/spawn"
-	"netsky/spawn/watchdog"
+	"netsky/watch"
 )
 
 func (a *app) watchdogCommand() *cli.Command {
@@ -33,7 +33,7 @@ func (a *app) watchdogCommand() *cli.Command {
 					&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "keep printing new ones, until Ctrl-C"},
 					&cli.BoolFlag{Name: "json", Usage: "print one JSON object; with --follow one per line"},
 				},
-				Action: func(c *cli.Context) error { return a.logOf(c, "watchdog events", "events", watchdog.Part) },
+				Action: func(c *cli.Context) error { return a.logOf(c, "watchdog events", "events", watch.Part) },
 			},
 			// The session netsky-ticker runs these.
 			{Name: "tick", Usage: "start the daemon if it should be running and does not answer", Hidden: true, Action: a.tick},

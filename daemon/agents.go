@@ -9,13 +9,13 @@ import (
 	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/pane"
-	"netsky/spawn/watchdog"
 	"netsky/store"
+	"netsky/watch"
 )
 
 // agents presents the agents to the dashboard.
 type agents struct {
-	watchdog *watchdog.Watchdog
+	watchdog *watch.Watchdog
 	runtimes func() map[string]spawn.Runtime
 	home     home.Dir
 }

@@ -29,9 +29,9 @@ import (
 	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/crew"
-	"netsky/spawn/watchdog"
 	"netsky/spawn/worktree/forecast"
 	"netsky/store"
+	"netsky/watch"
 )
 
 // Options configure the daemon.
@@ -45,14 +45,14 @@ type Options struct {
 	// configuration each time. nil: nothing is restarted.
 	Plan func(ctx context.Context, id agent.ID, environ []string) (spawn.Plan, error)
 	// Conversation returns the conversation that a start of the agent continues; see
-	// [watchdog.Options].
+	// [watch.Options].
 	Conversation func(id agent.ID) (string, error)
 	// Setup returns commands for a tmux server that a restart has to start; may be nil.
 	Setup              func() []string
-	Hang, Repage, Tick time.Duration // see [watchdog.Options]
+	Hang, Repage, Tick time.Duration // see [watch.Options]
 	Wakes              int
 	Escalate           func(ctx context.Context, subject, body string) (by string, err error)
-	Mistake            func() (text, then string) // see [watchdog.Options]
+	Mistake            func() (text, then string) // see [watch.Options]
 	Upkeep             upkeep.Keeper              // what is kept, and for how long; the zero value keeps all
 	// Listen is the dashboard's address, such as "127.0.0.1:7717"; "" disables it.
 	// TLS, if set, returns the certificate to serve with, or nil for none; Wide lets the
@@ -133,7 +133,7 @@ func Run(ctx context.Context, o Options) error {
 	d.before = d.predecessor()
 	d.writePID()
 	o.Log.Info("start", "pid", os.Getpid(), "version", o.Version)
-	d.watchdog = watchdog.New(d.watchdogOptions())
+	d.watchdog = watch.New(d.watchdogOptions())
 	d.schedules = schedule.New(o.Home, o.Bus, d.database, o.Log)
 	d.tasks = crew.NewKeeper(o.Launcher, d.database, d.watchdog.Statuses, o.Log)
 	d.tasks.Hold, d.tasks.Enough = o.Hold, o.Enough
@@ -165,8 +165,8 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-func (d *daemon) watchdogOptions() watchdog.Options {
-	return watchdog.Options{
+func (d *daemon) watchdogOptions() watch.Options {
+	return watch.Options{
 		Launcher: d.o.Launcher, Runtimes: d.runtimes, Plan: d.o.Plan, Conversation: d.o.Conversation, Setup: d.o.Setup,
 		Hang: d.o.Hang, Repage: d.o.Repage, Tick: d.o.Tick, Wakes: d.o.Wakes, Escalate: d.o.Escalate, Mistake: d.o.Mistake, Records: d, Log: d.o.Log,
 	}
@@ -188,7 +188,7 @@ func Watch(ctx context.Context, o Options, within time.Duration) error {
 	if err := o.Bus.Make(agent.Owner); err != nil {
 		return err
 	}
-	return watchdog.New((&daemon{o: o}).watchdogOptions()).Run(ctx)
+	return watch.New((&daemon{o: o}).watchdogOptions()).Run(ctx)
 }
 
 type daemon struct {
@@ -199,7 +199,7 @@ type daemon struct {
 	panes   chan struct{} // wakes hub; one waiting wake is enough
 	screens *screens
 
-	watchdog  *watchdog.Watchdog
+	watchdog  *watch.Watchdog
 	schedules *schedule.Keeper
 	tasks     *crew.Keeper
 

@@ -14,11 +14,11 @@ import (
 	"netsky/spawn"
 	"netsky/spawn/command"
 	"netsky/spawn/demo"
-	"netsky/spawn/watchdog"
+	"netsky/watch"
 )
 
 // The watchdog starts none of them on an account that serves nobody.
-var _, _, _ watchdog.Accounted = (*claude.Runtime)(nil), (*codex.Runtime)(nil), demo.Runtime{}
+var _, _, _ watch.Accounted = (*claude.Runtime)(nil), (*codex.Runtime)(nil), demo.Runtime{}
 
 // Runtimes returns all runtimes that can be started, by name.
 func (p *Planner) Runtimes() map[string]spawn.Runtime {

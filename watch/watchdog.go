@@ -15,7 +15,7 @@
 // owner is sent again under the same id, which has no further effect. state/watchdog/ holds
 // the dialogs on screen that the owner was notified of, and what is known about restarts,
 // hangs and quiet hours.
-package watchdog
+package watch
 
 import (
 	"context"

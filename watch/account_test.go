@@ -1,4 +1,4 @@
-package watchdog_test
+package watch_test
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn"
-	"netsky/spawn/watchdog"
+	"netsky/watch"
 )
 
 // vendor is a runtime whose agents all use one account.
@@ -53,10 +53,10 @@ func TestBarred(t *testing.T) {
 			if tt.held != "" {
 				mustHold(t, h, tt.held, tt.start)
 			}
-			if why := watchdog.Barred(h, map[string]spawn.Runtime{"claude": vendor{}}, "agent1"); (why != "") != tt.barred {
+			if why := watch.Barred(h, map[string]spawn.Runtime{"claude": vendor{}}, "agent1"); (why != "") != tt.barred {
 				t.Errorf("Barred = %q", why)
 			}
-			if why, _ := watchdog.MayStart(h, vendor{}, la, time.Now()); (why != "") != tt.mayNot {
+			if why, _ := watch.MayStart(h, vendor{}, la, time.Now()); (why != "") != tt.mayNot {
 				t.Errorf("MayStart = %q", why)
 			}
 		})
