@@ -15,8 +15,8 @@ import (
 	"netsky/internal/advice"
 	"netsky/internal/execx"
 	"netsky/spawn"
-	"netsky/spawn/restart"
 	"netsky/watch"
+	"netsky/watch/restart"
 )
 
 func (a *app) restartCommand() *cli.Command {

@@ -9,7 +9,7 @@ import (
 	"netsky/daemon"
 	"netsky/internal/testworld"
 	"netsky/spawn"
-	"netsky/spawn/restart"
+	"netsky/watch/restart"
 )
 
 // A restart whose daemon is killed while the agents finish their turns is completed by the

@@ -5,7 +5,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/restart"
+	"netsky/watch/restart"
 )
 
 // A plannedWatch is what the loop knows of the restarts that were asked for. Agents that

@@ -21,9 +21,9 @@ import (
 	"netsky/internal/testworld"
 	"netsky/prompts"
 	"netsky/spawn"
-	"netsky/spawn/restart"
 	"netsky/store"
 	"netsky/tmux"
+	"netsky/watch/restart"
 )
 
 // netsky is the binary under test.
