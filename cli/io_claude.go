@@ -13,8 +13,8 @@ import (
 	"netsky/home"
 	"netsky/prompts"
 	"netsky/spawn"
-	"netsky/spawn/recall"
 	"netsky/tmux"
+	"netsky/watch"
 )
 
 // serveClaude runs the server of an agent on Claude Code, which also holds its mailbox.
@@ -44,7 +44,7 @@ func (a *app) serveClaude(ctx context.Context, l *spawn.Launcher, o mcp.Options)
 	c := courier.Options{
 		Agent: o.Agent, Start: o.Start, Home: l.Home, Bus: l.Bus, Runtime: session.Courier(), Events: events,
 		Records: o.Records, Startup: startup, Fresh: !state.Used, Log: o.Log,
-		Memory: recall.Of(l, o.Agent),
+		Memory: watch.BriefingOf(l, o.Agent),
 	}
 	if o.Channel {
 		c.Notify = func(ctx context.Context, text string, meta map[string]string) error {

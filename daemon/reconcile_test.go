@@ -12,7 +12,7 @@ import (
 	"netsky/bus"
 	"netsky/internal/testworld"
 	"netsky/spawn"
-	"netsky/spawn/recall"
+	"netsky/watch"
 )
 
 // After everything has died, the daemon alone brings back what is wanted up, on its
@@ -82,7 +82,7 @@ func TestReconcile(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	for _, id := range []agent.ID{"agent0", "agentinfinity"} {
-		memory := recall.Of(w.l, id)
+		memory := watch.BriefingOf(w.l, id)
 		got := memory.Facts(w.ctx, false, nil)
 		if !memory.Due() || !strings.Contains(got, "All agents were down at once") || !strings.Contains(got, "- agent1, ") || strings.Contains(got, "agent2, ") {
 			t.Errorf("%s is to be told\n%s", id, got)
@@ -92,7 +92,7 @@ func TestReconcile(t *testing.T) {
 			t.Error("not forgotten")
 		}
 	}
-	if got := recall.Of(w.l, "agent1").Facts(w.ctx, false, nil); strings.Contains(got, "All agents were down") {
+	if got := watch.BriefingOf(w.l, "agent1").Facts(w.ctx, false, nil); strings.Contains(got, "All agents were down") {
 		t.Errorf("a clone is told of the others:\n%s", got)
 	}
 }

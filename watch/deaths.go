@@ -12,7 +12,6 @@ import (
 	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/spawn"
-	"netsky/spawn/recall"
 	"netsky/store"
 )
 
@@ -66,7 +65,7 @@ func (l *loop) follow(ctx context.Context) (soon bool, failed error) {
 // is recorded as one event, not as the death of each.
 func (l *loop) gone(ctx context.Context) bool {
 	var names []string
-	var down []recall.Down
+	var down []Down
 	first := ""
 	for _, st := range l.last.list {
 		switch {
@@ -79,7 +78,7 @@ func (l *loop) gone(ctx context.Context) bool {
 			return false // an up is running
 		case st.Wanted && st.Start != "":
 			names = append(names, string(st.Agent))
-			down = append(down, recall.Down{Agent: st.Agent, SinceMS: max(st.Since.UnixMilli(), 0)})
+			down = append(down, Down{Agent: st.Agent, SinceMS: max(st.Since.UnixMilli(), 0)})
 			first = cmp.Or(first, st.Start)
 		}
 	}
@@ -91,7 +90,7 @@ func (l *loop) gone(ctx context.Context) bool {
 	}
 	if !l.alone {
 		l.alone = true
-		if err := recall.Fell(l.o.Launcher.Home, down); err != nil {
+		if err := Fell(l.o.Launcher.Home, down); err != nil {
 			l.o.Log.Warn("recall", "error", err)
 		}
 		l.event(ctx, "gone-"+first, store.LevelError, "", "", "all tmux sessions have ended: "+strings.Join(names, ", "))

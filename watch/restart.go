@@ -10,7 +10,6 @@ import (
 
 	"netsky/agent"
 	"netsky/spawn"
-	"netsky/spawn/recall"
 	"netsky/store"
 	"netsky/watch/backoff"
 )
@@ -313,7 +312,7 @@ func (l *loop) launch(ctx context.Context) {
 		l.event(ctx, fmt.Sprintf("restart-%s-%d", w.Start, rec.Tries), store.LevelInfo, w.Agent, w.Start,
 			fmt.Sprintf("restarting (attempt %d): %s", rec.Tries, rec.How))
 		if !l.alone || w.Agent.IsClone() { // the others are told that all died
-			if err := recall.Died(l.o.Launcher.Home, w.Agent, w.Start, rec.How); err != nil {
+			if err := Died(l.o.Launcher.Home, w.Agent, w.Start, rec.How); err != nil {
 				l.o.Log.Warn("recall", "agent", w.Agent, "error", err)
 			}
 		}

@@ -5,7 +5,7 @@
 // What can't be read is left out, and what exceeds the limit is counted. state/recall/ has
 // the agents that have yet to be told that all were down at once, that their program died, or
 // what their conversation has forgotten; a crash after an agent was told makes it be told twice.
-package recall
+package watch
 
 import (
 	"cmp"
@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// Most is the longest text, in bytes.
-	Most = 4 << 10
+	// MostBriefing is the longest text, in bytes.
+	MostBriefing = 4 << 10
 
 	mostLines = 20 // of one kind
 	mostWords = 100
@@ -34,19 +34,19 @@ const (
 	reserved  = 200 // bytes for the counts of what is left out
 )
 
-// A Memory is an agent's, for its courier.
-type Memory struct {
+// A Briefing is an agent's, for its courier.
+type Briefing struct {
 	l  *spawn.Launcher
 	id agent.ID
 }
 
-// Of returns an agent's memory.
-func Of(l *spawn.Launcher, id agent.ID) Memory { return Memory{l, id} }
+// BriefingOf returns an agent's memory.
+func BriefingOf(l *spawn.Launcher, id agent.ID) Briefing { return Briefing{l, id} }
 
 // Facts returns what the agent is told whose conversation was compacted or cleared or, with
 // fresh, is a new one: "" if nothing has happened that it should know. It is told of some of
 // its messages anyway.
-func (m Memory) Facts(ctx context.Context, fresh bool, told []string) string {
+func (m Briefing) Facts(ctx context.Context, fresh bool, told []string) string {
 	l, id := m.l, m.id
 	f := facts{ctx: ctx, l: l, id: id, told: told}
 	forgot := m.note().add(&f)
@@ -110,13 +110,13 @@ func (f *facts) text(head string) string {
 			} else {
 				line = "- " + line
 			}
-			if i >= mostLines || b.Len()+len(line)+1 > Most-reserved {
+			if i >= mostLines || b.Len()+len(line)+1 > MostBriefing-reserved {
 				left = len(s.lines) - i
 				break
 			}
 			b.WriteString("\n" + line)
 		}
-		if left > 0 && b.Len() < Most-60 {
+		if left > 0 && b.Len() < MostBriefing-60 {
 			fmt.Fprintf(&b, "\n(%d more: %s)", left, strings.ToLower(strings.TrimSuffix(s.title, ":")))
 		}
 	}

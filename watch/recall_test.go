@@ -1,4 +1,4 @@
-package recall_test
+package watch_test
 
 import (
 	"fmt"
@@ -16,9 +16,9 @@ import (
 	"netsky/internal/proc"
 	"netsky/internal/testworld"
 	"netsky/spawn"
-	"netsky/spawn/recall"
 	"netsky/store"
 	"netsky/tmux"
+	"netsky/watch"
 )
 
 func newLauncher(t *testing.T) *spawn.Launcher {
@@ -46,7 +46,7 @@ func send(t *testing.T, l *spawn.Launcher, e envelope.Envelope) {
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	l := newLauncher(t)
-	if got := recall.Of(l, "agent0").Facts(t.Context(), true, nil); got != "" {
+	if got := watch.BriefingOf(l, "agent0").Facts(t.Context(), true, nil); got != "" {
 		t.Errorf("a new home: %q", got)
 	}
 	send(t, l, envelope.Envelope{ID: "brief-1", From: "agent0", To: "agent1", Kind: envelope.KindBrief, Text: "fix the\nroof"})
@@ -73,7 +73,7 @@ func TestFacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Journal.Close()
-	got := recall.Of(l, "agent0").Facts(t.Context(), false, nil)
+	got := watch.BriefingOf(l, "agent0").Facts(t.Context(), false, nil)
 	for _, want := range []string{
 		"compacted or cleared", "from owner, ask-1, ", `in hand: "is it done?"`, "to agent1, brief-1, ", `in hand: "fix the roof"`,
 		"to agent2, brief-2, ", `not read yet: "paint it"`, "agent2 asks the owner (", "rm -rf build", "agent1 dead", "t-1, open, agent1: the roof",
@@ -82,17 +82,17 @@ func TestFacts(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if strings.Contains(got, "not the manager's") || len(got) > recall.Most {
+	if strings.Contains(got, "not the manager's") || len(got) > watch.MostBriefing {
 		t.Errorf("%d bytes:\n%s", len(got), got)
 	}
-	if got := recall.Of(l, "agent0").Facts(t.Context(), false, []string{"ask-1"}); strings.Contains(got, "ask-1") {
+	if got := watch.BriefingOf(l, "agent0").Facts(t.Context(), false, []string{"ask-1"}); strings.Contains(got, "ask-1") {
 		t.Errorf("told twice:\n%s", got)
 	}
-	got = recall.Of(l, "agent1").Facts(t.Context(), false, nil)
+	got = watch.BriefingOf(l, "agent1").Facts(t.Context(), false, nil)
 	if !strings.Contains(got, "from agent0, brief-1") || !strings.Contains(got, "the roof") || strings.Contains(got, "agent2") || strings.Contains(got, "rm -rf") {
 		t.Errorf("a clone is told\n%s", got)
 	}
-	if got := recall.Of(l, "agent2").Facts(t.Context(), false, nil); got != "" {
+	if got := watch.BriefingOf(l, "agent2").Facts(t.Context(), false, nil); got != "" {
 		t.Errorf("a clone without work is told\n%s", got)
 	}
 }
@@ -107,7 +107,7 @@ func TestObjective(t *testing.T) {
 	if err := l.Journal.Record(t.Context(), store.UpsertActor{ID: "agent0", Role: agent.Root.Role(), Objective: aim, Desired: store.DesiredUp}); err != nil {
 		t.Fatal(err)
 	}
-	m := recall.Of(l, "agent0")
+	m := watch.BriefingOf(l, "agent0")
 	if got := m.Facts(t.Context(), true, nil); strings.Contains(got, "the roof") {
 		t.Errorf("while it waits:\n%s", got)
 	}
@@ -131,20 +131,20 @@ func TestObjective(t *testing.T) {
 			t.Errorf("fresh %v: told\n%s", fresh, got)
 		}
 	}
-	if err := recall.Died(l.Home, "agent0", "s", "killed by SIGKILL"); err != nil {
+	if err := watch.Died(l.Home, "agent0", "s", "killed by SIGKILL"); err != nil {
 		t.Fatal(err)
 	}
 	if got := m.Facts(t.Context(), false, nil); strings.Contains(got, "the roof") {
 		t.Errorf("its conversation has it still:\n%s", got)
 	}
-	if got := recall.Of(l, "agent1").Facts(t.Context(), true, nil); got != "" {
+	if got := watch.BriefingOf(l, "agent1").Facts(t.Context(), true, nil); got != "" {
 		t.Errorf("another is told\n%s", got)
 	}
 	if err := l.Journal.Record(t.Context(), store.UpsertActor{ID: "agent1", Role: agent.ID("agent1").Role(), Objective: strings.Repeat("roof ", 1000), Desired: store.DesiredUp}); err != nil {
 		t.Fatal(err)
 	}
 	l.Journal.Close()
-	if got := recall.Of(l, "agent1").Facts(t.Context(), false, nil); !strings.Contains(got, "`netsky show agent1` prints all of it") || len(got) > recall.Most {
+	if got := watch.BriefingOf(l, "agent1").Facts(t.Context(), false, nil); !strings.Contains(got, "`netsky show agent1` prints all of it") || len(got) > watch.MostBriefing {
 		t.Errorf("a long one:\n%s", got)
 	}
 }
@@ -158,8 +158,8 @@ func TestBound(t *testing.T) {
 			send(t, l, envelope.Envelope{ID: fmt.Sprintf("b-%s-%d", to, i), From: "agentinfinity", To: to, Kind: envelope.KindBrief, Text: strings.Repeat("läng ", 100), Time: time.Now().Add(time.Duration(i) * time.Hour)})
 		}
 	}
-	got := recall.Of(l, "agentinfinity").Facts(t.Context(), false, nil)
-	if len(got) > recall.Most || !strings.Contains(got, " more: your messages") {
+	got := watch.BriefingOf(l, "agentinfinity").Facts(t.Context(), false, nil)
+	if len(got) > watch.MostBriefing || !strings.Contains(got, " more: your messages") {
 		t.Errorf("%d bytes:\n%s", len(got), got)
 	}
 }
@@ -168,7 +168,7 @@ func TestBound(t *testing.T) {
 func TestDied(t *testing.T) {
 	t.Parallel()
 	l := newLauncher(t)
-	m := recall.Of(l, "agent1")
+	m := watch.BriefingOf(l, "agent1")
 	if m.Due() {
 		t.Error("due before anything has happened")
 	}
@@ -180,7 +180,7 @@ func TestDied(t *testing.T) {
 		}
 	}
 	l.Journal.Close()
-	if err := recall.Died(l.Home, "agent1", "s-1", "killed by SIGKILL"); err != nil {
+	if err := watch.Died(l.Home, "agent1", "s-1", "killed by SIGKILL"); err != nil {
 		t.Fatal(err)
 	}
 	got := m.Facts(t.Context(), false, nil)
@@ -196,7 +196,7 @@ func TestDied(t *testing.T) {
 	if got := m.Facts(t.Context(), false, nil); m.Due() || got != "" {
 		t.Errorf("told again: %s", got)
 	}
-	if err := recall.Died(l.Home, "agent1", "unknown", "exited 1"); err != nil {
+	if err := watch.Died(l.Home, "agent1", "unknown", "exited 1"); err != nil {
 		t.Fatal(err)
 	}
 	if got := m.Facts(t.Context(), false, nil); !strings.Contains(got, "exited 1") || !strings.Contains(got, "not on record") {
@@ -222,7 +222,7 @@ func TestLost(t *testing.T) {
 		}
 	}
 	l.Journal.Close()
-	got := recall.Of(l, "agent1").Facts(t.Context(), true, nil)
+	got := watch.BriefingOf(l, "agent1").Facts(t.Context(), true, nil)
 	for _, want := range []string{"you have been at work before", "is gone (nobody has its file)", `from owner, m-18, `, `message: "step 18."`, `to owner, m-19, `, `reply: "step 19."`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -231,7 +231,7 @@ func TestLost(t *testing.T) {
 	if strings.Contains(got, "step 2.") || strings.Index(got, "step 18.") > strings.Index(got, "step 19.") {
 		t.Errorf("not the last, in order:\n%s", got)
 	}
-	if got := recall.Of(l, "agent1").Facts(t.Context(), false, nil); strings.Contains(got, "is gone") {
+	if got := watch.BriefingOf(l, "agent1").Facts(t.Context(), false, nil); strings.Contains(got, "is gone") {
 		t.Errorf("a conversation that goes on is told\n%s", got)
 	}
 }

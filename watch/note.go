@@ -1,4 +1,4 @@
-package recall
+package watch
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 func noteFile(id agent.ID) string { return "state/recall/" + string(id) + ".json" }
 
 // A note is what an agent has to be told with its next text.
-type note struct {
+type owed struct {
 	FoundMS int64  `json:"found_ms,omitempty"` // when all agents had ended at once
 	Down    []Down `json:"down,omitempty"`
 	Forgot  bool   `json:"forgot,omitempty"` // its conversation was compacted or cleared
@@ -56,33 +56,33 @@ func Died(h home.Dir, id agent.ID, start, how string) error {
 }
 
 // load returns what the agent has to be told; a note that is damaged says nothing.
-func load(h home.Dir, id agent.ID) note {
-	n, err := home.Load[note](h, noteFile(id))
+func load(h home.Dir, id agent.ID) owed {
+	n, err := home.Load[owed](h, noteFile(id))
 	if err != nil {
-		return note{}
+		return owed{}
 	}
 	return n
 }
 
-func (m Memory) note() note { return load(m.l.Home, m.id) }
+func (m Briefing) note() owed { return load(m.l.Home, m.id) }
 
 // Due reports whether the agent has to be told anything with its next text.
-func (m Memory) Due() bool { return m.l.Home.Mark(noteFile(m.id)).Exists() }
+func (m Briefing) Due() bool { return m.l.Home.Mark(noteFile(m.id)).Exists() }
 
 // Forgot notes that the agent's conversation was compacted or cleared. If that can't be
 // saved, it is known until the courier ends.
-func (m Memory) Forgot() {
+func (m Briefing) Forgot() {
 	n := m.note()
 	n.Forgot = true
 	_ = m.l.Home.Save(noteFile(m.id), n, false)
 }
 
 // Told removes the note: the agent was told.
-func (m Memory) Told() { _ = m.l.Home.Remove(noteFile(m.id)) } // at worst it is told again
+func (m Briefing) Told() { _ = m.l.Home.Remove(noteFile(m.id)) } // at worst it is told again
 
 // add adds what is noted. It reports whether the conversation has forgotten something: it
 // has if nothing else is noted.
-func (n note) add(f *facts) (forgot bool) {
+func (n owed) add(f *facts) (forgot bool) {
 	if n.Died != nil {
 		f.died(*n.Died)
 	}
