@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
 	"netsky/phone/record"
 	"netsky/spawn/approve"
-	"netsky/spawn/needs"
 )
 
 // The same as cli/phone's two hundred with the programs themselves: ten requests, answered in two
@@ -105,9 +105,9 @@ type answerTold struct {
 func (w *phoneWorld) approves(way int, q agent.Approval, allow bool) answerTold {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
-	word, tapback, flag, button := "yes", 2001, "--deny=false", needs.Allow
+	word, tapback, flag, button := "yes", 2001, "--deny=false", attention.Allow
 	if !allow {
-		word, tapback, flag, button = "no", 2002, "--deny", needs.Deny
+		word, tapback, flag, button = "no", 2002, "--deny", attention.Deny
 	}
 	switch way {
 	case 0:
@@ -130,7 +130,7 @@ func (w *phoneWorld) approves(way int, q agent.Approval, allow bool) answerTold 
 		out, err := w.command(ctx, "netsky", "approve", flag, q.Code).CombinedOutput()
 		return answerTold{ok: err == nil, text: string(out)}
 	}
-	n, _ := needs.Find(needs.List(needs.Sources{Approvals: []agent.Approval{q}}), q.Code)
+	n, _ := attention.Find(attention.List(attention.Sources{Approvals: []agent.Approval{q}}), q.Code)
 	body, _ := json.Marshal(map[string]string{"code": q.Code, "digest": n.Digest, "answer": button})
 	for {
 		url, err := w.home.ReadFile("run/url", 1<<10)

@@ -12,11 +12,11 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/claude"
 	"netsky/spawn/approve"
-	"netsky/spawn/needs"
 )
 
 // askedTexts are what a model may write into a request.
@@ -89,7 +89,7 @@ func TestApprovalsShownWhole(t *testing.T) {
 	}
 	approvals, list, status, inbox := w.must(t, "netsky", "approvals"), w.must(t, "netsky", "needs"), w.must(t, "netsky", "status"), w.must(t, "netsky", "inbox")
 	page := html.UnescapeString(w.page(t, "/"))
-	var snapshot struct{ Needs []needs.Need }
+	var snapshot struct{ Needs []attention.Need }
 	if err := json.Unmarshal([]byte(w.page(t, "/api/snapshot")), &snapshot); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestApprovalsShownWhole(t *testing.T) {
 		if !strings.Contains(page, envelope.Plain(q.Whole())) {
 			t.Errorf("%s: not whole on the page", name)
 		}
-		n, ok := needs.Find(snapshot.Needs, q.Code)
+		n, ok := attention.Find(snapshot.Needs, q.Code)
 		if !ok || n.Text != q.Whole() || (len(n.Options) == 0) != (q.Only != "") {
 			t.Errorf("%s: the API has %+v", name, n)
 		}

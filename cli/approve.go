@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/cli/config"
 	"netsky/cli/console"
@@ -19,7 +20,6 @@ import (
 	"netsky/spawn"
 	"netsky/spawn/approve"
 	"netsky/spawn/interrupt"
-	"netsky/spawn/needs"
 )
 
 func (a *app) approvalsCommand() *cli.Command {
@@ -121,9 +121,9 @@ func (a *app) approveCommand() *cli.Command {
 			answer := agent.Answer{Allow: !c.Bool("deny"), By: byTerminal}
 			p, err := a.desk(l).Answer(c.Context, code, answer)
 			if errors.Is(err, agent.ErrNoApproval) {
-				if n, ok := a.need(c.Context, l, code); ok && n.Kind == needs.Budget {
+				if n, ok := a.need(c.Context, l, code); ok && n.Kind == attention.Budget {
 					return a.allowMore(c.Context, l, n, answer.Allow)
-				} else if ok && n.Kind == needs.Dialog && len(n.Options) > 0 {
+				} else if ok && n.Kind == attention.Dialog && len(n.Options) > 0 {
 					return a.decide(c.Context, approve.Choice{Agents: n.Agents, Same: len(n.Agents) > 1, Words: n.Text, Code: code, Allow: answer.Allow})
 				} else if ok {
 					return advice.With(usagef("approve: %s is no question that netsky can answer: %s", code, n.Line()), "%s", n.How())

@@ -12,11 +12,11 @@ import (
 	"syscall"
 	"testing"
 
+	"netsky/attention"
 	"netsky/claude"
 	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/testworld"
-	"netsky/spawn/needs"
 )
 
 // A turn that took a message of the owner's gives one answer: what the model
@@ -142,12 +142,12 @@ func TestClaudeApproval(t *testing.T) {
 // the dashboard does.
 func (w *world) mustAnswerInDashboard(t *testing.T, code, text string) {
 	t.Helper()
-	var list struct{ Needs []needs.Need }
+	var list struct{ Needs []attention.Need }
 	if err := json.Unmarshal([]byte(w.must(t, "netsky", "needs", "--json")), &list); err != nil {
 		t.Fatal(err)
 	}
-	n, ok := needs.Find(list.Needs, code)
-	if !ok || n.Text != text || n.Kind != needs.Approval || n.Command != "netsky approve "+code {
+	n, ok := attention.Find(list.Needs, code)
+	if !ok || n.Text != text || n.Kind != attention.Approval || n.Command != "netsky approve "+code {
 		t.Fatalf("netsky needs has %+v", list)
 	}
 	h := w.mustHome(t)

@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/testworld"
-	"netsky/spawn/needs"
 )
 
 // A yes to a dialog is given only where the owner's own command says it: the
@@ -82,12 +82,12 @@ func TestClaudeSameDialog(t *testing.T) {
 	w.mustUp(t, "up", "agent4", "--type", "demo", "--dir", filepath.Join(w.dir, "src"))
 	w.mustSend(t, "agent4", "/dialog Go on?")
 	w.mustShow(t, "status", "Go on?")
-	var list struct{ Needs []needs.Need }
+	var list struct{ Needs []attention.Need }
 	if err := json.Unmarshal([]byte(w.must(t, "netsky", "needs", "--json")), &list); err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(list.Needs, func(n needs.Need) bool {
-		return n.Kind == needs.Dialog && slices.Equal(n.Agents, []agent.ID{"agent1", "agent3"})
+	i := slices.IndexFunc(list.Needs, func(n attention.Need) bool {
+		return n.Kind == attention.Dialog && slices.Equal(n.Agents, []agent.ID{"agent1", "agent3"})
 	})
 	if i < 0 {
 		t.Fatalf("netsky needs has %+v", list)

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/attention"
 	claudeusage "netsky/claude"
 	"netsky/cli/config"
 	"netsky/cli/story"
@@ -20,7 +21,6 @@ import (
 	"netsky/cost"
 	"netsky/home"
 	"netsky/spawn"
-	"netsky/spawn/needs"
 	"netsky/store"
 )
 
@@ -133,7 +133,7 @@ func table(rows [][]string) (lines []string) {
 }
 
 // allowMore answers for a budget that is used up.
-func (a *app) allowMore(ctx context.Context, l *spawn.Launcher, n needs.Need, allow bool) error {
+func (a *app) allowMore(ctx context.Context, l *spawn.Launcher, n attention.Need, allow bool) error {
 	db, err := store.Open(ctx, l.Home)
 	if err != nil {
 		return err

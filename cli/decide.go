@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/spawn/approve"
-	"netsky/spawn/needs"
 )
 
 // decide answers the dialog at which agents wait.
@@ -27,7 +27,7 @@ func (a *app) decide(ctx context.Context, c approve.Choice) error {
 		a.warn("%s: waits at a different dialog, which was not answered", id)
 	}
 	if len(v.Others) > 0 {
-		a.warn("%s: waiting at the same dialog; `netsky approve %s --all-same` answers all", needs.Names(v.Others), v.Others[0])
+		a.warn("%s: waiting at the same dialog; `netsky approve %s --all-same` answers all", attention.Names(v.Others), v.Others[0])
 	}
 	err = errors.Join(v.Failed...)
 	if err != nil && len(v.Given) > 0 {

@@ -10,12 +10,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/internal/advice"
 	"netsky/spawn"
-	"netsky/spawn/needs"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/state"
@@ -40,7 +40,7 @@ func (a *app) needsCommand() *cli.Command {
 				return a.watch(c, func(width, height int) ([]string, error) {
 					v, err := a.view(c.Context)
 					lines, unsure := v.NeedsNow()
-					lines = append(lines, readyLines(needs.Ready(read()))...)
+					lines = append(lines, readyLines(attention.Ready(read()))...)
 					if unsure != nil {
 						lines = append(lines, "! the list may be incomplete: "+unsure.Error())
 					}
@@ -63,25 +63,25 @@ func (a *app) needs(c *cli.Context) error {
 		}
 	}
 	list := v.Needs
-	ready := []needs.Command{}
-	if one := c.NArg() > 0; !one || slices.ContainsFunc(list, needs.Need.Stepwise) {
+	ready := []attention.Command{}
+	if one := c.NArg() > 0; !one || slices.ContainsFunc(list, attention.Need.Stepwise) {
 		read, end := a.workNow(c.Context)
 		states := read()
 		end()
 		for i := range list {
 			list[i].AddStep(states)
 		}
-		ready = append(ready, needs.Ready(states)...)
+		ready = append(ready, attention.Ready(states)...)
 	}
 	lines, unsure := v.NeedsNow()
 	lines = append(lines, readyLines(ready)...)
 	if code := c.Args().First(); code != "" {
-		n, ok := needs.Find(list, code)
+		n, ok := attention.Find(list, code)
 		if !ok {
 			return advice.With(errors.Join(fmt.Errorf("needs: %s: no such item; it may have been settled", envelope.Line(code, 40)), unsure),
 				"`netsky needs` lists what needs you")
 		}
-		list, lines = []needs.Need{n}, n.Whole(time.Now())
+		list, lines = []attention.Need{n}, n.Whole(time.Now())
 	}
 	if c.Bool("json") {
 		err = errors.Join(a.writeJSON(map[string]any{"needs": list, "ready": ready}), err)
@@ -123,7 +123,7 @@ func (a *app) workNow(ctx context.Context) (read func() []state.State, end func(
 // maxReady is how many lines say what could be done though nothing needs the owner.
 const maxReady = 5
 
-func readyLines(list []needs.Command) (lines []string) {
+func readyLines(list []attention.Command) (lines []string) {
 	for _, r := range list[:min(len(list), maxReady)] {
 		lines = append(lines, fmt.Sprintf("also   %s: %s", r.Does, r.Line))
 	}
@@ -137,11 +137,11 @@ func readyLines(list []needs.Command) (lines []string) {
 }
 
 // need returns what needs the owner under that code.
-func (a *app) need(ctx context.Context, l *spawn.Launcher, code string) (needs.Need, bool) {
+func (a *app) need(ctx context.Context, l *spawn.Launcher, code string) (attention.Need, bool) {
 	list, err := l.Inspect(ctx)
 	if err != nil {
-		return needs.Need{}, false
+		return attention.Need{}, false
 	}
 	found, _ := overview.Needs(ctx, a.overviewOptions(l), list, overview.Daemon{}) // what can't be read has no code
-	return needs.Find(found, code)
+	return attention.Find(found, code)
 }

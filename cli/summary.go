@@ -9,11 +9,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/cli/overview"
-	"netsky/spawn/needs"
 )
 
 // statusLine prints the state in one short line of at most width columns, 0 for no
@@ -94,7 +94,7 @@ func (a *app) summary(c *cli.Context) error {
 	for _, line := range v.NeedLines(3) {
 		a.print("%s", line)
 	}
-	first, urgent := needs.First(v.Needs)
+	first, urgent := attention.First(v.Needs)
 	next := ""
 	switch {
 	case len(dead) > 1 && len(up) == 0:

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/internal/testworld"
-	"netsky/spawn/needs"
 )
 
 // A daemon that can't see the agents, since it can start no tmux, says so: to the owner, in
@@ -38,12 +38,12 @@ func TestBlind(t *testing.T) {
 	}
 	w.start() // one that had its control client by now would need no other tmux to see them
 	syscall.Kill(program, syscall.SIGKILL)
-	blind := func() (list []needs.Need) {
-		list, err := needs.Collect(w.ctx, w.home, needs.NewMail(w.bus), needs.Sources{Now: time.Now(), Daemon: needs.DaemonRuns})
+	blind := func() (list []attention.Need) {
+		list, err := attention.Collect(w.ctx, w.home, attention.NewMail(w.bus), attention.Sources{Now: time.Now(), Daemon: attention.DaemonRuns})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.DeleteFunc(list, func(n needs.Need) bool { return n.Kind != needs.Daemon })
+		return slices.DeleteFunc(list, func(n attention.Need) bool { return n.Kind != attention.Daemon })
 	}
 	testworld.WaitOr(t, func() bool { return len(blind()) == 1 }, w.log)
 	if n := blind()[0]; !strings.Contains(n.Text, "fork failed") || n.Command != "netsky doctor" {

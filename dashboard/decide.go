@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/dashboard/web"
-	"netsky/spawn/needs"
 )
 
 // A Desk takes the owner's answers to agents' requests for approval.
@@ -68,19 +68,19 @@ func (p *pages) answerForm(w http.ResponseWriter, r *http.Request) {
 
 // decide gives the owner's answer, or returns the status of the refusal.
 func (s *Server) decide(ctx context.Context, f map[string]string) (a Answered, status int, err error) {
-	code, allow := f["code"], f["answer"] == needs.Allow
+	code, allow := f["code"], f["answer"] == attention.Allow
 	switch {
 	case s.o.Desk == nil:
 		return a, http.StatusForbidden, errors.New("nothing was answered: approvals are not answered here, as `answer` under [dashboard] in netsky.toml is false; `netsky approve CODE` does")
-	case !allow && f["answer"] != needs.Deny:
-		return a, http.StatusBadRequest, fmt.Errorf("answer: must be %q or %q", needs.Allow, needs.Deny)
+	case !allow && f["answer"] != attention.Deny:
+		return a, http.StatusBadRequest, fmt.Errorf("answer: must be %q or %q", attention.Allow, attention.Deny)
 	case code == "" || f["digest"] == "":
 		return a, http.StatusBadRequest, errors.New("code, digest: both are needed")
 	case !s.answers.take():
 		return a, http.StatusTooManyRequests, errors.New("nothing was answered: too many answers within a minute")
 	}
-	asked, _, err := needs.Approvals(s.o.Home)
-	n, ok := needs.Find(needs.List(needs.Sources{Approvals: asked}), code)
+	asked, _, err := attention.Approvals(s.o.Home)
+	n, ok := attention.Find(attention.List(attention.Sources{Approvals: asked}), code)
 	switch {
 	case !ok && err != nil:
 		return a, http.StatusServiceUnavailable, fmt.Errorf("nothing was answered: %w", err)

@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus"
 	"netsky/dashboard"
 	"netsky/dashboard/live"
 	"netsky/internal/testworld"
 	"netsky/spawn/approve"
-	"netsky/spawn/needs"
 	"netsky/store"
 )
 
@@ -75,7 +75,7 @@ func (w *world) given(code string) (agent.Answer, bool) {
 
 func (w *world) digest(tb testing.TB, code string) string {
 	tb.Helper()
-	n, ok := needs.Find(mustGet[dashboard.Overview](tb, w, "/api/snapshot").Needs, code)
+	n, ok := attention.Find(mustGet[dashboard.Overview](tb, w, "/api/snapshot").Needs, code)
 	if !ok {
 		tb.Fatalf("%s is not in the list", code)
 	}
@@ -122,7 +122,7 @@ func TestAnswer(t *testing.T) {
 		"another host":          {edit: func(r *http.Request) { r.Host = "evil.example" }, want: 403, say: "unknown host"},
 		"a form's content type": {edit: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, want: 415, say: "must be application/json"},
 	} {
-		a := w.answer(t, cmp.Or(tt.code, q.Code), strings.TrimPrefix(cmp.Or(tt.digest, digest), "-"), cmp.Or(tt.word, needs.Allow), tt.edit)
+		a := w.answer(t, cmp.Or(tt.code, q.Code), strings.TrimPrefix(cmp.Or(tt.digest, digest), "-"), cmp.Or(tt.word, attention.Allow), tt.edit)
 		if a.status != tt.want || !strings.Contains(a.body, tt.say) {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
@@ -142,10 +142,10 @@ func TestAnswer(t *testing.T) {
 	if a := mustAnswer(t, r); a.status != 403 || !strings.Contains(a.body, "read-only") {
 		t.Errorf("a tab without the browser's key: %d %s", a.status, a.body)
 	}
-	a := w.answer(t, q.Code, digest, needs.Allow, nil)
+	a := w.answer(t, q.Code, digest, attention.Allow, nil)
 	var done dashboard.Answered
 	mustDo(t, json.Unmarshal([]byte(a.body), &done))
-	if given, ok := w.given(q.Code); a.status != 200 || !ok || !given.Allow || given.By != approve.InDashboard || done != (dashboard.Answered{Code: q.Code, Agent: "agent0", Answer: needs.Allow, Text: "rm -rf <b>x"}) {
+	if given, ok := w.given(q.Code); a.status != 200 || !ok || !given.Allow || given.By != approve.InDashboard || done != (dashboard.Answered{Code: q.Code, Agent: "agent0", Answer: attention.Allow, Text: "rm -rf <b>x"}) {
 		t.Fatalf("%d %s: %+v", a.status, a.body, given)
 	}
 	logs, err := w.db.Logs(t.Context(), store.LogFilter{Part: "approval"})
@@ -153,19 +153,19 @@ func TestAnswer(t *testing.T) {
 		t.Errorf("recorded: %+v, %v", logs.Items, err)
 	}
 	// Again, the other way, and once the asker has read it.
-	for _, word := range []string{needs.Allow, needs.Deny} {
+	for _, word := range []string{attention.Allow, attention.Deny} {
 		if a := w.answer(t, q.Code, digest, word, nil); a.status != 409 || !strings.Contains(a.body, "answered in the dashboard, allowed by the owner") {
 			t.Errorf("again, %s: %d %s", word, a.status, a.body)
 		}
 	}
-	if a := w.answer(t, q.Code, digest, needs.Deny, nil); a.status != 409 || !strings.Contains(a.body, "answered in the dashboard, allowed by the owner") {
+	if a := w.answer(t, q.Code, digest, attention.Deny, nil); a.status != 409 || !strings.Contains(a.body, "answered in the dashboard, allowed by the owner") {
 		t.Errorf("later: %d %s", a.status, a.body)
 	}
 	// Answered elsewhere first.
 	digest = w.digest(t, other.Code)
 	_, err = d.Desk.Answer(t.Context(), other.Code, agent.Answer{By: "netsky approve"})
 	mustDo(t, err)
-	if a := w.answer(t, other.Code, digest, needs.Allow, nil); a.status != 409 || !strings.Contains(a.body, "denied by the owner, with netsky approve") {
+	if a := w.answer(t, other.Code, digest, attention.Allow, nil); a.status != 409 || !strings.Contains(a.body, "denied by the owner, with netsky approve") {
 		t.Errorf("answered elsewhere: %d %s", a.status, a.body)
 	}
 	if given, _ := w.given(other.Code); given.Allow {
@@ -184,7 +184,7 @@ func TestAnswersAtOnce(t *testing.T) {
 		var here answer
 		var there error
 		var both sync.WaitGroup
-		both.Go(func() { here = w.answer(t, q.Code, digest, needs.Allow, nil) })
+		both.Go(func() { here = w.answer(t, q.Code, digest, attention.Allow, nil) })
 		both.Go(func() { _, there = d.Desk.Answer(t.Context(), q.Code, agent.Answer{By: "netsky approve"}) })
 		both.Wait()
 		given, _ := w.given(q.Code)
@@ -203,7 +203,7 @@ func TestAnswerOff(t *testing.T) {
 	w := mustWorld(t, nil)
 	q, err := w.home.Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: "ls"})
 	mustDo(t, err)
-	if a := w.answer(t, q.Code, w.digest(t, q.Code), needs.Allow, nil); a.status != 403 || !strings.Contains(a.body, "netsky.toml is false") {
+	if a := w.answer(t, q.Code, w.digest(t, q.Code), attention.Allow, nil); a.status != 403 || !strings.Contains(a.body, "netsky.toml is false") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if body := w.mustPage(t, "/"); strings.Contains(body, `action="/approval"`) || !strings.Contains(body, "Approvals are answered in a terminal") || !strings.Contains(body, "netsky approve "+q.Code) {
@@ -229,7 +229,7 @@ func TestAnswerForm(t *testing.T) {
 	if strings.Index(body, "may do exactly this") > strings.Index(body, "Yes, allow once") {
 		t.Error("the button comes before what it allows")
 	}
-	f := url.Values{"code": {q.Code}, "digest": {strings.Repeat("0", 64)}, "answer": {needs.Deny}}
+	f := url.Values{"code": {q.Code}, "digest": {strings.Repeat("0", 64)}, "answer": {attention.Deny}}
 	post := func() answer {
 		r := w.request(t, "POST", "/approval", f.Encode())
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -261,7 +261,7 @@ func TestAnswerRate(t *testing.T) {
 	q := w.asks(t, d, "ls")
 	got := map[int]int{}
 	for range 70 {
-		got[w.answer(t, q.Code, "x", needs.Allow, nil).status]++
+		got[w.answer(t, q.Code, "x", attention.Allow, nil).status]++
 	}
 	if got[409] != 60 || got[429] != 10 {
 		t.Errorf("answered %v", got)

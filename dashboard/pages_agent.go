@@ -9,12 +9,12 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/cost"
 	"netsky/dashboard/live"
 	"netsky/dashboard/term"
 	"netsky/dashboard/web"
 	"netsky/dashboard/worded"
-	"netsky/spawn/needs"
 	"netsky/spawn/worktree"
 	"netsky/store"
 )
@@ -31,8 +31,8 @@ type paneBody struct {
 
 // An ending is what is known of an agent that does not run.
 type ending struct {
-	Session *store.Session // its last session, if recorded
-	Start   needs.Command  // starts it again
+	Session *store.Session    // its last session, if recorded
+	Start   attention.Command // starts it again
 }
 
 // endingOf returns how an agent ended, if it has. If the records are unavailable, only

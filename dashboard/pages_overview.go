@@ -7,20 +7,20 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/dashboard/live"
 	"netsky/dashboard/worded"
-	"netsky/spawn/needs"
 	"netsky/store"
 )
 
 // An overviewBody is the first page: the agents, what needs the owner, and what has
 // just happened.
 type overviewBody struct {
-	Cards  []card          // with many agents, only those that need attention
-	Roster []roster        // with many agents, the others
-	Down   []live.Agent    // as intended
-	Ready  []needs.Command // what could be done with the agents' work, though nothing waits for it
+	Cards  []card              // with many agents, only those that need attention
+	Roster []roster            // with many agents, the others
+	Down   []live.Agent        // as intended
+	Ready  []attention.Command // what could be done with the agents' work, though nothing waits for it
 	Tasks  []worded.Task
 	Mail   []letter
 	Unread int
@@ -269,7 +269,7 @@ func (p *pages) needs(ctx context.Context, _ *query) (any, error) {
 		if len(n.Agents) > 0 {
 			one.Agent = n.Agents[0]
 		}
-		if n.Kind != needs.Unreadable {
+		if n.Kind != attention.Unreadable {
 			one.Title = n.Who() + " " + n.Phrase()
 		}
 		v.Items = append(v.Items, one)

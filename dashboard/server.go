@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
 	"netsky/home"
-	"netsky/spawn/needs"
 	"netsky/store"
 )
 
@@ -51,7 +51,7 @@ type Options struct {
 
 // Bus sends the owner's messages and finds the owner's mail. *bus.Bus implements it.
 type Bus interface {
-	needs.Bus
+	attention.Bus
 	Send(context.Context, envelope.Envelope) (bus.Receipt, error)
 	Unread() ([]string, error)
 	Find(mailbox agent.ID, name string) (bus.Entry, error)
@@ -90,7 +90,7 @@ type Server struct {
 	sent   *sent
 	unread *unread
 
-	questions *needs.Mail
+	questions *attention.Mail
 	answers   *limiter // of answers to approvals
 }
 
@@ -105,7 +105,7 @@ func New(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{o: o, sent: newSent(o.Now), unread: newUnread(o.Home, o.Bus), questions: needs.NewMail(o.Bus), answers: &limiter{now: o.Now}}
+	s := &Server{o: o, sent: newSent(o.Now), unread: newUnread(o.Home, o.Bus), questions: attention.NewMail(o.Bus), answers: &limiter{now: o.Now}}
 	s.live = live.New(live.Options{
 		Records: func() (live.Reader, error) { return o.Records() }, Agents: o.Agents, Approvals: s.approvals, Panes: o.Panes,
 		Version: o.Version, Log: o.Log, Now: o.Now, MaxStreams: o.MaxStreams, Poll: o.Poll,

@@ -3,8 +3,8 @@ package dashboard
 import (
 	"context"
 
+	"netsky/attention"
 	"netsky/dashboard/live"
-	"netsky/spawn/needs"
 	"netsky/store"
 )
 
@@ -12,17 +12,17 @@ import (
 // now, what waits for the owner, and the records. What could not be read is in Errors;
 // the rest is shown anyway.
 type Overview struct {
-	Version   string          `json:"version"`
-	Agents    []live.Agent    `json:"agents"`
-	Approvals []live.Approval `json:"approvals"`
-	Needs     []needs.Need    `json:"needs"`  // everything that needs the owner
-	Unread    int             `json:"unread"` // the owner's mail that `netsky inbox` has not shown
-	Errors    []string        `json:"errors"`
+	Version   string           `json:"version"`
+	Agents    []live.Agent     `json:"agents"`
+	Approvals []live.Approval  `json:"approvals"`
+	Needs     []attention.Need `json:"needs"`  // everything that needs the owner
+	Unread    int              `json:"unread"` // the owner's mail that `netsky inbox` has not shown
+	Errors    []string         `json:"errors"`
 	store.Snapshot
 }
 
 func (s *Server) overview(ctx context.Context) Overview {
-	v := Overview{Version: s.o.Version, Agents: []live.Agent{}, Approvals: []live.Approval{}, Needs: []needs.Need{}, Errors: []string{}}
+	v := Overview{Version: s.o.Version, Agents: []live.Agent{}, Approvals: []live.Approval{}, Needs: []attention.Need{}, Errors: []string{}}
 	v.Snapshot = store.Snapshot{
 		Time: store.At(s.o.Now()), Actors: []store.ActorNow{}, Waiting: map[store.DeliveryState]int{},
 		Tasks: []store.Task{}, Messages: []store.Message{}, Logs: []store.Log{},

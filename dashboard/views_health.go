@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/dashboard/live"
-	"netsky/spawn/needs"
 )
 
 // A health says whether everything is all right, and what needs the owner.
@@ -22,7 +22,7 @@ type health struct {
 
 // A need is one item of what needs the owner, as a page shows it.
 type need struct {
-	needs.Need
+	attention.Need
 	Key   string
 	Word  string // a state's
 	Here  bool   // it can be answered on this page
@@ -31,23 +31,23 @@ type need struct {
 
 // needsOf lists what needs the owner.
 func (s *Server) needsOf(ctx context.Context, list []live.Agent) ([]need, error) {
-	from := needs.Sources{Now: s.o.Now(), Daemon: needs.DaemonRuns} // this process
+	from := attention.Sources{Now: s.o.Now(), Daemon: attention.DaemonRuns} // this process
 	if s.o.Mistake != nil {
 		from.Mistake, from.Prevents = s.o.Mistake()
 	}
 	for _, a := range list {
-		from.Agents = append(from.Agents, needs.Agent{
+		from.Agents = append(from.Agents, attention.Agent{
 			ID: a.ID, State: a.State, Since: a.Since, Start: a.Start, Runtime: a.Runtime, Detail: a.Detail, Evidence: a.Evidence,
 			Restart: a.Restart, Fault: a.Fault, Wanted: a.Wanted, Poison: a.Poison,
 			Asks: a.State == agent.Waiting && !a.Deaf, Decidable: a.Decidable, Deaf: a.Deaf,
 		})
 	}
-	found, err := needs.Collect(ctx, s.o.Home, s.questions, from)
+	found, err := attention.Collect(ctx, s.o.Home, s.questions, from)
 	all := make([]need, 0, len(found))
 	for _, n := range found {
 		one := need{Need: n, Key: keyOf(n.Kind, n.Code), Word: needWords[n.Kind]}
-		one.Here = n.Kind == needs.Approval && s.o.Desk != nil && len(n.Options) > 0 && len(n.Text) <= onPageText
-		if n.Kind == needs.Dialog && len(n.Agents) > 1 && len(n.Options) > 0 {
+		one.Here = n.Kind == attention.Approval && s.o.Desk != nil && len(n.Options) > 0 && len(n.Text) <= onPageText
+		if n.Kind == attention.Dialog && len(n.Agents) > 1 && len(n.Options) > 0 {
 			for _, id := range n.Agents {
 				one.Alone = append(one.Alone, aloneOf(one, id))
 			}
@@ -72,37 +72,37 @@ func (s *Server) steps(ctx context.Context, waits []need) {
 }
 
 // ready lists what could be done with the agents' work now, as far as git tells it in time.
-func (s *Server) ready(ctx context.Context) []needs.Command {
+func (s *Server) ready(ctx context.Context) []attention.Command {
 	if s.o.Work == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, wordLimit)
 	defer cancel()
 	list, _, _ := s.o.Work.States(ctx)
-	return needs.Ready(list)
+	return attention.Ready(list)
 }
 
 // aloneOf returns the need of one of several agents that wait at the same dialog. A conflict is not one
 // agent's alone, nor is a budget that several share.
 func aloneOf(n need, id agent.ID) need {
-	if len(n.Agents) < 2 || n.Kind == needs.Conflict || n.Kind == needs.Budget {
+	if len(n.Agents) < 2 || n.Kind == attention.Conflict || n.Kind == attention.Budget {
 		return n
 	}
 	n.Agents, n.Alone, n.Title = []agent.ID{id}, nil, n.Kind.Phrase()
 	yes := "netsky approve " + string(id)
-	n.Commands = []needs.Command{{Does: "Open its terminal", Line: "netsky attach " + string(id)}}
+	n.Commands = []attention.Command{{Does: "Open its terminal", Line: "netsky attach " + string(id)}}
 	if len(n.Options) > 0 {
-		n.Commands = append([]needs.Command{{Does: "Allow", Line: yes}, {Does: "Deny", Line: yes + " --deny"}}, n.Commands...)
+		n.Commands = append([]attention.Command{{Does: "Allow", Line: yes}, {Does: "Deny", Line: yes + " --deny"}}, n.Commands...)
 	}
 	return n
 }
 
 // needWords are the words that a need's colour and glyph are chosen by: states.
-var needWords = map[needs.Kind]string{
-	needs.Approval: "waiting", needs.Dialog: "waiting", needs.Question: "waiting",
-	needs.Login: "blocked", needs.Limit: "blocked", needs.Blocked: "blocked", needs.Daemon: "hung", needs.Unreached: "hung", needs.Config: "hung",
-	needs.Unready: "hung", needs.Hung: "hung", needs.Looping: "crash-looping", needs.Dead: "dead", needs.Down: "down", needs.Unreadable: "poisoned",
-	needs.Conflict: "waiting",
+var needWords = map[attention.Kind]string{
+	attention.Approval: "waiting", attention.Dialog: "waiting", attention.Question: "waiting",
+	attention.Login: "blocked", attention.Limit: "blocked", attention.Blocked: "blocked", attention.Daemon: "hung", attention.Unreached: "hung", attention.Config: "hung",
+	attention.Unready: "hung", attention.Hung: "hung", attention.Looping: "crash-looping", attention.Dead: "dead", attention.Down: "down", attention.Unreadable: "poisoned",
+	attention.Conflict: "waiting",
 }
 
 // A needGroup is the needs of one kind: the first few, and the rest.
@@ -136,7 +136,7 @@ func groupNeeds(all []need) (groups []needGroup) {
 // agents have is one.
 func (g needGroup) Count() (n int) {
 	for _, one := range slices.Concat(g.First, g.Rest) {
-		if one.Kind == needs.Conflict {
+		if one.Kind == attention.Conflict {
 			n++
 			continue
 		}
@@ -174,9 +174,9 @@ func healthOf(list []live.Agent, waits []need, unsure bool) health {
 			up++
 		}
 	}
-	items := needs.Count(len(h.Waits))
+	items := attention.Count(len(h.Waits))
 	h.Counts = counts(list)
-	urgent := len(h.Waits) > 0 && h.Waits[0].Kind != needs.Unreadable && h.Waits[0].Kind != needs.Conflict
+	urgent := len(h.Waits) > 0 && h.Waits[0].Kind != attention.Unreadable && h.Waits[0].Kind != attention.Conflict
 	switch {
 	case urgent:
 		h.Word, h.Line = h.Waits[0].Word, headline(waits)
@@ -196,11 +196,11 @@ func healthOf(list []live.Agent, waits []need, unsure bool) health {
 }
 
 func headline(waits []need) string {
-	list := make([]needs.Need, 0, len(waits))
+	list := make([]attention.Need, 0, len(waits))
 	for _, n := range waits {
 		list = append(list, n.Need)
 	}
-	return needs.Headline(list)
+	return attention.Headline(list)
 }
 
 // isIll reports whether the agent has failed, or is down and should be up.
@@ -232,6 +232,6 @@ func counts(list []live.Agent) string {
 }
 
 // startAgain is the command that starts an agent again.
-func startAgain(id agent.ID) needs.Command {
-	return needs.Command{Does: "Start it again", Line: "netsky agent " + id.N()}
+func startAgain(id agent.ID) attention.Command {
+	return attention.Command{Does: "Start it again", Line: "netsky agent " + id.N()}
 }

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/phone/chat"
 	"netsky/phone/record"
-	"netsky/spawn/needs"
 	"netsky/store"
 )
 
@@ -332,7 +332,7 @@ func (b *Bridge) list(ctx context.Context, h record.Heard, code string) ([]recor
 		return nil, err
 	}
 	if code != "" {
-		n, ok := needs.Find(list, code)
+		n, ok := attention.Find(list, code)
 		if !ok {
 			return b.settled(ctx, h, code)
 		}
@@ -341,7 +341,7 @@ func (b *Bridge) list(ctx context.Context, h record.Heard, code string) ([]recor
 	if len(list) == 0 {
 		return b.reply(h, "Nothing needs you."), nil
 	}
-	lines := []string{needs.Count(len(list)) + ":"}
+	lines := []string{attention.Count(len(list)) + ":"}
 	for _, n := range list {
 		lines = append(lines, n.Code+" "+n.Line())
 	}

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/internal/testworld"
 	"netsky/phone"
 	"netsky/phone/chat"
-	"netsky/spawn/needs"
 	"netsky/store"
 )
 
@@ -30,7 +30,7 @@ func newLater(t *testing.T) later {
 }
 
 // stands makes these all that needs the owner, and waits until that was seen.
-func (l later) stands(list ...needs.Need) {
+func (l later) stands(list ...attention.Need) {
 	l.t.Helper()
 	l.desk.mu.Lock()
 	l.desk.list = list
@@ -82,10 +82,10 @@ func (l later) texted(part string, want int) {
 	l.clock.set(time.Minute) // so that this is no storm
 }
 
-func only(s needs.Sources) needs.Need { return needs.List(s)[0] }
+func only(s attention.Sources) attention.Need { return attention.List(s)[0] }
 
-func stuck(state agent.State, start, detail string, f agent.Fault) needs.Sources {
-	return needs.Sources{Agents: []needs.Agent{{ID: "agent1", State: state, Start: start, Detail: detail, Wanted: true, Fault: f}}}
+func stuck(state agent.State, start, detail string, f agent.Fault) attention.Sources {
+	return attention.Sources{Agents: []attention.Agent{{ID: "agent1", State: state, Start: start, Detail: detail, Wanted: true, Fault: f}}}
 }
 
 // Whatever needs the owner is texted once, also by the next bridge and where it is gone for a
@@ -94,7 +94,7 @@ func TestOnceAnOccurrence(t *testing.T) {
 	login := agent.Fault{Reason: agent.Login, Account: "a@example.org", Text: "expired"}
 	limit := agent.Fault{Reason: agent.UsageLimit, Account: "a@example.org", Text: "5 hours"}
 	for name, tt := range map[string]struct {
-		n    needs.Need
+		n    attention.Need
 		part string
 		wait time.Duration
 	}{
@@ -102,7 +102,7 @@ func TestOnceAnOccurrence(t *testing.T) {
 		"limit":    {only(stuck(agent.Blocked, "s", "", limit)), "is not served by its vendor", 121 * time.Second},
 		"hang":     {only(stuck(agent.Hung, "s", "no sign", agent.Fault{})), "shows no activity", 31 * time.Second},
 		"crashes":  {only(stuck(agent.CrashLooping, "s", "exited 3", agent.Fault{})), "keeps crashing", 31 * time.Second},
-		"question": {only(needs.Sources{Questions: []needs.Asked{{ID: "m-1", From: "agent0", Text: "Which port?"}}}), "Which port?", 31 * time.Second},
+		"question": {only(attention.Sources{Questions: []attention.Asked{{ID: "m-1", From: "agent0", Text: "Which port?"}}}), "Which port?", 31 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLater(t)
@@ -164,8 +164,8 @@ func TestGoneBeforeItsTurn(t *testing.T) {
 // of the first is none to the second.
 func TestDialogOnceMore(t *testing.T) {
 	l := newLater(t)
-	dialog := func() needs.Need {
-		return only(needs.Sources{Agents: []needs.Agent{{
+	dialog := func() attention.Need {
+		return only(attention.Sources{Agents: []attention.Agent{{
 			ID: "agent1", State: agent.Waiting, Asks: true, Decidable: true, Runtime: "claude", Detail: "key: Use it?", Since: store.At(l.clock.now()),
 		}}})
 	}

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/phone/chat"
 	"netsky/phone/record"
-	"netsky/spawn/needs"
 )
 
 // settled returns what to say about an item that needs the owner no more. The error says that
@@ -82,14 +82,14 @@ const validFor = 24 * time.Hour
 // in the same words.
 func (b *Bridge) answer(ctx context.Context, rec record.Records, h record.Heard, code string, allow bool, on *record.Said) ([]record.Said, error) {
 	list, err := b.o.Desk.Needs(ctx)
-	n, ok := needs.Find(list, code)
+	n, ok := attention.Find(list, code)
 	if !ok {
 		if err != nil && len(list) == 0 {
 			return nil, err
 		}
 		return b.settled(ctx, h, code)
 	}
-	if n.Kind == needs.Question {
+	if n.Kind == attention.Question {
 		return b.reply(h, fmt.Sprintf("%s is a question, which takes words: reply to the text that shows it (needs %[1]s sends it again), or write: %s: …", code, n.Agents[0])), nil
 	}
 	if len(n.Options) == 0 {
@@ -120,7 +120,7 @@ func (b *Bridge) replyTo(ctx context.Context, rec record.Records, h *record.Hear
 		return "", nil, err
 	}
 	list, _ := b.o.Desk.Needs(ctx)
-	if n, live := needs.Find(list, s.About); live && n.Kind == needs.Question {
+	if n, live := attention.Find(list, s.About); live && n.Kind == attention.Question {
 		return "", nil, nil
 	}
 	return s.About, &s, nil
@@ -137,7 +137,7 @@ func (b *Bridge) unanswered(ctx context.Context, rec record.Records, h record.He
 		return ""
 	}
 	list, _ := b.o.Desk.Needs(ctx)
-	if n, live := needs.Find(list, s.About); !live || n.Kind == needs.Question || len(n.Options) == 0 {
+	if n, live := attention.Find(list, s.About); !live || n.Kind == attention.Question || len(n.Options) == 0 {
 		return ""
 	}
 	return s.About
@@ -146,7 +146,7 @@ func (b *Bridge) unanswered(ctx context.Context, rec record.Records, h record.He
 // stillWaits returns what to say of the items that wait for a yes or no after one without a code.
 func (b *Bridge) stillWaits(ctx context.Context) string {
 	list, _ := b.o.Desk.Needs(ctx)
-	list = slices.DeleteFunc(list, func(n needs.Need) bool { return len(n.Options) == 0 })
+	list = slices.DeleteFunc(list, func(n attention.Need) bool { return len(n.Options) == 0 })
 	switch len(list) {
 	case 0:
 		return ""
@@ -158,7 +158,7 @@ func (b *Bridge) stillWaits(ctx context.Context) string {
 
 // askAgain returns the text that shows an item, as the answer to a yes or no that was to other
 // words, or to none.
-func (b *Bridge) askAgain(n needs.Need, h record.Heard) []record.Said {
+func (b *Bridge) askAgain(n attention.Need, h record.Heard) []record.Said {
 	say := b.ask(n, chatOf(h.Chat), h.GUID)
 	lead := "] Nothing was answered.\n"
 	if len(say[len(say)-1].Choices) > 0 {
@@ -173,7 +173,7 @@ func (b *Bridge) stale(s record.Said) bool { return b.o.Now().Sub(s.Began.Time()
 
 // current reports whether the item was shown in the chat as it is now, before the answer was
 // heard, not too long ago, and in full.
-func (b *Bridge) current(shown []record.Said, n needs.Need, h record.Heard) bool {
+func (b *Bridge) current(shown []record.Said, n attention.Need, h record.Heard) bool {
 	for _, s := range shown {
 		out := s.State == record.Sent || s.State == record.Unconfirmed || s.State == record.Sending
 		// Without choices it was not shown in full; what was shown before it began was another.

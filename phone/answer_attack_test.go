@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/internal/testworld"
 	"netsky/phone"
 	"netsky/phone/chat"
-	"netsky/spawn/needs"
 )
 
 // A row that is read again is no second answer, also if the same thing is asked again.
@@ -120,13 +120,13 @@ func TestCodesInCapitals(t *testing.T) {
 // again costs little.
 func TestTenThousand(t *testing.T) {
 	l := newLater(t)
-	list := make([]needs.Need, 10_000)
+	list := make([]attention.Need, 10_000)
 	for i := range list {
 		code := []byte("aaaaa")
 		for at, n := 4, i; at >= 0; at, n = at-1, n/25 {
 			code[at] = "abcdefghijkmnopqrstuvwxyz"[n%25]
 		}
-		list[i] = only(needs.Sources{Approvals: []agent.Approval{{Code: string(code), Agent: "agent1", Tool: "Bash", Text: fmt.Sprint("command ", i)}}})
+		list[i] = only(attention.Sources{Approvals: []agent.Approval{{Code: string(code), Agent: "agent1", Tool: "Bash", Text: fmt.Sprint("command ", i)}}})
 	}
 	began := time.Now()
 	l.stands(list...)

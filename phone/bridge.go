@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus"
 	"netsky/home"
 	"netsky/phone/chat"
 	"netsky/phone/record"
-	"netsky/spawn/needs"
 	"netsky/store"
 )
 
@@ -38,11 +38,11 @@ type Gate interface {
 type Desk interface {
 	// Needs lists everything that needs the owner. What can't be read is in the error; the
 	// rest is listed.
-	Needs(ctx context.Context) ([]needs.Need, error)
+	Needs(ctx context.Context) ([]attention.Need, error)
 	// Answer gives the owner's answer to an item, and returns when it has taken effect, with
 	// a sentence about what happened; or with an error, which names the item. An item
 	// that is settled already is an error that says how.
-	Answer(ctx context.Context, n needs.Need, allow bool) (string, error)
+	Answer(ctx context.Context, n attention.Need, allow bool) (string, error)
 	// How returns how the item with the code was settled, "" if that is not known.
 	How(ctx context.Context, code string) string
 	// Status returns the state of everything in some lines.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/phone/record"
-	"netsky/spawn/needs"
 )
 
 // continues makes an answer of what the owner wrote in reply to an agent's message, or to the
@@ -21,7 +21,7 @@ func (b *Bridge) continues(ctx context.Context, rec record.Records, h record.Hea
 		b.inReply(ctx, rec, e, s.About)
 	case kindNeed:
 		list, _ := b.o.Desk.Needs(ctx)
-		if n, ok := needs.Find(list, s.About); ok && n.Kind == needs.Question {
+		if n, ok := attention.Find(list, s.About); ok && n.Kind == attention.Question {
 			b.inReply(ctx, rec, e, n.Message)
 			e.Kind = envelope.KindReply
 		}
@@ -44,10 +44,10 @@ func (b *Bridge) inReply(ctx context.Context, rec record.Records, e *envelope.En
 // one thing only and this chat was shown it, and returns what to say about that.
 func (b *Bridge) answersQuestion(ctx context.Context, rec record.Records, h record.Heard, e *envelope.Envelope) string {
 	list, _ := b.o.Desk.Needs(ctx)
-	asked := needs.Need{}
+	asked := attention.Need{}
 	for _, n := range list {
 		switch {
-		case n.Kind != needs.Question || n.Agents[0] != e.To:
+		case n.Kind != attention.Question || n.Agents[0] != e.To:
 		case asked.Code != "":
 			return fmt.Sprintf("%s has asked several things: reply to the very text that shows one to answer it.", e.To)
 		default:

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/internal/testworld"
 	"netsky/phone/chat"
-	"netsky/spawn/needs"
 	"netsky/store"
 )
 
-func asked(from agent.ID, id, text string) needs.Need {
-	return only(needs.Sources{Questions: []needs.Asked{{ID: id, From: from, Text: text}}})
+func asked(from agent.ID, id, text string) attention.Need {
+	return only(attention.Sources{Questions: []attention.Asked{{ID: id, From: from, Text: text}}})
 }
 
 // A question is texted once, says how to answer it, and takes words: by a reply to its text, or

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/phone/chat"
 	"netsky/phone/record"
-	"netsky/spawn/needs"
 	"netsky/store"
 )
 
@@ -94,7 +94,7 @@ func (b *Bridge) first() string { return b.o.Now().Format(time.RFC3339Nano) }
 
 // over records of what was texted that it needs the owner no more, if it is not listed for
 // goneFor: what flaps is not texted each time.
-func (b *Bridge) over(ctx context.Context, rec record.Records, line string, r reminder, list []needs.Need, items map[string]record.Item) error {
+func (b *Bridge) over(ctx context.Context, rec record.Records, line string, r reminder, list []attention.Need, items map[string]record.Item) error {
 	codes, digests, now := make(map[string]bool, len(list)), make(map[string]bool, len(list)), b.o.Now()
 	for _, n := range list {
 		codes[n.Code], digests[n.Digest] = true, true
@@ -148,7 +148,7 @@ func (b *Bridge) clear(ctx context.Context, rec record.Records, line, code strin
 }
 
 // due returns what is to be texted now.
-func (b *Bridge) due(ctx context.Context, rec record.Records, line string, r reminder, list []needs.Need, items map[string]record.Item) (due []needs.Need, err error) {
+func (b *Bridge) due(ctx context.Context, rec record.Records, line string, r reminder, list []attention.Need, items map[string]record.Item) (due []attention.Need, err error) {
 	now := b.o.Now()
 	for _, n := range list {
 		since, known := r.since[n.Digest]
@@ -158,7 +158,7 @@ func (b *Bridge) due(ctx context.Context, rec record.Records, line string, r rem
 		}
 		wait := dwell
 		switch {
-		case n.Kind == needs.Approval:
+		case n.Kind == attention.Approval:
 			wait = 0
 		case n.Kind.Passes():
 			wait = dwellPasses
@@ -166,7 +166,7 @@ func (b *Bridge) due(ctx context.Context, rec record.Records, line string, r rem
 		if i, ok := items[n.Digest]; ok && !began(n, i.Created) || now.Sub(since) < wait {
 			continue
 		}
-		if n.Kind == needs.Question { // it may have been texted as the message that it is
+		if n.Kind == attention.Question { // it may have been texted as the message that it is
 			if has, err := rec.Mailed(ctx, line, n.Message); err != nil || has {
 				if err != nil {
 					return nil, err
@@ -181,12 +181,14 @@ func (b *Bridge) due(ctx context.Context, rec record.Records, line string, r rem
 
 // began reports whether an item that was shown then has begun since: the same dialog, once
 // more. Other kinds begin anew whenever an agent is tried again.
-func began(n needs.Need, shown store.Time) bool { return n.Kind == needs.Dialog && n.Since > shown }
+func began(n attention.Need, shown store.Time) bool {
+	return n.Kind == attention.Dialog && n.Since > shown
+}
 
 // digest texts a list of items instead of each of them. An answer needs the item in full:
 // the list says how to see it.
-func (b *Bridge) digest(ctx context.Context, rec record.Records, to chat.Chat, due []needs.Need) error {
-	lines := []string{needs.Count(len(due)) + ":"}
+func (b *Bridge) digest(ctx context.Context, rec record.Records, to chat.Chat, due []attention.Need) error {
+	lines := []string{attention.Count(len(due)) + ":"}
 	codes := ""
 	first := b.first()
 	var say []record.Said
@@ -206,11 +208,11 @@ func (b *Bridge) digest(ctx context.Context, rec record.Records, to chat.Chat, d
 
 // needID returns the id of a text that shows an item: one for what it says, and for what
 // made us text it.
-func needID(n needs.Need, why string) string { return "n-" + short(n.Code+n.Digest+why) }
+func needID(n attention.Need, why string) string { return "n-" + short(n.Code+n.Digest+why) }
 
 // ask returns the text that shows an item in full, with its code and what happens without an
 // answer. why tells it from other texts about the same.
-func (b *Bridge) ask(n needs.Need, to chat.Chat, why string) []record.Said {
+func (b *Bridge) ask(n attention.Need, to chat.Chat, why string) []record.Said {
 	lines := []string{n.Who() + " " + n.Title}
 	if n.Text != "" {
 		lines[0] += ":"
@@ -225,12 +227,12 @@ func (b *Bridge) ask(n needs.Need, to chat.Chat, why string) []record.Said {
 	l := letter{id: needID(n, why), chat: to, kind: kindNeed, about: n.Code, digest: n.Digest, name: us}
 	text := strings.Join(lines, "\n")
 	switch {
-	case n.Kind == needs.Question && len(n.Agents) == 1:
+	case n.Kind == attention.Question && len(n.Agents) == 1:
 		l.rest = "the rest: netsky needs " + n.Code
 		text += "\n" + replyHint(n.Agents[0])
 	case len(n.Options) == 0:
 		text += "\nOn the computer: " + n.Next() + "."
-	case len(text) > mostAsked, n.Kind == needs.Dialog && strings.HasSuffix(n.Text, "…"):
+	case len(text) > mostAsked, n.Kind == attention.Dialog && strings.HasSuffix(n.Text, "…"):
 		// Without choices no answer can refer to it.
 		text = envelope.Shorten(text, 1000) + "\nIt is too long to show, and to be answered, here. On the computer: " + n.Next() + "."
 	default:

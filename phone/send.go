@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"netsky/attention"
 	"netsky/phone/chat"
 	"netsky/phone/record"
-	"netsky/spawn/needs"
 	"netsky/store"
 )
 
@@ -149,13 +149,13 @@ func (b *Bridge) superseded(ctx context.Context, rec record.Records, s record.Sa
 	switch {
 	case s.Kind == kindNeed && s.Part == 1 && s.Tries == 0:
 		list, err := b.o.Desk.Needs(ctx)
-		n, ok := needs.Find(list, s.About)
+		n, ok := attention.Find(list, s.About)
 		if err == nil && (!ok || s.Digest != "" && n.Digest != s.Digest) {
 			return "it was settled before", nil
 		}
 	case s.Kind == kindList && s.Part == 1 && s.Tries == 0:
 		list, err := b.o.Desk.Needs(ctx)
-		live := func(code string) bool { _, ok := needs.Find(list, code); return ok }
+		live := func(code string) bool { _, ok := attention.Find(list, code); return ok }
 		if err == nil && !slices.ContainsFunc(strings.Fields(s.About), live) {
 			return "all of it was settled before", nil
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
@@ -21,7 +22,6 @@ import (
 	"netsky/phone"
 	"netsky/phone/chat"
 	"netsky/phone/record"
-	"netsky/spawn/needs"
 	"netsky/store"
 )
 
@@ -32,7 +32,7 @@ var mine = messagesim.Mine
 // A desk has items to answer, each once.
 type desk struct {
 	mu      sync.Mutex // guards the fields below
-	list    []needs.Need
+	list    []attention.Need
 	settled map[string]string
 	took    []string
 	down    map[agent.ID]bool
@@ -40,21 +40,21 @@ type desk struct {
 	stopped []agent.ID
 }
 
-func (d *desk) Needs(context.Context) ([]needs.Need, error) {
+func (d *desk) Needs(context.Context) ([]attention.Need, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.looks++
 	return slices.Clone(d.list), nil
 }
 
-func (d *desk) Answer(_ context.Context, n needs.Need, allow bool) (string, error) {
+func (d *desk) Answer(_ context.Context, n attention.Need, allow bool) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now, ok := needs.Find(d.list, n.Code)
+	now, ok := attention.Find(d.list, n.Code)
 	if !ok || now.Digest != n.Digest {
 		return "", errors.New(n.Code + " is settled: " + d.settled[n.Code])
 	}
-	d.list = slices.DeleteFunc(d.list, func(v needs.Need) bool { return v.Code == n.Code })
+	d.list = slices.DeleteFunc(d.list, func(v attention.Need) bool { return v.Code == n.Code })
 	d.took = append(d.took, fmt.Sprint(n.Code, " ", allow))
 	d.settled[n.Code] = fmt.Sprint("answered ", allow)
 	return fmt.Sprintf("%s: done (%v).", n.Code, allow), nil
@@ -83,16 +83,16 @@ func (d *desk) Waits(_ context.Context, id agent.ID) string {
 	return ""
 }
 
-func (d *desk) asks(code, text string) needs.Need {
+func (d *desk) asks(code, text string) attention.Need {
 	return d.asksAtOnce(agent.Approval{Code: code, Text: text})[0]
 }
 
 // asksAtOnce lets several be there from one look to the next.
-func (d *desk) asksAtOnce(list ...agent.Approval) []needs.Need {
+func (d *desk) asksAtOnce(list ...agent.Approval) []attention.Need {
 	for i := range list {
 		list[i].Agent, list[i].Tool, list[i].AskedMS = "agent1", "Bash", time.Now().UnixMilli()
 	}
-	fresh := needs.List(needs.Sources{Approvals: list})
+	fresh := attention.List(attention.Sources{Approvals: list})
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.list = append(d.list, fresh...)

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/cli/bridge"
 	"netsky/cli/overview"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/approve"
-	"netsky/spawn/needs"
 	"netsky/spawn/pane"
 	"netsky/store"
 )
@@ -53,11 +53,11 @@ func TestDialogAnsweredByPhone(t *testing.T) {
 		Overview: overview.Options{Launcher: w.l, Runtimes: map[string]spawn.Runtime{"asker": r}},
 		Approve:  approve.Desk{Home: w.home, Bus: w.bus, Warn: func(err error) { t.Error(err) }},
 	}
-	var n needs.Need
+	var n attention.Need
 	testworld.WaitOr(t, func() bool {
 		list, err := desk.Needs(w.ctx)
 		for _, n = range list {
-			if err == nil && n.Kind == needs.Dialog && len(n.Agents) == 2 {
+			if err == nil && n.Kind == attention.Dialog && len(n.Agents) == 2 {
 				return true
 			}
 		}

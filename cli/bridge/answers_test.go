@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus"
 	"netsky/cli/bridge"
 	"netsky/cli/overview"
@@ -32,7 +33,6 @@ import (
 	storephone "netsky/phone/record"
 	"netsky/spawn"
 	"netsky/spawn/approve"
-	"netsky/spawn/needs"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -230,7 +230,7 @@ func (w *owner) answer(p plan) {
 		w.t.Errorf("request %d was not asked or not texted: %q", p.i, w.wire.Texts())
 		return
 	}
-	n, _ := needs.Find(needs.List(needs.Sources{Approvals: []agent.Approval{q}}), q.Code)
+	n, _ := attention.Find(attention.List(attention.Sources{Approvals: []agent.Approval{q}}), q.Code)
 	if p.withdrawn {
 		w.asker.says("withdraw", p.i)
 		testworld.Until(func() bool { _, ok := w.asker.asked(p.i); return !ok })
@@ -256,7 +256,7 @@ func (w *owner) answer(p plan) {
 }
 
 // give gives one answer.
-func (w *owner) give(a *attempt, n needs.Need, shown string) {
+func (w *owner) give(a *attempt, n attention.Need, shown string) {
 	word := map[bool]string{true: "yes ", false: "no "}[a.allow]
 	switch a.way {
 	case "text":
@@ -269,7 +269,7 @@ func (w *owner) give(a *attempt, n needs.Need, shown string) {
 			a.told = err.Error()
 		}
 	case "page":
-		body, _ := json.Marshal(map[string]string{"code": n.Code, "digest": n.Digest, "answer": map[bool]string{true: needs.Allow, false: needs.Deny}[a.allow]})
+		body, _ := json.Marshal(map[string]string{"code": n.Code, "digest": n.Digest, "answer": map[bool]string{true: attention.Allow, false: attention.Deny}[a.allow]})
 		r, err := http.NewRequestWithContext(w.t.Context(), "POST", w.base+"/api/approval-answer", strings.NewReader(string(body)))
 		if err != nil {
 			w.t.Error(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/cli/overview"
 	"netsky/cost"
@@ -16,7 +17,6 @@ import (
 	"netsky/spawn"
 	"netsky/spawn/approve"
 	"netsky/spawn/interrupt"
-	"netsky/spawn/needs"
 	"netsky/spawn/pane"
 	"netsky/store"
 )
@@ -35,7 +35,7 @@ const ByPhone = "the phone"
 func (d Desk) launcher() *spawn.Launcher { return d.Overview.Launcher }
 
 // Needs implements [phone.Desk].
-func (d Desk) Needs(ctx context.Context) ([]needs.Need, error) {
+func (d Desk) Needs(ctx context.Context) ([]attention.Need, error) {
 	list, err := d.launcher().Inspect(ctx)
 	found, nerr := overview.Needs(ctx, d.Overview, list, overview.Daemon{State: "running", Wanted: true})
 	return found, errors.Join(err, nerr)
@@ -47,11 +47,11 @@ const (
 )
 
 // Answer implements [phone.Desk].
-func (d Desk) Answer(ctx context.Context, n needs.Need, allow bool) (string, error) {
+func (d Desk) Answer(ctx context.Context, n attention.Need, allow bool) (string, error) {
 	switch n.Kind {
-	case needs.Dialog:
+	case attention.Dialog:
 		return d.dialog(ctx, n, allow)
-	case needs.Budget:
+	case attention.Budget:
 		return d.budget(ctx, n, allow)
 	}
 	q, err := d.Approve.Answer(ctx, n.Code, agent.Answer{Allow: allow, By: ByPhone})
@@ -73,7 +73,7 @@ func (d Desk) Answer(ctx context.Context, n needs.Need, allow bool) (string, err
 }
 
 // budget answers for a budget that is used up.
-func (d Desk) budget(ctx context.Context, n needs.Need, allow bool) (string, error) {
+func (d Desk) budget(ctx context.Context, n attention.Need, allow bool) (string, error) {
 	db, err := store.Open(ctx, d.launcher().Home)
 	if err != nil {
 		return "", fmt.Errorf("%s was not answered: %w", n.Code, err)
@@ -110,7 +110,7 @@ func (d Desk) unread(ctx context.Context, code string) string {
 
 // dialog answers a dialog in the panes of the agents that wait at it, if it is the one that
 // the owner was shown.
-func (d Desk) dialog(ctx context.Context, n needs.Need, allow bool) (string, error) {
+func (d Desk) dialog(ctx context.Context, n attention.Need, allow bool) (string, error) {
 	v, err := d.Approve.Decide(ctx, d.launcher(), d.Overview.Runtimes, approve.Choice{Agents: n.Agents, Words: n.Text, Code: n.Code, Allow: allow, By: ByPhone})
 	if err == nil {
 		err = errors.Join(v.Failed...)
@@ -123,9 +123,9 @@ func (d Desk) dialog(ctx context.Context, n needs.Need, allow bool) (string, err
 		}
 		return "", fmt.Errorf("%s: %w", n.Code, err)
 	}
-	text := fmt.Sprintf("%s: %s: %s: %s.", n.Code, approve.Verdict(allow), needs.Names(v.Given), envelope.Line(v.Dialog.Text, 200))
+	text := fmt.Sprintf("%s: %s: %s: %s.", n.Code, approve.Verdict(allow), attention.Names(v.Given), envelope.Line(v.Dialog.Text, 200))
 	if len(v.Differs) > 0 {
-		text += fmt.Sprintf(" Not answered, as it is another dialog now: %s.", needs.Names(v.Differs))
+		text += fmt.Sprintf(" Not answered, as it is another dialog now: %s.", attention.Names(v.Differs))
 	}
 	if err != nil {
 		text += " " + err.Error()
@@ -168,7 +168,7 @@ func (d Desk) Status(ctx context.Context) (string, error) {
 		lines = append(lines, fmt.Sprintf("%d more down", down))
 	}
 	if n := len(v.Needs); n > 0 {
-		lines = append(lines, needs.Count(n)+": "+needs.Headline(v.Needs)+". `needs` lists them.")
+		lines = append(lines, attention.Count(n)+": "+attention.Headline(v.Needs)+". `needs` lists them.")
 	} else {
 		lines = append(lines, "Nothing needs you.")
 	}

@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus/courier"
 	"netsky/cli/console"
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
-	"netsky/spawn/needs"
 	"netsky/spawn/pane"
 	"netsky/spawn/worktree"
 	"netsky/store"
@@ -39,8 +39,8 @@ type View struct {
 	Spooled int      `json:"spooled"`
 	Asked   int      `json:"asked"` // questions that wait for an approval
 	// Needs is what needs the owner, the first things first.
-	Needs []needs.Need `json:"needs"`
-	Notes []string     `json:"notes"` // what is wrong, or could not be determined
+	Needs []attention.Need `json:"needs"`
+	Notes []string         `json:"notes"` // what is wrong, or could not be determined
 
 	now     time.Time
 	version string // of this netsky
@@ -116,7 +116,7 @@ type Options struct {
 func Collect(ctx context.Context, o Options) View {
 	l := o.Launcher
 	v := View{
-		Home: l.Home.Root(), Dirs: []string{}, Agents: []Agent{}, Notes: []string{}, Needs: []needs.Need{},
+		Home: l.Home.Root(), Dirs: []string{}, Agents: []Agent{}, Notes: []string{}, Needs: []attention.Need{},
 		now: time.Now(), version: o.Version, home: console.Tilde(o.UserHome, l.Home.Root()),
 	}
 	list, tmuxErr := l.Inspect(ctx)
@@ -179,7 +179,7 @@ func Collect(ctx context.Context, o Options) View {
 	}
 	v.unsure = errors.Join(tmuxErr, err)
 	for _, n := range v.Needs {
-		if n.Kind == needs.Approval {
+		if n.Kind == attention.Approval {
 			v.Asked++
 		}
 	}
@@ -224,8 +224,8 @@ func (v *View) place(h home.Dir, userHome string) {
 func (v View) Places() string { return v.dirs }
 
 // Needs lists what needs the owner, by the agents' states and the daemon's.
-func Needs(ctx context.Context, o Options, list spawn.Statuses, d Daemon) ([]needs.Need, error) {
-	s := needs.Sources{Now: time.Now()}
+func Needs(ctx context.Context, o Options, list spawn.Statuses, d Daemon) ([]attention.Need, error) {
+	s := attention.Sources{Now: time.Now()}
 	if o.Mistake != nil {
 		s.Mistake, s.Prevents = o.Mistake()
 	}
@@ -233,7 +233,7 @@ func Needs(ctx context.Context, o Options, list spawn.Statuses, d Daemon) ([]nee
 		if st.Forgotten {
 			continue
 		}
-		a := needs.Agent{
+		a := attention.Agent{
 			ID: st.Agent, State: st.State, Start: st.Start, Runtime: st.Runtime, Detail: st.Detail, Evidence: st.Evidence,
 			Restart: st.Restart, Wanted: st.Wanted, Poison: st.Poison,
 			Asks: st.Asks(), Deaf: st.Deaf(), Decidable: pane.Decidable(o.Runtimes[st.Runtime], st.Dialog),
@@ -248,15 +248,15 @@ func Needs(ctx context.Context, o Options, list spawn.Statuses, d Daemon) ([]nee
 	}
 	switch {
 	case d.State == "running":
-		s.Daemon = needs.DaemonRuns
+		s.Daemon = attention.DaemonRuns
 	case d.State == "hung":
-		s.Daemon = needs.DaemonHung
+		s.Daemon = attention.DaemonHung
 	case d.Wanted && d.State != "running":
-		s.Daemon = needs.DaemonGone
+		s.Daemon = attention.DaemonGone
 	}
 	s.Ticks = o.Launcher.Home.Ticks()
-	found, err := needs.Collect(ctx, o.Launcher.Home, needs.NewMail(o.Launcher.Bus), s)
-	return append([]needs.Need{}, found...), err
+	found, err := attention.Collect(ctx, o.Launcher.Home, attention.NewMail(o.Launcher.Bus), s)
+	return append([]attention.Need{}, found...), err
 }
 
 // readable returns what is wrong with the records, nil if there are none yet.
@@ -385,5 +385,5 @@ func (v View) NeedsNow() ([]string, error) {
 	if v.unsure != nil && len(v.Needs) == 0 {
 		return nil, v.unsure
 	}
-	return needs.Lines(v.Needs, v.now), v.unsure
+	return attention.Lines(v.Needs, v.now), v.unsure
 }

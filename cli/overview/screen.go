@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/cli/console"
 	"netsky/spawn/approve"
-	"netsky/spawn/needs"
 )
 
 // marks precede each agent, as in systemctl.
@@ -42,7 +42,7 @@ func (v View) NeedLines(few int) (lines []string) {
 	if len(v.Needs) == 0 {
 		return nil
 	}
-	lines = []string{needs.Count(len(v.Needs)) + ": `netsky needs`"}
+	lines = []string{attention.Count(len(v.Needs)) + ": `netsky needs`"}
 	for _, n := range v.Needs[:min(len(v.Needs), few)] {
 		lines = append(lines, fmt.Sprintf("  %s  %s (%s)", n.Code, envelope.Plain(envelope.Line(n.Line(), 200)), n.How()))
 	}
@@ -279,7 +279,7 @@ func DialogWords(d approve.Dialog) string {
 	if d.Decidable {
 		how = fmt.Sprintf("; `netsky approve %s --all-same` accepts for all, with --deny refuses", first)
 	}
-	return fmt.Sprintf("%s wait for you at the same dialog%s (`netsky attach %s`%s)", needs.Names(d.Agents), text, first, how)
+	return fmt.Sprintf("%s wait for you at the same dialog%s (`netsky attach %s`%s)", attention.Names(d.Agents), text, first, how)
 }
 
 // Mail says how much mail the owner has not read.

@@ -9,7 +9,7 @@ import (
 	"context"
 	"strings"
 
-	"netsky/spawn/needs"
+	"netsky/attention"
 	"netsky/spawn/worktree/land"
 	"netsky/spawn/worktree/state"
 	"netsky/store"
@@ -22,7 +22,7 @@ type Tree struct {
 	state.State
 	Mark  string // the word that its glyph and its color are of
 	Facts []Fact
-	Next  []needs.Command
+	Next  []attention.Command
 }
 
 // A Fact is one thing that is true of an agent's work; Toned reports that the mark is of it.
@@ -45,7 +45,7 @@ func TreeOf(st state.State) Tree {
 		t.Facts = append(t.Facts, Fact{text, strings.HasPrefix(text, toned)})
 	}
 	if st.Next != "" {
-		t.Next = []needs.Command{{Line: st.Next}}
+		t.Next = []attention.Command{{Line: st.Next}}
 	}
 	return t
 }
@@ -54,14 +54,14 @@ func TreeOf(st state.State) Tree {
 type Landing struct {
 	record.Landing
 	Says string
-	Undo []needs.Command
+	Undo []attention.Command
 }
 
 // LandingOf words what landed.
 func LandingOf(l record.Landing) Landing {
 	out := Landing{Landing: l, Says: land.Says(l)}
 	if l.State == record.Landed {
-		out.Undo = []needs.Command{{Line: "netsky undo " + l.ID}}
+		out.Undo = []attention.Command{{Line: "netsky undo " + l.ID}}
 	}
 	return out
 }

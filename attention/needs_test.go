@@ -1,4 +1,4 @@
-package needs_test
+package attention_test
 
 import (
 	"fmt"
@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/cost/breaker"
 	"netsky/internal/testworld"
 	"netsky/spawn/escalate"
-	"netsky/spawn/needs"
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/state"
 	"netsky/store"
@@ -20,8 +20,8 @@ import (
 
 var now = time.Now()
 
-func one(id agent.ID, state agent.State, edit func(*needs.Agent)) needs.Agent {
-	a := needs.Agent{ID: id, State: state, Start: "s-" + string(id), Runtime: "claude", Wanted: true, Since: store.At(now.Add(-time.Minute))}
+func one(id agent.ID, state agent.State, edit func(*attention.Agent)) attention.Agent {
+	a := attention.Agent{ID: id, State: state, Start: "s-" + string(id), Runtime: "claude", Wanted: true, Since: store.At(now.Add(-time.Minute))}
 	a.Asks = state == agent.Waiting
 	if edit != nil {
 		edit(&a)
@@ -30,8 +30,8 @@ func one(id agent.ID, state agent.State, edit func(*needs.Agent)) needs.Agent {
 }
 
 // limited is an agent whose account does not serve anybody.
-func limited(id agent.ID, r agent.Reason, account string, until time.Time) needs.Agent {
-	return one(id, agent.Blocked, func(a *needs.Agent) {
+func limited(id agent.ID, r agent.Reason, account string, until time.Time) attention.Agent {
+	return one(id, agent.Blocked, func(a *attention.Agent) {
 		a.Fault = agent.Fault{Reason: r, Account: account, Text: "no"}
 		if !until.IsZero() {
 			a.Fault.UntilMS = until.UnixMilli()
@@ -41,37 +41,37 @@ func limited(id agent.ID, r agent.Reason, account string, until time.Time) needs
 
 func TestList(t *testing.T) {
 	reset := now.Add(time.Hour)
-	detail := func(text string, decidable bool) func(*needs.Agent) {
-		return func(a *needs.Agent) { a.Detail, a.Decidable = text, decidable }
+	detail := func(text string, decidable bool) func(*attention.Agent) {
+		return func(a *attention.Agent) { a.Detail, a.Decidable = text, decidable }
 	}
 	for name, tt := range map[string]struct {
-		s    needs.Sources
+		s    attention.Sources
 		want []string // kind, who, title, text, command, otherwise
 	}{
-		"nothing": {needs.Sources{Agents: []needs.Agent{one("agent0", agent.Idle, nil), one("agent1", agent.Busy, nil), {ID: "agent2", State: agent.Down}}}, nil},
+		"nothing": {attention.Sources{Agents: []attention.Agent{one("agent0", agent.Idle, nil), one("agent1", agent.Busy, nil), {ID: "agent2", State: agent.Down}}}, nil},
 		"a lost receiver": {
-			needs.Sources{Agents: []needs.Agent{one("agent1", agent.Waiting, func(a *needs.Agent) {
+			attention.Sources{Agents: []attention.Agent{one("agent1", agent.Waiting, func(a *attention.Agent) {
 				a.Asks, a.Deaf, a.Detail = false, true, "its receiver has exited; restarting once idle"
 			})}},
 			[]string{"blocked|agent1|has lost its receiver|its receiver has exited; restarting once idle|netsky restart 1|its mail waits, and it is started again once its turn has ended"},
 		},
 		"a start that does not get ready": {
-			needs.Sources{Now: now, Agents: []needs.Agent{
-				one("agent1", agent.Starting, func(a *needs.Agent) { a.Detail, a.Evidence = "its pane shows: hello", "no report yet" }),
-				one("agent2", agent.Starting, func(a *needs.Agent) { a.Since = store.At(now.Add(-30 * time.Second)) }),
+			attention.Sources{Now: now, Agents: []attention.Agent{
+				one("agent1", agent.Starting, func(a *attention.Agent) { a.Detail, a.Evidence = "its pane shows: hello", "no report yet" }),
+				one("agent2", agent.Starting, func(a *attention.Agent) { a.Since = store.At(now.Add(-30 * time.Second)) }),
 			}},
 			[]string{"unready|agent1|has been started, and does not report that it is ready|its pane shows: hello|netsky attach agent1|it stays so, and its mail waits"},
 		},
 		"approval": {
-			needs.Sources{
+			attention.Sources{
 				Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1", Tool: "Bash", Text: "rm -rf x"}},
-				Agents:    []needs.Agent{one("agent1", agent.Waiting, nil)}, // at the same question
+				Agents:    []attention.Agent{one("agent1", agent.Waiting, nil)}, // at the same question
 			},
 			[]string{"approval|agent1|asks for permission to use Bash|rm -rf x|netsky approve abcde|nothing is run, and agent1 waits"},
 		},
-		"an answer that has not been read yet": {needs.Sources{Answered: []agent.ID{"agent1"}, Agents: []needs.Agent{one("agent1", agent.Waiting, nil)}}, nil},
+		"an answer that has not been read yet": {attention.Sources{Answered: []agent.ID{"agent1"}, Agents: []attention.Agent{one("agent1", agent.Waiting, nil)}}, nil},
 		"conflicts": {
-			needs.Sources{Conflicts: []forecast.Known{
+			attention.Sources{Conflicts: []forecast.Known{
 				{Conflict: forecast.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"a.go", "b.go"}, More: 2}},
 				{Conflict: forecast.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"c.go"}}, Told: true},
 				{Conflict: forecast.Conflict{Agents: []agent.ID{"agent2"}, Target: "main"}, Told: true},
@@ -83,7 +83,7 @@ func TestList(t *testing.T) {
 			},
 		},
 		"dialogs": {
-			needs.Sources{Agents: []needs.Agent{
+			attention.Sources{Agents: []attention.Agent{
 				one("agent0", agent.Waiting, detail("trust it?", true)), one("agent1", agent.Waiting, detail("log in", false)), one("agent2", agent.Waiting, detail("trust it?", true)),
 			}},
 			[]string{
@@ -92,14 +92,14 @@ func TestList(t *testing.T) {
 			},
 		},
 		"unknown dialogs are not the same": {
-			needs.Sources{Agents: []needs.Agent{one("agent0", agent.Waiting, nil), one("agent1", agent.Waiting, nil)}},
+			attention.Sources{Agents: []attention.Agent{one("agent0", agent.Waiting, nil), one("agent1", agent.Waiting, nil)}},
 			[]string{
 				"dialog|agent0|waits at a dialog in its terminal||netsky attach agent0|agent0 waits, and so does its mail",
 				"dialog|agent1|waits at a dialog in its terminal||netsky attach agent1|agent1 waits, and so does its mail",
 			},
 		},
 		"accounts": {
-			needs.Sources{Agents: []needs.Agent{
+			attention.Sources{Agents: []attention.Agent{
 				limited("agent0", agent.UsageLimit, "a", reset), limited("agent1", agent.UsageLimit, "a", reset), limited("agent2", agent.Login, "b", time.Time{}),
 				limited("agent3", agent.ContextFull, "a", time.Time{}), limited("agent4", agent.Overloaded, "c", time.Time{}), one("agent5", agent.Blocked, detail("why", false)),
 				limited("agent6", agent.Unasked, "", time.Time{}),
@@ -114,8 +114,8 @@ func TestList(t *testing.T) {
 			},
 		},
 		"a limit of one model beside one of the account": {
-			needs.Sources{
-				Agents: []needs.Agent{limited("agent0", agent.UsageLimit, "a", reset), one("agent1", agent.Blocked, func(a *needs.Agent) {
+			attention.Sources{
+				Agents: []attention.Agent{limited("agent0", agent.UsageLimit, "a", reset), one("agent1", agent.Blocked, func(a *attention.Agent) {
 					a.Fault = agent.Fault{Reason: agent.UsageLimit, Account: "a, opus", Scope: "opus", UntilMS: reset.UnixMilli(), Text: "no"}
 				})},
 				Now: now,
@@ -126,15 +126,15 @@ func TestList(t *testing.T) {
 			},
 		},
 		"a limit that could have been tried for long": {
-			needs.Sources{
-				Agents: []needs.Agent{one("agent0", agent.Idle, nil)}, Now: now,
+			attention.Sources{
+				Agents: []attention.Agent{one("agent0", agent.Idle, nil)}, Now: now,
 				Breakers: []breaker.State{{Account: "a, opus", By: "agent0", SinceMS: 5, RetryMS: now.Add(-time.Hour).UnixMilli(), Fault: agent.Fault{Reason: agent.UsageLimit, Scope: "opus"}}},
 			},
 			nil,
 		},
 		"budgets": {
-			needs.Sources{
-				Agents: []needs.Agent{
+			attention.Sources{
+				Agents: []attention.Agent{
 					limited("agent0", agent.Budget, breaker.AllBudget, reset), limited("agent1", agent.Budget, breaker.Budget("agent1"), time.Time{}), limited("agent2", agent.Budget, breaker.Budget("agent2"), reset),
 				},
 				Now: now,
@@ -150,8 +150,8 @@ func TestList(t *testing.T) {
 			},
 		},
 		"a tripped account": {
-			needs.Sources{
-				Agents: []needs.Agent{one("agent0", agent.Dead, detail("killed", false)), one("agent1", agent.Idle, nil)},
+			attention.Sources{
+				Agents: []attention.Agent{one("agent0", agent.Dead, detail("killed", false)), one("agent1", agent.Idle, nil)},
 				Breakers: []breaker.State{
 					{Account: "a", By: "agent0", SinceMS: 5, RetryMS: reset.UnixMilli(), Fault: agent.Fault{Reason: agent.Login}},
 					{Account: "b", By: "agent1", SinceMS: 5, RetryMS: 9, Fault: agent.Fault{Reason: agent.Overloaded}},            // passes in seconds
@@ -164,10 +164,10 @@ func TestList(t *testing.T) {
 			},
 		},
 		"failures": {
-			needs.Sources{Daemon: needs.DaemonGone, Agents: []needs.Agent{
-				one("agent0", agent.Down, nil), one("agent1", agent.Dead, func(a *needs.Agent) { a.Evidence, a.Restart = "exited 3", "restart in 4s (attempt 2)" }),
-				one("agent2", agent.CrashLooping, func(a *needs.Agent) { a.Detail, a.Restart = "exited 1", "5 deaths in 10 minutes" }),
-				one("agent3", agent.Hung, detail("no sign of life for 31m", false)), one("agent4", agent.Idle, func(a *needs.Agent) { a.Poison = 2 }),
+			attention.Sources{Daemon: attention.DaemonGone, Agents: []attention.Agent{
+				one("agent0", agent.Down, nil), one("agent1", agent.Dead, func(a *attention.Agent) { a.Evidence, a.Restart = "exited 3", "restart in 4s (attempt 2)" }),
+				one("agent2", agent.CrashLooping, func(a *attention.Agent) { a.Detail, a.Restart = "exited 1", "5 deaths in 10 minutes" }),
+				one("agent3", agent.Hung, detail("no sign of life for 31m", false)), one("agent4", agent.Idle, func(a *attention.Agent) { a.Poison = 2 }),
 			}},
 			[]string{
 				"hung|agent3|has work but shows no activity|no sign of life for 31m|netsky interrupt agent3|it keeps running, and you are told again",
@@ -179,34 +179,34 @@ func TestList(t *testing.T) {
 			},
 		},
 		"an alert that did not reach the owner": {
-			needs.Sources{Failed: []escalate.Failure{{MS: now.UnixMilli(), Subject: "agent1 hangs", Error: "answered 500"}}},
+			attention.Sources{Failed: []escalate.Failure{{MS: now.UnixMilli(), Subject: "agent1 hangs", Error: "answered 500"}}},
 			[]string{"unreached|an alert|did not reach you|you could not be reached at " + now.Local().Format("15:04:05") + " about \"agent1 hangs\": answered 500|netsky escalate --clear|later alerts may not reach you either"},
 		},
 		"a daemon that hangs": {
-			needs.Sources{Daemon: needs.DaemonHung},
+			attention.Sources{Daemon: attention.DaemonHung},
 			[]string{"daemon|the daemon|does not answer||netsky up|outboxes, schedules and the records of deaths wait"},
 		},
 		"a daemon that the ticker will replace": {
-			needs.Sources{Daemon: needs.DaemonGone, Ticks: true},
+			attention.Sources{Daemon: attention.DaemonGone, Ticks: true},
 			[]string{"daemon|the daemon|is not running, but should be||netsky up|outboxes, schedules and the records of deaths wait until the ticker's next tick starts another"},
 		},
 		"questions": {
-			needs.Sources{Questions: []needs.Asked{{ID: "m-1", From: "agent2", Text: "which port?\n"}}},
+			attention.Sources{Questions: []attention.Asked{{ID: "m-1", From: "agent2", Text: "which port?\n"}}},
 			[]string{`question|agent2|waits for your answer|which port?|netsky reply m-1 "…"|agent2 waits for it`},
 		},
 	} {
 		tt.s.Now = now
 		var got []string
-		list := needs.List(tt.s)
+		list := attention.List(tt.s)
 		for _, n := range list {
 			got = append(got, strings.Join([]string{string(n.Kind), n.Who(), n.Title, n.Text, strings.ReplaceAll(n.Command, n.Code, "CODE"), n.Otherwise}, "|"))
-			if n.Kind == needs.Approval {
+			if n.Kind == attention.Approval {
 				got[len(got)-1] = strings.ReplaceAll(got[len(got)-1], "CODE", n.Code)
 			}
 			if len(n.Code) != 5 || strings.Trim(n.Code, "abcdefghijkmnopqrstuvwxyz") != "" || len(n.Digest) != 64 || n.About == "" {
 				t.Errorf("%s: %+v", name, n)
 			}
-			if found, ok := needs.Find(list, n.Code); !ok || found.Digest != n.Digest {
+			if found, ok := attention.Find(list, n.Code); !ok || found.Digest != n.Digest {
 				t.Errorf("%s: %s finds %+v", name, n.Code, found)
 			}
 		}
@@ -219,7 +219,7 @@ func TestList(t *testing.T) {
 // A request that would run elsewhere than where its agent was started says so in a line, too.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
-	list := needs.List(needs.Sources{
+	list := attention.List(attention.Sources{
 		Approvals: []agent.Approval{
 			{Code: "abcde", Agent: "agent1", Tool: "Bash", Text: "rm -rf *", Dir: "/w"}, {Code: "abcdf", Agent: "agent1", Tool: "Bash", Text: "rm -rf *", Dir: "/w/sub"},
 		},
@@ -251,7 +251,7 @@ func TestAddStep(t *testing.T) {
 		"the first has landed": {[]state.State{of("agent1", "", ""), of("agent3", "", "netsky ask agent3 x")}, "First do that with agent3's work: netsky ask agent3 x"},
 		"another's":            {[]state.State{of("agent2", state.Checked, "netsky land agent2")}, "Show what agent3 has changed: netsky diff agent3"},
 	} {
-		list := needs.List(needs.Sources{Now: now, Conflicts: []forecast.Known{
+		list := attention.List(attention.Sources{Now: now, Conflicts: []forecast.Known{
 			{Conflict: forecast.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"a.go"}}},
 			{Conflict: forecast.Conflict{Agents: []agent.ID{"agent3"}, Target: "a b"}},
 		}})
@@ -273,34 +273,34 @@ func TestAddStep(t *testing.T) {
 // others; a digest changes with the words.
 func TestCodesAndDigests(t *testing.T) {
 	asked := agent.Approval{Code: "abcde", Agent: "agent1", Tool: "Bash", Text: "ls"}
-	base := []needs.Agent{one("agent2", agent.Hung, func(a *needs.Agent) { a.Detail = "for 30m" }), limited("agent3", agent.Login, "a", time.Time{})}
-	before := needs.List(needs.Sources{Now: now, Approvals: []agent.Approval{asked}, Agents: base})
+	base := []attention.Agent{one("agent2", agent.Hung, func(a *attention.Agent) { a.Detail = "for 30m" }), limited("agent3", agent.Login, "a", time.Time{})}
+	before := attention.List(attention.Sources{Now: now, Approvals: []agent.Approval{asked}, Agents: base})
 	asked.Text = "ls "
 	longer := slices.Clone(base)
 	longer[0].Detail = "for 31m"
 	longer = append(longer, limited("agent4", agent.Login, "a", time.Time{}), one("agent5", agent.Dead, nil))
-	after := needs.List(needs.Sources{Now: now.Add(time.Minute), Approvals: []agent.Approval{asked}, Agents: longer})
-	for i, kind := range []needs.Kind{needs.Approval, needs.Login, needs.Hung} {
+	after := attention.List(attention.Sources{Now: now.Add(time.Minute), Approvals: []agent.Approval{asked}, Agents: longer})
+	for i, kind := range []attention.Kind{attention.Approval, attention.Login, attention.Hung} {
 		x, y := before[i], after[i]
 		if x.Kind != kind || y.Kind != kind || x.Code != y.Code || x.Digest == y.Digest {
 			t.Errorf("%s: %s %s, later %s %s", kind, x.Code, x.Digest, y.Code, y.Digest)
 		}
 	}
-	again := needs.List(needs.Sources{Now: now.Add(time.Hour), Approvals: []agent.Approval{asked}, Agents: longer})
-	if !slices.EqualFunc(after, again, func(x, y needs.Need) bool { return x.Code == y.Code && x.Digest == y.Digest }) {
+	again := attention.List(attention.Sources{Now: now.Add(time.Hour), Approvals: []agent.Approval{asked}, Agents: longer})
+	if !slices.EqualFunc(after, again, func(x, y attention.Need) bool { return x.Code == y.Code && x.Digest == y.Digest }) {
 		t.Error("the same things have other codes or digests an hour later")
 	}
 	other := longer[0]
 	other.Start = "another"
-	if n := needs.List(needs.Sources{Now: now, Agents: []needs.Agent{other}})[0]; n.Code == after[2].Code {
+	if n := attention.List(attention.Sources{Now: now, Agents: []attention.Agent{other}})[0]; n.Code == after[2].Code {
 		t.Error("another start that hangs has the code of the first")
 	}
 	codes := map[string]bool{}
-	var many []needs.Agent
+	var many []attention.Agent
 	for i := range 200 {
 		many = append(many, one(agent.Clone(i+1), agent.Dead, nil))
 	}
-	for _, n := range needs.List(needs.Sources{Now: now, Agents: many}) {
+	for _, n := range attention.List(attention.Sources{Now: now, Agents: many}) {
 		codes[n.Code] = true
 	}
 	if len(codes) != len(many) {
@@ -312,7 +312,7 @@ func TestCodesAndDigests(t *testing.T) {
 func TestQuestions(t *testing.T) {
 	h := testworld.Home(t)
 	b := testworld.Bus(t, h, "agent0", "owner")
-	mail := needs.NewMail(b)
+	mail := attention.NewMail(b)
 	send := func(e envelope.Envelope) {
 		t.Helper()
 		if _, err := b.Send(t.Context(), e); err != nil {
@@ -326,7 +326,7 @@ func TestQuestions(t *testing.T) {
 	send(envelope.Envelope{ID: "brief", From: "agent0", To: "owner", Kind: envelope.KindBrief, Text: "please"})
 	send(envelope.Envelope{ID: "may", From: "agent0", To: "owner", Kind: envelope.KindApproval, Text: "may I?", Via: "mcp"})
 	send(envelope.Envelope{ID: "word", From: "agent0", To: "owner", Kind: "question", Text: "really?"})
-	list, err := needs.Collect(t.Context(), h, mail, needs.Sources{Now: now})
+	list, err := attention.Collect(t.Context(), h, mail, attention.Sources{Now: now})
 	var got []string
 	for _, n := range list {
 		got = append(got, n.Commands[0].Line)
@@ -348,14 +348,14 @@ func TestQuestions(t *testing.T) {
 }
 
 func TestHeadline(t *testing.T) {
-	list := needs.List(needs.Sources{
-		Now: now, Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1"}}, Daemon: needs.DaemonGone,
-		Agents: []needs.Agent{one("agent2", agent.Dead, nil), one("agent3", agent.Dead, nil)},
+	list := attention.List(attention.Sources{
+		Now: now, Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1"}}, Daemon: attention.DaemonGone,
+		Agents: []attention.Agent{one("agent2", agent.Dead, nil), one("agent3", agent.Dead, nil)},
 	})
-	if got, want := needs.Headline(list), "agent1 asks for permission, 2 agents are dead"; got != want {
+	if got, want := attention.Headline(list), "agent1 asks for permission, 2 agents are dead"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := needs.Headline(list[3:]), "the daemon needs you"; got != want {
+	if got, want := attention.Headline(list[3:]), "the daemon needs you"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -368,11 +368,11 @@ func TestHowAndNext(t *testing.T) {
 		{"limit", "nothing to do: its mail waits, and it is tried again by itself", "nothing to do: its mail waits, and it is tried again by itself"},
 		{"daemon", "`netsky up`", "netsky up starts the daemon again"},
 	} {
-		list := needs.List(needs.Sources{
-			Now: now, Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1"}}, Daemon: needs.DaemonHung,
-			Agents: []needs.Agent{limited("agent2", agent.ContextFull, "a", time.Time{}), limited("agent3", agent.Network, "a", time.Time{})},
+		list := attention.List(attention.Sources{
+			Now: now, Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1"}}, Daemon: attention.DaemonHung,
+			Agents: []attention.Agent{limited("agent2", agent.ContextFull, "a", time.Time{}), limited("agent3", agent.Network, "a", time.Time{})},
 		})
-		i := slices.IndexFunc(list, func(n needs.Need) bool { return string(n.Kind) == tt.kind })
+		i := slices.IndexFunc(list, func(n attention.Need) bool { return string(n.Kind) == tt.kind })
 		if n := list[i]; n.How() != tt.how || n.Next() != tt.next {
 			t.Errorf("%s:\n%s\n%s", tt.kind, n.How(), n.Next())
 		}

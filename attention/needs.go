@@ -13,7 +13,7 @@
 // A code stands for the same thing as long as it stands; an approval's is its own. A digest
 // stands for the exact words as well: an answer that carries it can't be taken for another
 // question's.
-package needs
+package attention
 
 import (
 	"context"
