@@ -28,7 +28,6 @@ import (
 	"netsky/agent"
 	"netsky/cost/breaker"
 	"netsky/home"
-	"netsky/spawn/escalate"
 	"netsky/spawn/worktree/forecast"
 	"netsky/store"
 )
@@ -80,9 +79,9 @@ type Sources struct {
 	Answered  []agent.ID          // agents that have just got an answer to theirs, or are about to
 	Breakers  []breaker.State     // the tripped ones
 	Questions []Asked
-	Failed    []escalate.Failure // alerts that did not reach the owner
-	Conflicts []forecast.Known   // between branches that have not landed
-	Mistake   string             // what is wrong in netsky.toml, with its name; Prevents is what that prevents
+	Failed    []Failure        // alerts that did not reach the owner
+	Conflicts []forecast.Known // between branches that have not landed
+	Mistake   string           // what is wrong in netsky.toml, with its name; Prevents is what that prevents
 	Prevents  string
 	Daemon    string // DaemonRuns, DaemonHung, DaemonGone, or "": it is not wanted
 	Ticks     bool   // the ticker runs, which starts another daemon
@@ -136,7 +135,7 @@ func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, er
 	s.Answered = append(s.Answered, h.JustSettled(justSettled)...)
 	s.Breakers, err = breaker.List(h)
 	note("accounts", err)
-	s.Failed, err = escalate.Failed(h)
+	s.Failed, err = Failed(h)
 	note("alerts", err)
 	s.Questions, err = mail.Questions(ctx)
 	note("questions to you", err)

@@ -12,7 +12,6 @@ import (
 	"netsky/bus/envelope"
 	"netsky/cost/breaker"
 	"netsky/internal/testworld"
-	"netsky/spawn/escalate"
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/state"
 	"netsky/store"
@@ -179,7 +178,7 @@ func TestList(t *testing.T) {
 			},
 		},
 		"an alert that did not reach the owner": {
-			attention.Sources{Failed: []escalate.Failure{{MS: now.UnixMilli(), Subject: "agent1 hangs", Error: "answered 500"}}},
+			attention.Sources{Failed: []attention.Failure{{MS: now.UnixMilli(), Subject: "agent1 hangs", Error: "answered 500"}}},
 			[]string{"unreached|an alert|did not reach you|you could not be reached at " + now.Local().Format("15:04:05") + " about \"agent1 hangs\": answered 500|netsky escalate --clear|later alerts may not reach you either"},
 		},
 		"a daemon that hangs": {

@@ -14,6 +14,7 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/cli/overview"
@@ -23,7 +24,6 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
-	"netsky/spawn/escalate"
 	"netsky/spawn/keeper"
 	"netsky/store"
 )
@@ -141,12 +141,12 @@ func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options 
 }
 
 // escalating returns what reaches the owner by these ways, nil if there are none.
-func escalating(h home.Dir, ways escalate.Ways) func(ctx context.Context, subject, body string) (string, error) {
+func escalating(h home.Dir, ways attention.Ways) func(ctx context.Context, subject, body string) (string, error) {
 	if ways.None() {
 		return nil
 	}
 	return func(ctx context.Context, subject, body string) (string, error) {
-		return ways.Send(ctx, h, escalate.Alert{Subject: subject, Body: body})
+		return ways.Send(ctx, h, attention.Alert{Subject: subject, Body: body})
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/phone"
-	"netsky/spawn/escalate"
 	"netsky/store"
 )
 
@@ -36,7 +36,7 @@ func (a *app) escalate(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("clear") {
-		n, err := escalate.Clear(c.Context, h)
+		n, err := attention.Clear(c.Context, h)
 		if err == nil {
 			a.print("%s", forgotten(n))
 		}
@@ -49,9 +49,9 @@ func (a *app) escalate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	by, err := a.allWays(h).Send(c.Context, h, escalate.Alert{Subject: c.Args().Get(0), Body: c.Args().Get(1)})
+	by, err := a.allWays(h).Send(c.Context, h, attention.Alert{Subject: c.Args().Get(0), Body: c.Args().Get(1)})
 	a.recordAlert(c.Context, h, self, c.Args().Get(0), by, err)
-	if errors.Is(err, escalate.ErrNone) {
+	if errors.Is(err, attention.ErrNone) {
 		return advice.With(err, "set command, webhook or desktop under [escalate] in %s, or set up your phone (docs/imessage.md)", tilde(a, h.Path(home.ConfigFile)))
 	}
 	if errors.Is(err, phone.ErrWaits) {
@@ -79,7 +79,7 @@ func forgotten(alerts int) string {
 }
 
 // allWays returns how the owner can be reached, by their phone first.
-func (a *app) allWays(h home.Dir) escalate.Ways {
+func (a *app) allWays(h home.Dir) attention.Ways {
 	w := a.ways()
 	if p := a.phone(h); p.On() {
 		w.Phone = p.Alert
@@ -88,9 +88,9 @@ func (a *app) allWays(h home.Dir) escalate.Ways {
 }
 
 // ways returns how the owner can be reached besides by their phone.
-func (a *app) ways() escalate.Ways {
+func (a *app) ways() attention.Ways {
 	w := a.config.Escalate
-	return escalate.Ways{Command: w.Command, Webhook: w.Webhook, Desktop: w.Desktop, Env: a.environ}
+	return attention.Ways{Command: w.Command, Webhook: w.Webhook, Desktop: w.Desktop, Env: a.environ}
 }
 
 // recordAlert records an alert, if the records can be used now.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/cli/bridge"
 	"netsky/cli/console"
@@ -20,7 +21,6 @@ import (
 	"netsky/phone/access"
 	"netsky/phone/chat"
 	"netsky/spawn"
-	"netsky/spawn/escalate"
 	"netsky/store"
 )
 
@@ -76,7 +76,7 @@ func (a *app) phoneService(l *spawn.Launcher, log *slog.Logger) func(context.Con
 		o := p.Options(t, l.Bus, records, a.phoneDesk(l), log.With("part", "phone"))
 		if ways := a.ways(); !ways.None() {
 			o.Alert = func(ctx context.Context, subject, body string) {
-				if _, err := ways.Send(ctx, l.Home, escalate.Alert{Subject: subject, Body: body}); err != nil {
+				if _, err := ways.Send(ctx, l.Home, attention.Alert{Subject: subject, Body: body}); err != nil {
 					log.Warn("escalate", "error", err)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus"
 	"netsky/cli/config"
 	"netsky/home"
@@ -23,7 +24,6 @@ import (
 	"netsky/phone/access"
 	"netsky/phone/chat"
 	"netsky/phone/telegram"
-	"netsky/spawn/escalate"
 	"netsky/store"
 )
 
@@ -174,7 +174,7 @@ func (p Phone) Options(t phone.Transport, b *bus.Bus, records func() *store.DB, 
 		To: p.To, Via: p.Via(), Log: log, Convert: p.convert,
 		Shown: func(ctx context.Context, message string) (bool, error) { return shown(ctx, p.Home, b, message) },
 		Reached: func() {
-			if _, err := escalate.Clear(context.Background(), p.Home); err != nil { // which is bounded in time
+			if _, err := attention.Clear(context.Background(), p.Home); err != nil { // which is bounded in time
 				log.Warn("escalate", "error", err)
 			}
 		},
@@ -198,7 +198,7 @@ func shown(ctx context.Context, h home.Dir, b *bus.Bus, message string) (bool, e
 
 // Alert texts an alert to the owner, without the daemon if need be. It may be the last thing
 // that works, so it needs neither agents nor records.
-func (p Phone) Alert(ctx context.Context, a escalate.Alert) error {
+func (p Phone) Alert(ctx context.Context, a attention.Alert) error {
 	text := "alert: " + a.Subject
 	if a.Body != "" {
 		text += "\n" + a.Body
@@ -222,7 +222,7 @@ type once struct{ error }
 
 func (o once) Unwrap() error { return o.error }
 
-func (once) Is(target error) bool { return target == escalate.ErrOnce }
+func (once) Is(target error) bool { return target == attention.ErrOnce }
 
 // Text sends one text to the owner, without the daemon if need be. It returns where it went.
 func (p Phone) Text(ctx context.Context, text string) (chat.Chat, chat.Receipt, error) {

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/cost"
 	"netsky/home"
 	"netsky/spawn/command"
-	"netsky/spawn/escalate"
 )
 
 // Sample is the file that `netsky init` writes: every key that has an effect, with its
@@ -263,7 +263,7 @@ func (c Config) check() error {
 		return errors.New("dashboard: cert and key: set both or neither")
 	}
 	if c.Escalate.Webhook != "" {
-		if err := escalate.CheckURL(c.Escalate.Webhook); err != nil {
+		if err := attention.CheckURL(c.Escalate.Webhook); err != nil {
 			return fmt.Errorf("escalate.webhook: %w", err)
 		}
 	}

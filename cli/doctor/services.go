@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/cli/bridge"
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/home"
 	"netsky/phone/chat"
 	"netsky/spawn"
-	"netsky/spawn/escalate"
 	"netsky/spawn/service"
 	"netsky/store"
 )
@@ -90,7 +90,7 @@ func checkSpool(_ context.Context, e *exam) []Finding {
 }
 
 func checkAlerts(_ context.Context, e *exam) []Finding {
-	failed, err := escalate.Failed(e.Home)
+	failed, err := attention.Failed(e.Home)
 	switch {
 	case err != nil:
 		return []Finding{{Level: Wrong, Text: err.Error(), Do: "`netsky escalate --clear` replaces it"}}

@@ -1,4 +1,4 @@
-package escalate_test
+package attention_test
 
 import (
 	"encoding/json"
@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"netsky/attention"
 	"netsky/internal/testworld"
-	"netsky/spawn/escalate"
 )
 
 // TestSend: the first way that takes an alert is the only one that gets it.
@@ -49,18 +49,18 @@ func TestSend(t *testing.T) {
 			}))
 			defer srv.Close()
 			out := filepath.Join(t.TempDir(), "out")
-			w := escalate.Ways{Env: append(os.Environ(), "OUT="+out, "AGENT_N=3")}
+			w := attention.Ways{Env: append(os.Environ(), "OUT="+out, "AGENT_N=3")}
 			if tt.command != "" {
 				w.Command = []string{"sh", "-c", tt.command + `; test -z "$AGENT_N"`}
 			}
 			if tt.status != 0 {
 				w.Webhook = srv.URL + "/secret"
 			}
-			by, err := w.Send(t.Context(), h, escalate.Alert{Subject: "agent1\nwaits", Body: "at a \x1b[31mdialog"})
+			by, err := w.Send(t.Context(), h, attention.Alert{Subject: "agent1\nwaits", Body: "at a \x1b[31mdialog"})
 			if by != tt.by || (err == nil) != (tt.by != "") || posts.Load() != tt.posts {
 				t.Fatalf("Send = %q, %v after %d posts; want %q, %d", by, err, posts.Load(), tt.by, tt.posts)
 			}
-			failed, ferr := escalate.Failed(h)
+			failed, ferr := attention.Failed(h)
 			if ferr != nil || (len(failed) == 1) != (tt.by == "") {
 				t.Errorf("Failed = %v, %v", failed, ferr)
 			}
@@ -77,11 +77,11 @@ func TestSend(t *testing.T) {
 				if strings.Contains(err.Error(), "secret") || !strings.Contains(failed[0].String(), `about "agent1 waits"`) {
 					t.Errorf("error %v; failure %s", err, failed[0])
 				}
-				w = escalate.Ways{Command: []string{"true"}, Env: os.Environ()}
-				if _, err := w.Send(t.Context(), h, escalate.Alert{Subject: "again"}); err != nil {
+				w = attention.Ways{Command: []string{"true"}, Env: os.Environ()}
+				if _, err := w.Send(t.Context(), h, attention.Alert{Subject: "again"}); err != nil {
 					t.Fatal(err)
 				}
-				if failed, err := escalate.Failed(h); err != nil || len(failed) != 0 {
+				if failed, err := attention.Failed(h); err != nil || len(failed) != 0 {
 					t.Errorf("after a success: %v, %v", failed, err)
 				}
 			}
@@ -91,7 +91,7 @@ func TestSend(t *testing.T) {
 
 func TestNone(t *testing.T) {
 	t.Parallel()
-	if _, err := (escalate.Ways{}).Send(t.Context(), testworld.Home(t), escalate.Alert{Subject: "x"}); !errors.Is(err, escalate.ErrNone) {
+	if _, err := (attention.Ways{}).Send(t.Context(), testworld.Home(t), attention.Alert{Subject: "x"}); !errors.Is(err, attention.ErrNone) {
 		t.Errorf("Send = %v", err)
 	}
 }
@@ -102,7 +102,7 @@ func TestCheckURL(t *testing.T) {
 		"https://example.org/hook": true, "http://127.0.0.1:8080/x": true, "http://localhost/x": true, "http://[::1]:1/": true,
 		"http://example.org/": false, "http://127.0.0.1.example.org/": false, "ftp://example.org/": false, "example.org": false, "": false, "https://": false, "%": false,
 	} {
-		if err := escalate.CheckURL(url); (err == nil) != ok {
+		if err := attention.CheckURL(url); (err == nil) != ok {
 			t.Errorf("CheckURL(%q) = %v", url, err)
 		}
 	}

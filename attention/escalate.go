@@ -5,7 +5,7 @@
 // times. state/escalation.json holds the alerts that no way took; it is replaced as a
 // whole under the lock "escalate", and the next success empties it. A crash while an alert
 // is sent may lose it; what an alert is about stays where it was.
-package escalate
+package attention
 
 import (
 	"bytes"
@@ -95,7 +95,7 @@ func (w Ways) Send(ctx context.Context, h home.Dir, a Alert) (by string, err err
 		errs = append(errs, fmt.Errorf("%s: %w", way.name, err))
 	}
 	err = errors.Join(errs...)
-	return "", errors.Join(err, store(ctx, h, func(list []Failure) []Failure {
+	return "", errors.Join(err, keepFailures(ctx, h, func(list []Failure) []Failure {
 		f := Failure{MS: time.Now().UnixMilli(), Subject: a.Subject, Error: envelope.Line(err.Error(), 300)}
 		list = append(list, f)
 		return list[max(0, len(list)-maxFailed):]
@@ -239,7 +239,7 @@ func Failed(h home.Dir) ([]Failure, error) {
 
 // Clear forgets them: the owner has seen them. It reports how many there were.
 func Clear(ctx context.Context, h home.Dir) (n int, err error) {
-	err = store(ctx, h, func(list []Failure) []Failure { n = len(list); return nil })
+	err = keepFailures(ctx, h, func(list []Failure) []Failure { n = len(list); return nil })
 	return n, err
 }
 
@@ -249,7 +249,7 @@ func (Ways) clear(ctx context.Context, h home.Dir) error {
 }
 
 // store changes the list under the lock.
-func store(ctx context.Context, h home.Dir, change func([]Failure) []Failure) (err error) {
+func keepFailures(ctx context.Context, h home.Dir, change func([]Failure) []Failure) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eachLimit)
 	defer cancel()
 	l, err := h.WaitLock(ctx, home.EscalateLock, nil)

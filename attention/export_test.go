@@ -1,4 +1,4 @@
-package escalate
+package attention
 
 import "time"
 
