@@ -6,8 +6,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/cli/console"
-	"netsky/spawn/quiet"
 	"netsky/watch/hang"
 )
 
@@ -36,9 +36,9 @@ func (a *app) quiet(c *cli.Context) error {
 	now, word := time.Now(), c.Args().First()
 	switch word {
 	case "":
-		a.printQuiet(quiet.Now(h, now), now)
+		a.printQuiet(attention.QuietNow(h, now), now)
 	case "off":
-		was, err := quiet.Off(c.Context, h, now)
+		was, err := attention.EndQuiet(c.Context, h, now)
 		if err != nil {
 			return err
 		}
@@ -49,10 +49,10 @@ func (a *app) quiet(c *cli.Context) error {
 		}
 	default:
 		d, err := time.ParseDuration(word)
-		if err != nil || d < time.Minute || d > quiet.Longest {
-			return usagef("quiet: %q: must be a duration from 1m to %s, such as 1h, or off", console.FirstLine(word), hang.Span(quiet.Longest))
+		if err != nil || d < time.Minute || d > attention.LongestQuiet {
+			return usagef("quiet: %q: must be a duration from 1m to %s, such as 1h, or off", console.FirstLine(word), hang.Span(attention.LongestQuiet))
 		}
-		q, err := quiet.Add(c.Context, h, d, string(agent.Owner), now)
+		q, err := attention.Silence(c.Context, h, d, string(agent.Owner), now)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (a *app) quiet(c *cli.Context) error {
 	return nil
 }
 
-func (a *app) printQuiet(q quiet.Hour, now time.Time) {
+func (a *app) printQuiet(q attention.QuietHour, now time.Time) {
 	if until := q.Until(); !until.IsZero() {
 		a.print("quiet until %s, for %s more", agent.Clock(until, now), hang.Span(until.Sub(now)))
 		return

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/home"
 	"netsky/internal/proc"
-	"netsky/spawn/quiet"
 	"netsky/store"
 	"netsky/watch/hang"
 )
@@ -148,7 +148,7 @@ func (l *loop) heard(ctx context.Context, w *ward, signs hang.Signs, what string
 	}
 	due := r.Start != "" && now.Sub(time.UnixMilli(r.PagedMS)).Abs() >= l.o.Repage
 	told := false
-	if due && quiet.Now(l.o.Launcher.Home, now).UntilMS == 0 {
+	if due && attention.QuietNow(l.o.Launcher.Home, now).UntilMS == 0 {
 		text := fmt.Sprintf("%s hangs: %s.\n`netsky peek %s` shows its pane, `netsky attach %s` opens it, `netsky interrupt %s` ends its turn; `netsky quiet 1h` stops these messages for an hour.",
 			w.Agent, r.Words(now), w.Agent, w.Agent, w.Agent)
 		if told = l.page(ctx, w.Agent, pageID(*r, r.Pages), text); told && r.Pages == 0 {

@@ -1,12 +1,12 @@
-package quiet_test
+package attention_test
 
 import (
 	"os"
 	"testing"
 	"time"
 
+	"netsky/attention"
 	"netsky/internal/testworld"
-	"netsky/spawn/quiet"
 )
 
 func TestQuiet(t *testing.T) {
@@ -14,7 +14,7 @@ func TestQuiet(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	add := func(d time.Duration, at time.Time) time.Duration {
 		t.Helper()
-		q, err := quiet.Add(t.Context(), h, d, "owner", at)
+		q, err := attention.Silence(t.Context(), h, d, "owner", at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,17 +26,17 @@ func TestQuiet(t *testing.T) {
 	if got := add(time.Minute, now); got != time.Hour {
 		t.Errorf("a shorter one ends it after %v", got)
 	}
-	if got := quiet.Now(h, now.Add(time.Hour)); got.UntilMS != 0 {
+	if got := attention.QuietNow(h, now.Add(time.Hour)); got.UntilMS != 0 {
 		t.Errorf("does not expire: %+v", got)
 	}
-	if got := quiet.Now(h, now.Add(-30*24*time.Hour)); got.UntilMS != 0 {
+	if got := attention.QuietNow(h, now.Add(-30*24*time.Hour)); got.UntilMS != 0 {
 		t.Errorf("a clock that was set back makes it last: %+v", got)
 	}
 	add(time.Minute, now.Add(2*time.Hour))
 	if data, err := os.ReadFile(h.Path("state/watchdog/quiet.json")); err != nil || len(data) > 100 {
 		t.Errorf("expired ones stay: %s %v", data, err)
 	}
-	if was, err := quiet.Off(t.Context(), h, now.Add(2*time.Hour)); err != nil || !was {
+	if was, err := attention.EndQuiet(t.Context(), h, now.Add(2*time.Hour)); err != nil || !was {
 		t.Errorf("%v %v", was, err)
 	}
 	if _, err := os.Stat(h.Path("state/watchdog/quiet.json")); !os.IsNotExist(err) {
@@ -45,7 +45,7 @@ func TestQuiet(t *testing.T) {
 	if err := h.WriteFile("state/watchdog/quiet.json", []byte("{"), false); err != nil {
 		t.Fatal(err)
 	}
-	if got := quiet.Now(h, now); got.UntilMS != 0 {
+	if got := attention.QuietNow(h, now); got.UntilMS != 0 {
 		t.Errorf("%+v", got)
 	}
 	if got := add(time.Hour, now); got != time.Hour {
