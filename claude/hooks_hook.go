@@ -14,10 +14,10 @@ import (
 	"syscall"
 
 	"netsky/agent"
+	"netsky/attention/approve"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
-	"netsky/spawn/approve"
 	"netsky/spawn/worktree"
 )
 

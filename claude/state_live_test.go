@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/attention/approve"
 	"netsky/claude"
 	"netsky/internal/testworld"
-	"netsky/spawn/approve"
 )
 
 func TestInterrupt(t *testing.T) {

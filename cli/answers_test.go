@@ -13,11 +13,11 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
+	"netsky/attention/approve"
 	"netsky/bus"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
 	"netsky/phone/record"
-	"netsky/spawn/approve"
 )
 
 // The same as cli/phone's two hundred with the programs themselves: ten requests, answered in two

@@ -13,10 +13,10 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
+	"netsky/attention/approve"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/claude"
-	"netsky/spawn/approve"
 )
 
 // askedTexts are what a model may write into a request.

@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
+	"netsky/attention/approve"
 	"netsky/bus/envelope"
 	"netsky/cli/config"
 	"netsky/cli/console"
@@ -18,7 +19,6 @@ import (
 	"netsky/codex"
 	"netsky/internal/advice"
 	"netsky/spawn"
-	"netsky/spawn/approve"
 	"netsky/spawn/interrupt"
 )
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention/approve"
 	"netsky/bus"
 	"netsky/home"
-	"netsky/spawn/approve"
 )
 
 // ask puts a request for permission, as an agent's hook does.

@@ -6,7 +6,7 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
-	"netsky/spawn/approve"
+	"netsky/attention/approve"
 )
 
 // decide answers the dialog at which agents wait.

@@ -6,10 +6,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"netsky/attention/approve"
 	"netsky/claude"
 	"netsky/cli/config"
 	"netsky/home"
-	"netsky/spawn/approve"
 )
 
 // hookCommand is what Claude Code runs at each event of an agent. If it fails, the agent

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention/approve"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
 	"netsky/dashboard/trees"
 	"netsky/home"
-	"netsky/spawn/approve"
 )
 
 // URLFile holds the dashboard's address while the daemon runs.

@@ -15,11 +15,11 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
+	"netsky/attention/approve"
 	"netsky/bus"
 	"netsky/dashboard"
 	"netsky/dashboard/live"
 	"netsky/internal/testworld"
-	"netsky/spawn/approve"
 	"netsky/store"
 )
 

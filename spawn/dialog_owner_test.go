@@ -8,11 +8,11 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
+	"netsky/attention/approve"
 	"netsky/cli/bridge"
 	"netsky/cli/overview"
 	"netsky/internal/testworld"
 	"netsky/spawn"
-	"netsky/spawn/approve"
 	"netsky/spawn/pane"
 	"netsky/store"
 )

@@ -19,6 +19,7 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
+	"netsky/attention/approve"
 	"netsky/bus"
 	"netsky/cli/bridge"
 	"netsky/cli/overview"
@@ -32,7 +33,6 @@ import (
 	"netsky/phone/chat"
 	storephone "netsky/phone/record"
 	"netsky/spawn"
-	"netsky/spawn/approve"
 	"netsky/store"
 	"netsky/tmux"
 )

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention/approve"
 	"netsky/bus"
 	"netsky/home"
-	"netsky/spawn/approve"
 )
 
 // askerHome makes the test binary a process that asks for permission, as agents' hooks and

@@ -10,12 +10,12 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
+	"netsky/attention/approve"
 	"netsky/bus/envelope"
 	"netsky/cli/overview"
 	"netsky/cost"
 	"netsky/phone"
 	"netsky/spawn"
-	"netsky/spawn/approve"
 	"netsky/spawn/interrupt"
 	"netsky/spawn/pane"
 	"netsky/store"

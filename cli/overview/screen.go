@@ -9,10 +9,10 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
+	"netsky/attention/approve"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/cli/console"
-	"netsky/spawn/approve"
 )
 
 // marks precede each agent, as in systemctl.

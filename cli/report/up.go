@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"netsky/agent"
+	"netsky/attention/approve"
 	"netsky/bus/envelope"
 	"netsky/cli/console"
 	"netsky/cli/overview"
@@ -20,7 +21,6 @@ import (
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/spawn"
-	"netsky/spawn/approve"
 	"netsky/spawn/pane"
 )
 

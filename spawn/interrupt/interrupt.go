@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention/approve"
 	"netsky/bus/envelope"
 	"netsky/internal/advice"
 	"netsky/spawn"
-	"netsky/spawn/approve"
 	"netsky/store"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/attention/approve"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/approve"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/git"

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/attention/approve"
 	"netsky/internal/advice"
 	"netsky/internal/testworld"
-	"netsky/spawn/approve"
 	"netsky/store"
 )
 
