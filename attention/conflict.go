@@ -7,7 +7,7 @@ import (
 
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/land"
-	"netsky/spawn/worktree/state"
+	"netsky/work"
 )
 
 // conflict is the need for somebody to decide whose change counts.
@@ -48,7 +48,7 @@ func (n Need) Stepwise() bool { return n.Kind == Conflict && len(n.Agents) == 2 
 // AddStep adds to a conflict between two agents the step that brings the work of one of them nearer to
 // landing and can be taken now: what is the next step for it, by how the work is. Once it has landed, the
 // conflict is the other's, with the branch.
-func (n *Need) AddStep(list []state.State) {
+func (n *Need) AddStep(list []work.State) {
 	if !n.Stepwise() {
 		return
 	}
@@ -59,7 +59,7 @@ func (n *Need) AddStep(list []state.State) {
 		if !slices.Contains(n.Agents, st.Agent) || next.Line == "" || slices.ContainsFunc(n.Commands, known) {
 			continue
 		}
-		if st.Proof == state.Checked {
+		if st.Proof == work.Checked {
 			step = next
 			break
 		}

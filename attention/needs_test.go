@@ -13,8 +13,8 @@ import (
 	"netsky/cost/breaker"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/forecast"
-	"netsky/spawn/worktree/state"
 	"netsky/store"
+	"netsky/work"
 )
 
 var now = time.Now()
@@ -234,21 +234,21 @@ func TestElsewhere(t *testing.T) {
 // Of a conflict between two agents, the step is one that is not refused: that of the one whose work is nearer
 // to landing.
 func TestAddStep(t *testing.T) {
-	of := func(id agent.ID, proof, line string) state.State {
-		return state.State{Agent: id, Proof: proof, Next: line, Does: "do that with " + string(id) + "'s work"}
+	of := func(id agent.ID, proof, line string) work.State {
+		return work.State{Agent: id, Proof: proof, Next: line, Does: "do that with " + string(id) + "'s work"}
 	}
-	unchecked := of("agent1", state.Unchecked, "netsky check agent1")
+	unchecked := of("agent1", work.Unchecked, "netsky check agent1")
 	for name, tt := range map[string]struct {
-		list []state.State
+		list []work.State
 		want string // the last command
 	}{
 		"not known":            {nil, "Show what agent3 has changed: netsky diff agent3"},
-		"neither is checked":   {[]state.State{unchecked, of("agent3", state.Stale, "netsky check agent3")}, "First do that with agent1's work: netsky check agent1"},
-		"the second is":        {[]state.State{unchecked, of("agent3", state.Checked, "netsky land agent3")}, "First do that with agent3's work: netsky land agent3"},
-		"the first is dirty":   {[]state.State{of("agent1", "", "netsky diff agent1"), of("agent3", "", "netsky land agent3 --unchecked")}, "First do that with agent3's work: netsky land agent3 --unchecked"},
-		"both are":             {[]state.State{of("agent1", "", "netsky diff agent1"), of("agent3", "", "netsky diff agent3")}, "Show what agent3 has changed: netsky diff agent3"},
-		"the first has landed": {[]state.State{of("agent1", "", ""), of("agent3", "", "netsky ask agent3 x")}, "First do that with agent3's work: netsky ask agent3 x"},
-		"another's":            {[]state.State{of("agent2", state.Checked, "netsky land agent2")}, "Show what agent3 has changed: netsky diff agent3"},
+		"neither is checked":   {[]work.State{unchecked, of("agent3", work.Stale, "netsky check agent3")}, "First do that with agent1's work: netsky check agent1"},
+		"the second is":        {[]work.State{unchecked, of("agent3", work.Checked, "netsky land agent3")}, "First do that with agent3's work: netsky land agent3"},
+		"the first is dirty":   {[]work.State{of("agent1", "", "netsky diff agent1"), of("agent3", "", "netsky land agent3 --unchecked")}, "First do that with agent3's work: netsky land agent3 --unchecked"},
+		"both are":             {[]work.State{of("agent1", "", "netsky diff agent1"), of("agent3", "", "netsky diff agent3")}, "Show what agent3 has changed: netsky diff agent3"},
+		"the first has landed": {[]work.State{of("agent1", "", ""), of("agent3", "", "netsky ask agent3 x")}, "First do that with agent3's work: netsky ask agent3 x"},
+		"another's":            {[]work.State{of("agent2", work.Checked, "netsky land agent2")}, "Show what agent3 has changed: netsky diff agent3"},
 	} {
 		list := attention.List(attention.Sources{Now: now, Conflicts: []forecast.Known{
 			{Conflict: forecast.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"a.go"}}},

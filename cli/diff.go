@@ -22,8 +22,8 @@ import (
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
 	"netsky/spawn/worktree/review"
-	"netsky/spawn/worktree/state"
 	"netsky/store"
+	"netsky/work"
 	"netsky/work/record"
 )
 
@@ -121,7 +121,7 @@ func (a *app) diff(c *cli.Context) error {
 
 // tellAside names the work of an agent that no diff of its worktree has.
 func (a *app) tellAside(ctx context.Context, h home.Dir, id agent.ID) {
-	aside, err := state.Aside(ctx, h, id)
+	aside, err := work.Aside(ctx, h, id)
 	if err != nil {
 		a.warn("%s: %v", id, err)
 	}

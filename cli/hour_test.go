@@ -16,7 +16,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree/state"
+	"netsky/work"
 )
 
 // try runs a command in the world, and returns what it says and its exit status.
@@ -198,7 +198,7 @@ func TestAnHourOfWork(t *testing.T) {
 	if len(f.made) != rounds*len(all) || unlanded != 2 {
 		t.Errorf("%d commits were made and %d did not land, want %d and 2", len(f.made), unlanded, rounds*len(all))
 	}
-	var shown struct{ Work []state.State }
+	var shown struct{ Work []work.State }
 	if err := json.Unmarshal([]byte(f.must(t, "netsky", "work", "--json")), &shown); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"netsky/spawn"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
-	"netsky/spawn/worktree/state"
+	"netsky/work"
 )
 
 func (a *app) needsCommand() *cli.Command {
@@ -98,8 +98,8 @@ func (a *app) needs(c *cli.Context) error {
 const workLimit = 3 * time.Second
 
 // workNow returns what reads how the agents' work is, for what can be done about it. The caller must call end.
-func (a *app) workNow(ctx context.Context) (read func() []state.State, end func()) {
-	read, end = func() []state.State { return nil }, func() {}
+func (a *app) workNow(ctx context.Context) (read func() []work.State, end func()) {
+	read, end = func() []work.State { return nil }, func() {}
 	h, err := a.home()
 	if err != nil {
 		return read, end
@@ -112,7 +112,7 @@ func (a *app) workNow(ctx context.Context) (read func() []state.State, end func(
 		return read, end // whose mistake is an item of its own, as `netsky work` reports a git too old
 	}
 	r, end := a.stateReader(ctx, h, cfg)
-	return func() []state.State {
+	return func() []work.State {
 		ctx, cancel := context.WithTimeout(ctx, workLimit)
 		defer cancel()
 		list, _ := r.States(ctx)

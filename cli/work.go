@@ -22,8 +22,8 @@ import (
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
 	"netsky/spawn/worktree/retire"
-	"netsky/spawn/worktree/state"
 	"netsky/store"
+	"netsky/work"
 	"netsky/work/record"
 )
 
@@ -118,8 +118,8 @@ func (a *app) work(c *cli.Context) error {
 }
 
 // stateReader returns what reads how the agents' work is. The caller must call end.
-func (a *app) stateReader(ctx context.Context, h home.Dir, cfg config.Config) (r *state.Reader, end func()) {
-	o, closed := state.Options{Command: checkOf(cfg), Up: a.isUp}, func() error { return nil }
+func (a *app) stateReader(ctx context.Context, h home.Dir, cfg config.Config) (r *work.Reader, end func()) {
+	o, closed := work.Options{Command: checkOf(cfg), Up: a.isUp}, func() error { return nil }
 	db, err := store.OpenRead(ctx, h)
 	switch {
 	case err == nil:
@@ -127,7 +127,7 @@ func (a *app) stateReader(ctx context.Context, h home.Dir, cfg config.Config) (r
 	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrOlder):
 		a.warn("what was checked is not known: %v", err)
 	}
-	r = state.New(h, o)
+	r = work.New(h, o)
 	return r, func() {
 		if err := errors.Join(r.Close(), closed()); err != nil {
 			a.warn("%v", err)
@@ -164,7 +164,7 @@ func (a *app) needsWorktree(h home.Dir, id agent.ID, err error) error {
 }
 
 // oneWork is all that is known of one agent's work, a fact a line.
-func oneWork(st state.State) []string {
+func oneWork(st work.State) []string {
 	lines := []string{fmt.Sprintf("%s  %s", st.Agent, st.State)}
 	for _, fact := range st.Facts() {
 		if fact != st.State {
@@ -186,14 +186,14 @@ func oneWork(st state.State) []string {
 }
 
 // states returns the states of all agents, or of one.
-func (a *app) states(ctx context.Context, r *state.Reader, only agent.ID) ([]state.State, error) {
+func (a *app) states(ctx context.Context, r *work.Reader, only agent.ID) ([]work.State, error) {
 	list, err := r.States(ctx)
 	if only == "" {
 		return list, err
 	}
 	for _, st := range list {
 		if st.Agent == only {
-			return []state.State{st}, err
+			return []work.State{st}, err
 		}
 	}
 	h, herr := a.home()
@@ -202,7 +202,7 @@ func (a *app) states(ctx context.Context, r *state.Reader, only agent.ID) ([]sta
 
 // workLines are one line for each agent: who, how its work is, and the next step. They have at most
 // width columns, if that is not 0; a next step that has no room there has a line of its own.
-func workLines(list []state.State, width int) (lines []string) {
+func workLines(list []work.State, width int) (lines []string) {
 	if len(list) == 0 {
 		return []string{"no agent works in a worktree of its own"}
 	}

@@ -16,8 +16,8 @@ import (
 	"netsky/dashboard"
 	"netsky/dashboard/live"
 	"netsky/spawn/worktree/forecast"
-	"netsky/spawn/worktree/state"
 	"netsky/store"
+	"netsky/work"
 )
 
 var covers = regexp.MustCompile(`<a class="cover" href="([^"]*)"`)
@@ -380,7 +380,7 @@ func TestConflicts(t *testing.T) {
 	if body := w.mustPage(t, "/"); !strings.Contains(body, "<h3>Conflicts</h3>") || !strings.Contains(body, "1 item needs you") {
 		t.Errorf("one conflict: %q", regexp.MustCompile(`<h3>Conflicts.*`).FindString(body))
 	}
-	w.work.states = []state.State{{Agent: "agent1", Proof: state.Unchecked, Next: "netsky check agent1", Does: "check agent1's work"}}
+	w.work.states = []work.State{{Agent: "agent1", Proof: work.Unchecked, Next: "netsky check agent1", Does: "check agent1's work"}}
 	if body := w.mustPage(t, "/"); !strings.Contains(body, `First check agent1&#39;s work</span>`) || !strings.Contains(body, `data-copy="netsky check agent1"`) || strings.Contains(body, "netsky land") {
 		t.Error("the overview does not show the step that can be taken")
 	}

@@ -9,8 +9,8 @@ import (
 	"netsky/dashboard/worded"
 	"netsky/spawn/worktree/look"
 	"netsky/spawn/worktree/review"
-	"netsky/spawn/worktree/state"
 	"netsky/store"
+	"netsky/work"
 	"netsky/work/record"
 )
 
@@ -18,7 +18,7 @@ import (
 // run git: they answer with what was read some seconds ago if that was asked for then, and as of when
 // that was.
 type Work interface {
-	States(context.Context) ([]state.State, time.Time, error)
+	States(context.Context) ([]work.State, time.Time, error)
 	// Change returns what the agent has changed, in one file if it is named. The error matches
 	// fs.ErrNotExist if it has no worktree.
 	Change(ctx context.Context, id agent.ID, file string) (look.Change, time.Time, error)
@@ -101,7 +101,7 @@ func (s *Server) workAPI(ctx context.Context, q *query) (any, error) {
 	}
 	v := struct {
 		At       store.Time       `json:"at"`
-		Work     []state.State    `json:"work"`
+		Work     []work.State     `json:"work"`
 		Landings []record.Landing `json:"landings"`
 		Checks   []record.Check   `json:"checks"`
 		Errors   []string         `json:"errors"`

@@ -14,8 +14,8 @@ import (
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/look"
 	"netsky/spawn/worktree/review"
-	"netsky/spawn/worktree/state"
 	"netsky/store"
+	"netsky/work"
 	"netsky/work/record"
 )
 
@@ -23,7 +23,7 @@ import (
 type fakeWork struct {
 	mu       sync.Mutex
 	err      error
-	states   []state.State
+	states   []work.State
 	changes  map[agent.ID]look.Change
 	landings []record.Landing
 	checks   []record.Check
@@ -33,7 +33,7 @@ type fakeWork struct {
 	reads    int
 }
 
-func (f *fakeWork) States(context.Context) ([]state.State, time.Time, error) {
+func (f *fakeWork) States(context.Context) ([]work.State, time.Time, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.states, time.Now(), f.err
@@ -151,12 +151,12 @@ func (w *world) showWork(tb testing.TB, now time.Time) {
 	ago := func(d time.Duration) store.Time { return store.At(now.Add(-d)) }
 	const min = time.Minute
 	dir := "/home/ada/.netsky/workspaces/"
-	w.work.states = []state.State{
-		{Agent: "agent1", State: "ahead", Branch: "netsky/agent1", Base: "main", Dir: dir + "agent1", Ahead: 2, Tree: "7ea1", Proof: state.Checked, Next: "netsky land agent1"},
+	w.work.states = []work.State{
+		{Agent: "agent1", State: "ahead", Branch: "netsky/agent1", Base: "main", Dir: dir + "agent1", Ahead: 2, Tree: "7ea1", Proof: work.Checked, Next: "netsky land agent1"},
 		{Agent: "agent2", State: "conflict", Branch: "netsky/agent2", Base: "main", Dir: dir + "agent2", Ahead: 1, Dirty: 3, Behind: 1, Next: "netsky diff agent2",
-			Conflicts: []state.Conflict{{With: "agent1", Files: []string{"tides/south.go", "tides/ports.go"}}}},
+			Conflicts: []work.Conflict{{With: "agent1", Files: []string{"tides/south.go", "tides/ports.go"}}}},
 		{Agent: "agent3", State: "landed", Branch: "netsky/agent3", Base: "main", Dir: dir + "agent3", Landed: true, Behind: 2},
-		{Agent: "agent4", State: "ahead", Branch: "netsky/agent4", Base: "main", Dir: dir + "agent4", Ahead: 1, Proof: state.Failed, Next: "netsky diff agent4"},
+		{Agent: "agent4", State: "ahead", Branch: "netsky/agent4", Base: "main", Dir: dir + "agent4", Ahead: 1, Proof: work.Failed, Next: "netsky diff agent4"},
 		{Agent: "agent5", State: "dirty", Branch: "netsky/agent5", Base: "main", Dir: dir + "agent5", Dirty: 2, Next: "netsky diff agent5"},
 		{Agent: "agent6", State: "clean", Branch: "netsky/agent6", Base: "main", Dir: dir + "agent6"},
 		{Agent: "agent7", State: "unknown", Branch: "netsky/agent7", Base: "main", Dir: dir + "agent7", Error: "git status: not a git repository"},

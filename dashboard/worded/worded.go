@@ -11,15 +11,15 @@ import (
 
 	"netsky/attention"
 	"netsky/spawn/worktree/land"
-	"netsky/spawn/worktree/state"
 	"netsky/store"
+	"netsky/work"
 	"netsky/work/record"
 	"netsky/work/task"
 )
 
 // A Tree is how the work of one agent is.
 type Tree struct {
-	state.State
+	work.State
 	Mark  string // the word that its glyph and its color are of
 	Facts []Fact
 	Next  []attention.Command
@@ -32,9 +32,9 @@ type Fact struct {
 }
 
 // TreeOf words how the work of an agent is.
-func TreeOf(st state.State) Tree {
+func TreeOf(st work.State) Tree {
 	t := Tree{State: st, Mark: st.State}
-	if st.State == "ahead" && (st.Proof == state.Checked || st.Proof == state.Failed) {
+	if st.State == "ahead" && (st.Proof == work.Checked || st.Proof == work.Failed) {
 		t.Mark = st.Proof
 	}
 	toned := t.Mark

@@ -26,8 +26,8 @@ import (
 	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
-	"netsky/spawn/worktree/state"
 	"netsky/store"
+	"netsky/work"
 	"netsky/work/record"
 )
 
@@ -36,7 +36,7 @@ type Options struct {
 	Home    home.Dir
 	Records func() *store.DB                            // nil while there is none
 	Check   func() command.Command                      // what proves work now
-	Up      func(ctx context.Context, id agent.ID) bool // as in state.Options
+	Up      func(ctx context.Context, id agent.ID) bool // as in work.Options
 }
 
 // A Looker reads. Its methods may be called at the same time.
@@ -45,7 +45,7 @@ type Looker struct {
 	turn chan struct{} // holds one while git runs, or may
 
 	// The reader of states and what ends it; whoever has the turn uses them.
-	reader *state.Reader
+	reader *work.Reader
 
 	mu      sync.Mutex // guards the fields below
 	kept    map[string]*kept
@@ -183,22 +183,22 @@ func read[T any](ctx context.Context, l *Looker, key, mark string, do func(conte
 
 // States returns the states of all agents that have a worktree, in order, and as of when they are. What
 // can't be read of one is in its Error.
-func (l *Looker) States(ctx context.Context) ([]state.State, time.Time, error) {
+func (l *Looker) States(ctx context.Context) ([]work.State, time.Time, error) {
 	if trees, err := worktree.List(l.o.Home); err == nil && len(trees) == 0 {
-		return []state.State{}, time.Now(), nil
+		return []work.State{}, time.Now(), nil
 	}
 	mark, err := l.mark(ctx)
 	if err != nil {
-		return []state.State{}, time.Time{}, err
+		return []work.State{}, time.Time{}, err
 	}
-	return read(ctx, l, "states", mark, func(ctx context.Context) ([]state.State, error) {
+	return read(ctx, l, "states", mark, func(ctx context.Context) ([]work.State, error) {
 		if err := git.Version(ctx); err != nil {
-			return []state.State{}, err
+			return []work.State{}, err
 		}
 		if l.reader == nil {
-			l.reader = state.New(l.o.Home, state.Options{})
+			l.reader = work.New(l.o.Home, work.Options{})
 		}
-		o := state.Options{Command: l.o.Check(), Up: l.o.Up}
+		o := work.Options{Command: l.o.Check(), Up: l.o.Up}
 		if db := l.o.Records(); db != nil {
 			o.Records = &record.Records{DB: db}
 		}

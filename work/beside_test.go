@@ -1,4 +1,4 @@
-package state_test
+package work_test
 
 import (
 	"os"
@@ -11,8 +11,8 @@ import (
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
-	"netsky/spawn/worktree/state"
 	"netsky/spawn/worktree/trailer"
+	"netsky/work"
 )
 
 // Work in a worktree that an agent has added itself is named: wherever it is, committed or not, and only that agent's.
@@ -51,7 +51,7 @@ func TestBeside(t *testing.T) {
 			t.Fatalf("git %q: %v\n%s", args, err, out)
 		}
 	}
-	reader := state.New(h, state.Options{})
+	reader := work.New(h, work.Options{})
 	defer reader.Close()
 	want := func(facts ...string) {
 		t.Helper()
@@ -63,7 +63,7 @@ func TestBeside(t *testing.T) {
 			if have := strings.Join(st.Facts(), ", "); have != facts[i] {
 				t.Errorf("%s: %s; want %s", st.Agent, have, facts[i])
 			}
-			if aside, err := state.Aside(t.Context(), h, st.Agent); err != nil || strings.Join(aside, ", ") != strings.TrimSuffix(strings.TrimSuffix(facts[i], "clean"), ", ") {
+			if aside, err := work.Aside(t.Context(), h, st.Agent); err != nil || strings.Join(aside, ", ") != strings.TrimSuffix(strings.TrimSuffix(facts[i], "clean"), ", ") {
 				t.Errorf("%s aside: %q, %v", st.Agent, aside, err)
 			}
 			if asks := strings.Contains(st.Next, "netsky ask"); asks != (facts[i] != "clean") {
@@ -119,7 +119,7 @@ func TestStrayed(t *testing.T) {
 	if err := h.SaveLaunch(agent.Launch{Agent: "agent1", Dir: p.Dir}); err != nil {
 		t.Fatal(err)
 	}
-	reader := state.New(h, state.Options{})
+	reader := work.New(h, work.Options{})
 	defer reader.Close()
 	want := func(facts string) {
 		t.Helper()

@@ -3,7 +3,7 @@
 //
 // It is derived from git and the records each time; nothing is stored, so nothing can be out of date and
 // a crash leaves nothing. It does not know what the agents are doing meanwhile.
-package state
+package work
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package state_test
+package work_test
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/git"
-	"netsky/spawn/worktree/state"
 	"netsky/store"
+	"netsky/work"
 	"netsky/work/record"
 )
 
@@ -53,9 +53,9 @@ func TestStates(t *testing.T) {
 	}
 	defer db.Close()
 	cmd := command.Command{What: "check", Text: "true"}
-	r := state.New(h, state.Options{Records: &record.Records{DB: db}, Command: cmd})
+	r := work.New(h, work.Options{Records: &record.Records{DB: db}, Command: cmd})
 	defer r.Close()
-	var last []state.State
+	var last []work.State
 	check := func(want ...string) {
 		t.Helper()
 		if last, err = r.States(t.Context()); err != nil {
@@ -183,7 +183,7 @@ func TestNext(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			s := state.New(h, state.Options{
+			s := work.New(h, work.Options{
 				Records: &record.Records{DB: db}, Command: command.Command{What: "check", Text: tt.command}, Up: func(context.Context, agent.ID) bool { return tt.up },
 			})
 			defer s.Close()
@@ -221,7 +221,7 @@ func TestUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	s := state.New(h, state.Options{Records: &record.Records{DB: db}})
+	s := work.New(h, work.Options{Records: &record.Records{DB: db}})
 	defer s.Close()
 	check := func(want string) {
 		t.Helper()
@@ -281,7 +281,7 @@ func TestElsewhere(t *testing.T) {
 	other.Commit("the owner's", "o", "o")
 	other.Commit("one\n\nNetsky-Agent: agent1", "x", "1")
 	other.Commit("two\n\nNetsky-Agent: agent1", "x", "2")
-	reader := state.New(h, state.Options{})
+	reader := work.New(h, work.Options{})
 	defer reader.Close()
 	want := func(facts string, next bool) {
 		t.Helper()
