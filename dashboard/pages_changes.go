@@ -14,9 +14,9 @@ import (
 	"netsky/dashboard/web"
 	"netsky/dashboard/worded"
 	"netsky/spawn/worktree/diff"
-	"netsky/spawn/worktree/look"
 	"netsky/spawn/worktree/review"
 	"netsky/store"
+	"netsky/work"
 	"netsky/work/record"
 )
 
@@ -26,7 +26,7 @@ type changesBody struct {
 	Agent   agent.ID
 	Tree    *worded.Tree // nil: how its work is, is not known
 	TreeAt  store.Time
-	Change  look.Change
+	Change  work.Change
 	At      store.Time // as of when the change is
 	Why     string     // why it is not shown
 	Only    string     // the one file that is shown; "" is all

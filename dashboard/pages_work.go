@@ -7,7 +7,6 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard/worded"
-	"netsky/spawn/worktree/look"
 	"netsky/spawn/worktree/review"
 	"netsky/store"
 	"netsky/work"
@@ -21,7 +20,7 @@ type Work interface {
 	States(context.Context) ([]work.State, time.Time, error)
 	// Change returns what the agent has changed, in one file if it is named. The error matches
 	// fs.ErrNotExist if it has no worktree.
-	Change(ctx context.Context, id agent.ID, file string) (look.Change, time.Time, error)
+	Change(ctx context.Context, id agent.ID, file string) (work.Change, time.Time, error)
 	// Words returns what the tasks are called: see task.Judge.
 	Words(context.Context, []store.Task) []string
 	Landings(context.Context, record.Filter) ([]record.Landing, error)

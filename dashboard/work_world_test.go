@@ -12,7 +12,6 @@ import (
 	"netsky/cost"
 	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/forecast"
-	"netsky/spawn/worktree/look"
 	"netsky/spawn/worktree/review"
 	"netsky/store"
 	"netsky/work"
@@ -24,7 +23,7 @@ type fakeWork struct {
 	mu       sync.Mutex
 	err      error
 	states   []work.State
-	changes  map[agent.ID]look.Change
+	changes  map[agent.ID]work.Change
 	landings []record.Landing
 	checks   []record.Check
 	pending  []record.Comment
@@ -39,7 +38,7 @@ func (f *fakeWork) States(context.Context) ([]work.State, time.Time, error) {
 	return f.states, time.Now(), f.err
 }
 
-func (f *fakeWork) Change(_ context.Context, id agent.ID, file string) (look.Change, time.Time, error) {
+func (f *fakeWork) Change(_ context.Context, id agent.ID, file string) (work.Change, time.Time, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++
@@ -162,7 +161,7 @@ func (w *world) showWork(tb testing.TB, now time.Time) {
 		{Agent: "agent7", State: "unknown", Branch: "netsky/agent7", Base: "main", Dir: dir + "agent7", Error: "git status: not a git repository"},
 	}
 	south := fileOf("tides/south.go", "modified", southPatch)
-	w.work.changes = map[agent.ID]look.Change{"agent1": {Base: "b", Head: "h", Tree: "t", Left: []string{"assets/recording.mov"}, Files: []diff.File{
+	w.work.changes = map[agent.ID]work.Change{"agent1": {Base: "b", Head: "h", Tree: "t", Left: []string{"assets/recording.mov"}, Files: []diff.File{
 		south, fileOf("tides/south_test.go", "added", southTest),
 		{Path: "assets/harmonics.bin", Status: "added", OldMode: "000000", NewMode: "100644", Binary: true},
 		{Path: "scripts/fetch.sh", Old: "scripts/get.sh", Status: "renamed", OldMode: "100644", NewMode: "100755"},

@@ -13,9 +13,9 @@ import (
 	"netsky/home"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/diff"
-	"netsky/spawn/worktree/look"
 	"netsky/spawn/worktree/review"
 	"netsky/store"
+	"netsky/work"
 	"netsky/work/record"
 	"netsky/work/task"
 )
@@ -32,7 +32,7 @@ type Options struct {
 
 // Trees are the agents' work. It implements dashboard.Work.
 type Trees struct {
-	*look.Looker
+	*work.Looker
 	o      Options
 	review review.Review
 }
@@ -42,7 +42,7 @@ var errNoRecords = errors.New("the records can't be read at the moment")
 // New returns the agents' work. The caller must Close it.
 func New(o Options) *Trees {
 	t := &Trees{o: o}
-	t.Looker = look.New(look.Options{Home: o.Home, Records: o.Records, Check: t.check, Up: o.Up})
+	t.Looker = work.NewLooker(work.LookerOptions{Home: o.Home, Records: o.Records, Check: t.check, Up: o.Up})
 	t.review = review.Review{
 		Author: agent.Owner, Via: "web", Bus: o.Bus, Record: o.Record,
 		Read: func(_ context.Context, do func(record.Records) error) error { return t.records(do) },

@@ -8,7 +8,7 @@
 // What it keeps is bounded, and is forgotten a moment after nobody has asked for it any more; nothing
 // runs meanwhile. It changes nothing in a repository. A crash leaves scratch directories, as those of
 // packages forecast and diff do.
-package look
+package work
 
 import (
 	"context"
@@ -27,25 +27,24 @@ import (
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
 	"netsky/store"
-	"netsky/work"
 	"netsky/work/record"
 )
 
-// Options configure a Looker.
-type Options struct {
+// LookerOptions configure a Looker.
+type LookerOptions struct {
 	Home    home.Dir
 	Records func() *store.DB                            // nil while there is none
 	Check   func() command.Command                      // what proves work now
-	Up      func(ctx context.Context, id agent.ID) bool // as in work.Options
+	Up      func(ctx context.Context, id agent.ID) bool // as in Options
 }
 
 // A Looker reads. Its methods may be called at the same time.
 type Looker struct {
-	o    Options
+	o    LookerOptions
 	turn chan struct{} // holds one while git runs, or may
 
 	// The reader of states and what ends it; whoever has the turn uses them.
-	reader *work.Reader
+	reader *Reader
 
 	mu      sync.Mutex // guards the fields below
 	kept    map[string]*kept
@@ -73,8 +72,8 @@ const (
 	maxText = 512 << 10
 )
 
-// New returns a Looker. The caller must Close it.
-func New(o Options) *Looker {
+// NewLooker returns a Looker. The caller must Close it.
+func NewLooker(o LookerOptions) *Looker {
 	return &Looker{o: o, turn: make(chan struct{}, 1), kept: make(map[string]*kept)}
 }
 
@@ -183,22 +182,22 @@ func read[T any](ctx context.Context, l *Looker, key, mark string, do func(conte
 
 // States returns the states of all agents that have a worktree, in order, and as of when they are. What
 // can't be read of one is in its Error.
-func (l *Looker) States(ctx context.Context) ([]work.State, time.Time, error) {
+func (l *Looker) States(ctx context.Context) ([]State, time.Time, error) {
 	if trees, err := worktree.List(l.o.Home); err == nil && len(trees) == 0 {
-		return []work.State{}, time.Now(), nil
+		return []State{}, time.Now(), nil
 	}
 	mark, err := l.mark(ctx)
 	if err != nil {
-		return []work.State{}, time.Time{}, err
+		return []State{}, time.Time{}, err
 	}
-	return read(ctx, l, "states", mark, func(ctx context.Context) ([]work.State, error) {
+	return read(ctx, l, "states", mark, func(ctx context.Context) ([]State, error) {
 		if err := git.Version(ctx); err != nil {
-			return []work.State{}, err
+			return []State{}, err
 		}
 		if l.reader == nil {
-			l.reader = work.New(l.o.Home, work.Options{})
+			l.reader = New(l.o.Home, Options{})
 		}
-		o := work.Options{Command: l.o.Check(), Up: l.o.Up}
+		o := Options{Command: l.o.Check(), Up: l.o.Up}
 		if db := l.o.Records(); db != nil {
 			o.Records = &record.Records{DB: db}
 		}

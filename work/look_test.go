@@ -1,4 +1,4 @@
-package look_test
+package work_test
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/git"
-	"netsky/spawn/worktree/look"
 	"netsky/spawn/worktree/snapshot"
 	"netsky/store"
+	"netsky/work"
 	"netsky/work/record"
 )
 
@@ -31,7 +31,7 @@ type world struct {
 	home home.Dir
 	db   *store.DB
 	repo testworld.Repo // of agent1
-	look *look.Looker
+	look *work.Looker
 }
 
 func mustDo(tb testing.TB, err error) {
@@ -53,13 +53,13 @@ func mustWorld(tb testing.TB) *world {
 	w.db, err = store.Open(tb.Context(), w.home)
 	mustDo(tb, err)
 	tb.Cleanup(func() { w.db.Close() })
-	w.look = look.New(look.Options{Home: w.home, Records: func() *store.DB { return w.db }, Check: func() command.Command { return check }})
+	w.look = work.NewLooker(work.LookerOptions{Home: w.home, Records: func() *store.DB { return w.db }, Check: func() command.Command { return check }})
 	tb.Cleanup(func() { w.look.Close() })
 	return w
 }
 
 // However many ask, git answers one of them; a check that is recorded has the work read again.
-func TestStates(t *testing.T) {
+func TestLookStates(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	w.repo.Commit("more", "b.txt", "2")
@@ -156,7 +156,7 @@ func TestTooLong(t *testing.T) {
 	w := mustWorld(t)
 	mustDo(t, os.RemoveAll(w.repo.Dir)) // then it matters whether the agent is up
 	asked := 0
-	slow := look.New(look.Options{
+	slow := work.NewLooker(work.LookerOptions{
 		Home: w.home, Records: func() *store.DB { return w.db }, Check: func() command.Command { return check },
 		Up: func(ctx context.Context, _ agent.ID) bool { asked++; <-ctx.Done(); return false },
 	})
