@@ -18,7 +18,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
-	"netsky/spawn/worktree"
+	"netsky/work/tree"
 )
 
 // maxHook limits a hook's input, in bytes: a prompt of any length, or what a tool
@@ -75,9 +75,9 @@ func (k HookRun) Run(ctx context.Context, event string, in io.Reader) error {
 
 // strays notes what the agent does outside of its worktree.
 func (k HookRun) strays(h Hook) {
-	err := worktree.NoteDir(k.Home, k.Agent, h.Dir)
+	err := tree.NoteDir(k.Home, k.Agent, h.Dir)
 	if name := h.Edited(); name != "" {
-		err = errors.Join(err, worktree.NoteStray(k.Home, k.Agent, name))
+		err = errors.Join(err, tree.NoteStray(k.Home, k.Agent, name))
 	}
 	if err != nil {
 		k.Warn(err)

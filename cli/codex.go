@@ -15,8 +15,8 @@ import (
 	"netsky/internal/execx"
 	"netsky/prompts"
 	"netsky/spawn"
-	"netsky/spawn/worktree"
 	"netsky/watch"
+	"netsky/work/tree"
 )
 
 func (a *app) codexCommand() *cli.Command {
@@ -128,7 +128,7 @@ func (a *app) codexServe(c *cli.Context, l *spawn.Launcher, cfg config.Config, i
 		Agent: id, Start: a.getenv("NETSKY_START"), Fresh: c.Bool("fresh"), Headless: c.Bool("headless"), Limit: c.Duration("limit"),
 		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval, Goals: cfg.Codex.Goals, Compact: cfg.Codex.Compact,
 		Home: l.Home, Bus: l.Bus, Records: l.Journal, Env: a.environ, Out: a.out,
-		Memory: watch.BriefingOf(l, id), Edited: func(name string) { _ = worktree.NoteStray(l.Home, id, name) }, Approve: a.approver(l, id, a.getenv("NETSKY_START")), Config: codex.ToolServer(l.Binary, l.Home, id, a.environ, owner.On()),
+		Memory: watch.BriefingOf(l, id), Edited: func(name string) { _ = tree.NoteStray(l.Home, id, name) }, Approve: a.approver(l, id, a.getenv("NETSKY_START")), Config: codex.ToolServer(l.Binary, l.Home, id, a.environ, owner.On()),
 	}
 	if own := cfg.Agent[id].Model; own != "" && o.Model == "" {
 		o.Model = own

@@ -17,7 +17,6 @@ import (
 	"netsky/cli/console"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
@@ -25,6 +24,7 @@ import (
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 func (a *app) diffCommand() *cli.Command {
@@ -73,7 +73,7 @@ func (a *app) diff(c *cli.Context) error {
 	case c.Bool("send"):
 		return a.sendComments(c, h, id)
 	}
-	w, err := worktree.Load(h, id)
+	w, err := tree.Load(h, id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return a.needsWorktree(h, id, fmt.Errorf("%s: %w", id, land.ErrNoWorktree))
 	}
@@ -160,7 +160,7 @@ func (a *app) showDiff(c *cli.Context, change *diff.Change, id agent.ID, paths [
 }
 
 // landed returns the commits that the agent's work, as it landed last, may be known by.
-func (a *app) landed(ctx context.Context, h home.Dir, w worktree.Worktree) (commits []string, err error) {
+func (a *app) landed(ctx context.Context, h home.Dir, w tree.Worktree) (commits []string, err error) {
 	err = a.readWork(ctx, h, func(r record.Records) error {
 		l, undone, err := land.Reversed(ctx, r, w, w.Base, w.Branch)
 		if undone {

@@ -16,9 +16,9 @@ import (
 	"netsky/cli/overview"
 	"netsky/internal/advice"
 	"netsky/spawn"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/work"
+	"netsky/work/tree"
 )
 
 func (a *app) needsCommand() *cli.Command {
@@ -104,7 +104,7 @@ func (a *app) workNow(ctx context.Context) (read func() []work.State, end func()
 	if err != nil {
 		return read, end
 	}
-	if trees, err := worktree.List(h); err == nil && len(trees) == 0 {
+	if trees, err := tree.List(h); err == nil && len(trees) == 0 {
 		return read, end
 	}
 	cfg, err := a.cfg()

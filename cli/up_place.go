@@ -16,8 +16,8 @@ import (
 	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/spawn"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
+	"netsky/work/tree"
 )
 
 // place puts the agents that are about to start where they work: clones in worktrees of their own.
@@ -63,7 +63,7 @@ func needsSetup(h home.Dir, at plan.Place, setup command.Command) bool {
 	if !at.Apart {
 		return false
 	}
-	w, err := worktree.Load(h, at.Agent)
+	w, err := tree.Load(h, at.Agent)
 	return err != nil || w.Setup != setup.Digest()
 }
 
@@ -120,7 +120,7 @@ func (u *upRun) setUp(ctx context.Context) {
 			case !r.OK():
 				u.a.warn("%s: setup: %v; it starts all the same, and its next start runs it again: %s", at.Agent, r, tilde(u.a, h.Path(log)))
 			default:
-				if err := worktree.SetUp(h, at.Agent, setup.Digest()); err != nil {
+				if err := tree.SetUp(h, at.Agent, setup.Digest()); err != nil {
 					u.a.warn("%s: setup: %v; its next start runs it again", at.Agent, err)
 				}
 			}

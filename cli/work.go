@@ -18,13 +18,13 @@ import (
 	"netsky/cli/console"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
 	"netsky/spawn/worktree/retire"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 func (a *app) workCommand() *cli.Command {
@@ -74,7 +74,7 @@ func (a *app) work(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if trees, err := worktree.List(h); err == nil && len(trees) > 0 {
+	if trees, err := tree.List(h); err == nil && len(trees) > 0 {
 		if err := git.Version(c.Context); err != nil {
 			return err
 		}
@@ -266,7 +266,7 @@ func (a *app) workGone(c *cli.Context) error {
 // repos returns the repositories that netsky knows, and the one here, by their git directories. The
 // error is about some of them.
 func (a *app) repos(ctx context.Context, h home.Dir) (list []string, err error) {
-	trees, err := worktree.List(h)
+	trees, err := tree.List(h)
 	for _, w := range trees {
 		list = append(list, w.Repo)
 	}
@@ -315,7 +315,7 @@ func (a *app) workRetire(c *cli.Context) error {
 	}
 	done, failed := 0, 0
 	for _, id := range ids {
-		w, err := worktree.Load(l.Home, id)
+		w, err := tree.Load(l.Home, id)
 		switch st := list.Find(id); {
 		case errors.Is(err, fs.ErrNotExist):
 			err = a.needsWorktree(l.Home, id, fmt.Errorf("%s: %w", id, land.ErrNoWorktree))

@@ -9,8 +9,8 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
+	"netsky/work/tree"
 )
 
 // filed is a repository of 50,000 files in 500 directories.
@@ -75,7 +75,7 @@ func BenchmarkWork(b *testing.B) {
 	}
 	args := []string{"-c", `for d; do git -C "$d" status -sb; git -C "$d" rev-list --count --left-right main...HEAD; git -C "$d" merge-tree --write-tree main HEAD; done`, "sh"}
 	for n := range 20 {
-		p, err := worktree.Make(b.Context(), h, agent.Clone(n+1), repo, false)
+		p, err := tree.Make(b.Context(), h, agent.Clone(n+1), repo, false)
 		if err != nil {
 			b.Fatal(err)
 		}

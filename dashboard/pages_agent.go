@@ -15,8 +15,8 @@ import (
 	"netsky/dashboard/term"
 	"netsky/dashboard/web"
 	"netsky/dashboard/worded"
-	"netsky/spawn/worktree"
 	"netsky/store"
+	"netsky/work/tree"
 )
 
 // A paneBody is one terminal on a page.
@@ -125,7 +125,7 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 		}
 	}
 	p.steps(ctx, b.Needs)
-	if w, err := worktree.Load(p.o.Home, id); err == nil && p.o.Work != nil {
+	if w, err := tree.Load(p.o.Home, id); err == nil && p.o.Work != nil {
 		b.Branch = w.Short()
 	}
 	b.Today = p.usedToday(ctx, sh, id)

@@ -19,9 +19,9 @@ import (
 	"netsky/dashboard/trees"
 	"netsky/internal/corpus"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
+	"netsky/work/tree"
 )
 
 // treed makes a world whose agent1 works in a real worktree.
@@ -44,7 +44,7 @@ func treed(tb testing.TB) (*world, testworld.Repo) {
 	main := testworld.NewRepo(tb, filepath.Join(tb.TempDir(), "src"))
 	r, err := git.Open(tb.Context(), main.Dir, "")
 	mustDo(tb, err)
-	p, err := worktree.Make(tb.Context(), w.home, "agent1", r, false)
+	p, err := tree.Make(tb.Context(), w.home, "agent1", r, false)
 	mustDo(tb, err)
 	return w, main.At(p.Dir)
 }

@@ -12,10 +12,10 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/trailer"
+	"netsky/work/tree"
 )
 
 // A beside is what a repository has of agents' work beside their branches and worktrees.
@@ -35,7 +35,7 @@ func add(m map[agent.ID]map[string]int, id agent.ID, key string, n int) {
 
 // A side is an agent's worktree, and the commit that it lands on, or "".
 type side struct {
-	worktree.Worktree
+	tree.Worktree
 	target string
 }
 
@@ -50,11 +50,11 @@ func sides(c forecast.Forecast, common string) (list []side) {
 
 // Aside says, as [State.Aside] does, what work an agent has that is not in its own worktree and branch.
 func Aside(ctx context.Context, h home.Dir, id agent.ID) ([]string, error) {
-	w, err := worktree.Load(h, id)
+	w, err := tree.Load(h, id)
 	if err != nil {
 		return nil, err
 	}
-	list, err := worktree.List(h)
+	list, err := tree.List(h)
 	var same []side
 	for _, o := range list {
 		if o.Repo != w.Repo {
@@ -93,7 +93,7 @@ func (st State) Aside() (list []string) {
 }
 
 // aside adds what there is beside the worktree.
-func (st *State) aside(ctx context.Context, h home.Dir, w worktree.Worktree, b beside) {
+func (st *State) aside(ctx context.Context, h home.Dir, w tree.Worktree, b beside) {
 	st.Stashed, st.Elsewhere, st.Beside = b.stashed[w.Short()], b.commits[w.Agent], b.changed[w.Agent]
 	st.Strayed, _ = w.Strays(ctx, h) // what can't be told is not said
 }
@@ -160,7 +160,7 @@ const (
 
 // An other is a linked worktree that is no agent's own.
 type other struct {
-	worktree.Linked
+	tree.Linked
 	by     agent.ID // who has added it, or has work in it; "" is not known
 	branch string   // that is checked out, a full ref name, or else
 	commit string
@@ -168,26 +168,26 @@ type other struct {
 
 // others lists those of a repository, by agents first.
 func others(h home.Dir, common string, sides []side) (list []other) {
-	all, _ := worktree.LinkedTo(common)
+	all, _ := tree.LinkedTo(common)
 	if len(all) == 0 {
 		return nil
 	}
 	by, own := make(map[string]agent.ID), make(map[string]agent.ID)
 	for _, s := range sides {
 		own[realOf(s.Dir)] = s.Agent
-		for _, entry := range worktree.Added(h, s.Agent) {
+		for _, entry := range tree.Added(h, s.Agent) {
 			by[realOf(entry)] = s.Agent
 		}
 	}
-	scratch := realOf(h.Path(worktree.ScratchDir))
+	scratch := realOf(h.Path(tree.ScratchDir))
 	for _, l := range all {
 		dir := realOf(l.Dir)
-		if own[dir] != "" || worktree.Within(scratch, dir) {
+		if own[dir] != "" || tree.Within(scratch, dir) {
 			continue
 		}
 		o := other{Linked: l, by: by[realOf(l.Entry)]}
 		for root, id := range own {
-			if o.by == "" && worktree.Within(root, dir) {
+			if o.by == "" && tree.Within(root, dir) {
 				o.by = id
 			}
 		}

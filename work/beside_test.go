@@ -9,10 +9,10 @@ import (
 
 	"netsky/agent"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/trailer"
 	"netsky/work"
+	"netsky/work/tree"
 )
 
 // Work in a worktree that an agent has added itself is named: wherever it is, committed or not, and only that agent's.
@@ -32,7 +32,7 @@ func TestBeside(t *testing.T) {
 	env := make(map[agent.ID][]string)
 	dirs := make(map[agent.ID]string)
 	for _, id := range []agent.ID{"agent1", "agent2"} {
-		p, err := worktree.Make(t.Context(), h, id, r, false)
+		p, err := tree.Make(t.Context(), h, id, r, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestStrayed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := worktree.Make(t.Context(), h, "agent1", r, false)
+	p, err := tree.Make(t.Context(), h, "agent1", r, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,16 +131,16 @@ func TestStrayed(t *testing.T) {
 	f.At(p.Dir).Write("own", "1")
 	f.Write("a b.txt", "2", "sub/[n]ew", "1", "c", "the owner's")
 	for _, name := range []string{"a b.txt", "a b.txt", "sub/[n]ew"} {
-		if err := worktree.NoteStray(h, "agent1", filepath.Join(f.Dir, name)); err != nil {
+		if err := tree.NoteStray(h, "agent1", filepath.Join(f.Dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, name := range []string{filepath.Join(p.Dir, "own"), filepath.Join(root, "x"), "/", "c", ""} {
-		if err := worktree.NoteStray(h, "agent1", name); err != nil {
+		if err := tree.NoteStray(h, "agent1", name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := worktree.NoteStray(h, "agent9", filepath.Join(f.Dir, "c")); err != nil {
+	if err := tree.NoteStray(h, "agent9", filepath.Join(f.Dir, "c")); err != nil {
 		t.Error(err)
 	}
 	want("dirty 1, changed in " + f.Dir + ": a b.txt and 1 more")
@@ -152,7 +152,7 @@ func TestStrayed(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Write("c", "where it works")
-	if err := worktree.NoteStray(h, "agent1", filepath.Join(f.Dir, "c")); err != nil {
+	if err := tree.NoteStray(h, "agent1", filepath.Join(f.Dir, "c")); err != nil {
 		t.Error(err)
 	}
 	want("dirty 1, behind 1")

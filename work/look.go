@@ -21,13 +21,13 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
 	"netsky/store"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 // LookerOptions configure a Looker.
@@ -183,7 +183,7 @@ func read[T any](ctx context.Context, l *Looker, key, mark string, do func(conte
 // States returns the states of all agents that have a worktree, in order, and as of when they are. What
 // can't be read of one is in its Error.
 func (l *Looker) States(ctx context.Context) ([]State, time.Time, error) {
-	if trees, err := worktree.List(l.o.Home); err == nil && len(trees) == 0 {
+	if trees, err := tree.List(l.o.Home); err == nil && len(trees) == 0 {
 		return []State{}, time.Now(), nil
 	}
 	mark, err := l.mark(ctx)
@@ -314,7 +314,7 @@ func (l *Looker) Open(ctx context.Context, id agent.ID, do func(*diff.Change) er
 }
 
 func (l *Looker) open(ctx context.Context, id agent.ID, do func(*diff.Change) error) error {
-	w, err := worktree.Load(l.o.Home, id)
+	w, err := tree.Load(l.o.Home, id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: has no worktree of its own: %w", id, fs.ErrNotExist)
 	}

@@ -15,7 +15,6 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/git"
@@ -23,6 +22,7 @@ import (
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 var check = command.Command{What: "check", Text: "true"}
@@ -47,7 +47,7 @@ func mustWorld(tb testing.TB) *world {
 	main := testworld.NewRepo(tb, filepath.Join(tb.TempDir(), "src"))
 	r, err := git.Open(tb.Context(), main.Dir, "")
 	mustDo(tb, err)
-	p, err := worktree.Make(tb.Context(), w.home, "agent1", r, false)
+	p, err := tree.Make(tb.Context(), w.home, "agent1", r, false)
 	mustDo(tb, err)
 	w.repo = main.At(p.Dir)
 	w.db, err = store.Open(tb.Context(), w.home)
@@ -86,7 +86,7 @@ func TestLookStates(t *testing.T) {
 	if err != nil || tree != list[0].Tree || tree == "" {
 		t.Errorf("the tree is %q, %v, want %q", tree, err, list[0].Tree)
 	}
-	wt, err := worktree.Load(w.home, "agent1")
+	wt, err := tree.Load(w.home, "agent1")
 	mustDo(t, err)
 	mustDo(t, w.db.Apply(t.Context(), record.SetCheck(record.Check{ID: "k", Agent: "agent1", Repo: wt.Repo, Tree: tree, Digest: check.Digest(), State: record.Passed, Command: "true"})))
 	if list, again, err := w.look.States(t.Context()); err != nil || again.Equal(at) || list[0].Proof != "checked" {

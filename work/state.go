@@ -17,12 +17,12 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 // The words for what was checked of an agent's work.
@@ -187,7 +187,7 @@ func hidden(ctx context.Context, s forecast.Side, st *State) error {
 	}
 	own, err := s.Git()
 	if err == nil {
-		st.Hidden, err = worktree.Hidden(ctx, own.Look())
+		st.Hidden, err = tree.Hidden(ctx, own.Look())
 	}
 	if err != nil || st.Hidden != "" {
 		st.Proof = Stale

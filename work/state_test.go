@@ -11,12 +11,12 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 func TestStates(t *testing.T) {
@@ -28,7 +28,7 @@ func TestStates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := worktree.Make(t.Context(), h, agent.Clone(n), r, false)
+		p, err := tree.Make(t.Context(), h, agent.Clone(n), r, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestNext(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := worktree.Make(t.Context(), h, "agent1", r, false)
+			p, err := tree.Make(t.Context(), h, "agent1", r, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +211,7 @@ func TestUndone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := worktree.Make(t.Context(), h, "agent1", r, false)
+	p, err := tree.Make(t.Context(), h, "agent1", r, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := worktree.Make(t.Context(), h, "agent1", r, false); err != nil {
+	if _, err := tree.Make(t.Context(), h, "agent1", r, false); err != nil {
 		t.Fatal(err)
 	}
 	other := f.At(filepath.Join(t.TempDir(), "other"))

@@ -13,9 +13,9 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/execx"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/git"
+	"netsky/work/tree"
 )
 
 // An Own is what the owner lets agents do in their own worktrees without asking each time: `git add` and `git commit`
@@ -32,7 +32,7 @@ func (o Own) Allows(ctx context.Context, q agent.Approval) bool {
 	if !ok {
 		return false
 	}
-	w, ok := worktree.WorksAt(o.Home, q.Agent, q.Dir)
+	w, ok := tree.WorksAt(o.Home, q.Agent, q.Dir)
 	if !ok {
 		return false
 	}
@@ -208,12 +208,12 @@ func within(root, dir string) bool {
 	if real, err := filepath.EvalSymlinks(root); err == nil {
 		root = real
 	}
-	return worktree.Within(root, dir)
+	return tree.Within(root, dir)
 }
 
 // plainRepository reports whether a git in the worktree runs no program that is in it: neither a hook, nor one
 // that a repository within its files names.
-func plainRepository(ctx context.Context, w worktree.Worktree) bool {
+func plainRepository(ctx context.Context, w tree.Worktree) bool {
 	r, err := w.Git() // fails if .git leads elsewhere
 	if err != nil {
 		return false

@@ -9,9 +9,9 @@ import (
 	"netsky/attention/approve"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/git"
+	"netsky/work/tree"
 )
 
 // An ownWorld is an agent in its worktree, and what it may do there without asking.
@@ -36,7 +36,7 @@ func newOwn(t *testing.T) ownWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := worktree.Make(t.Context(), h, "agent1", r, false)
+	p, err := tree.Make(t.Context(), h, "agent1", r, false)
 	if err != nil {
 		t.Fatal(err)
 	}

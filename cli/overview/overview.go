@@ -22,8 +22,8 @@ import (
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/pane"
-	"netsky/spawn/worktree"
 	"netsky/store"
+	"netsky/work/tree"
 )
 
 // A View is everything that status shows, and its JSON.
@@ -207,7 +207,7 @@ func Collect(ctx context.Context, o Options) View {
 // place collects where the agents work.
 func (v *View) place(h home.Dir, userHome string) {
 	for _, s := range v.Agents {
-		if dir := worktree.OwnersDir(h, s.Agent, s.Dir); s.State != agent.Down && dir != "" && !slices.Contains(v.Dirs, dir) {
+		if dir := tree.OwnersDir(h, s.Agent, s.Dir); s.State != agent.Down && dir != "" && !slices.Contains(v.Dirs, dir) {
 			v.Dirs = append(v.Dirs, dir)
 		}
 	}

@@ -12,11 +12,11 @@ import (
 
 	"netsky/home"
 	"netsky/prompts"
-	"netsky/spawn/worktree"
+	"netsky/work/tree"
 )
 
 // treeFacts returns what a prompt says of a worktree.
-func treeFacts(w worktree.Worktree) prompts.Worktree {
+func treeFacts(w tree.Worktree) prompts.Worktree {
 	short := func(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }
 	return prompts.Worktree{Root: w.Dir, Main: w.Main, Branch: short(w.Branch), Base: short(w.Base)}
 }
@@ -26,7 +26,7 @@ const maxInstructions = 256 << 10
 
 // inTree adapts a prompt to a start in the worktree. What the agent's program would have read in the
 // owner's directory, and does not find from here, is appended.
-func inTree(in *prompts.Input, w worktree.Worktree) {
+func inTree(in *prompts.Input, w tree.Worktree) {
 	in.Tree = treeFacts(w)
 	for _, file := range missed(in.Runtime, w, in.Dir) {
 		text, err := home.ReadOwn(file, maxInstructions)
@@ -46,7 +46,7 @@ func inTree(in *prompts.Input, w worktree.Worktree) {
 // missed returns the files of instructions that the program reads in the owner's directory and not
 // in the worktree: those that are in no commit, and for Claude Code, which looks in every directory
 // above, those above the repository. From the outermost to the innermost.
-func missed(runtime string, w worktree.Worktree, dir string) (files []string) {
+func missed(runtime string, w tree.Worktree, dir string) (files []string) {
 	names := map[string][]string{"claude": {"CLAUDE.md", "CLAUDE.local.md"}, "codex": {"AGENTS.md"}}[runtime]
 	if names == nil {
 		return nil
@@ -62,7 +62,7 @@ func missed(runtime string, w worktree.Worktree, dir string) (files []string) {
 	for at := filepath.Join(w.Main, sub); ; at = filepath.Dir(at) {
 		rel, err := filepath.Rel(w.Main, at)
 		inside := err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
-		if !inside && (runtime != "claude" || worktree.Within(at, w.Dir)) {
+		if !inside && (runtime != "claude" || tree.Within(at, w.Dir)) {
 			break // what is above both is found from either
 		}
 		for _, name := range slices.Backward(names) {

@@ -15,9 +15,9 @@ import (
 	"netsky/internal/execx"
 	"netsky/prompts"
 	"netsky/spawn"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/trailer"
+	"netsky/work/tree"
 )
 
 // A Place is where an agent that is about to start works.
@@ -27,7 +27,7 @@ type Place struct {
 	Why   string // why it works there though clones have worktrees; "" if it has one, or is to have none
 	Left  int    // files there that are not committed, and so not in the worktree
 	Apart bool   // it has a worktree
-	worktree.Placed
+	tree.Placed
 
 	repo git.Repo
 	told prompts.Input // the prompt without what the worktree adds
@@ -105,8 +105,8 @@ var makers = max(2, min(runtime.NumCPU(), 4))
 func (p *Planner) settle(ctx context.Context, one *spawn.Plan, at *Place, follow bool) (err error) {
 	h := p.Launcher.Home
 	if at.Apart {
-		at.Placed, err = worktree.Make(ctx, h, one.Agent, at.repo, follow)
-		if errors.Is(err, worktree.ErrTaken) { // it works as with an earlier netsky
+		at.Placed, err = tree.Make(ctx, h, one.Agent, at.repo, follow)
+		if errors.Is(err, tree.ErrTaken) { // it works as with an earlier netsky
 			at.Apart, at.Why, err = false, err.Error(), nil
 		}
 		if err != nil {
@@ -148,9 +148,9 @@ func (p *Planner) Foresee(ctx context.Context, one *spawn.Plan) {
 	if !at.Apart {
 		return
 	}
-	w, err := worktree.Load(p.Launcher.Home, one.Agent)
+	w, err := tree.Load(p.Launcher.Home, one.Agent)
 	if err != nil {
-		w = worktree.Foresee(ctx, p.Launcher.Home, one.Agent, at.repo)
+		w = tree.Foresee(ctx, p.Launcher.Home, one.Agent, at.repo)
 	}
 	one.Prompt.Dir = filepath.Join(w.Dir, at.repo.Sub)
 	inTree(&one.Prompt, w)
@@ -202,8 +202,8 @@ func (p *Planner) Again(ctx context.Context, one *spawn.Plan) error {
 }
 
 // treeOf returns the agent's worktree, if the directory is in it.
-func (p *Planner) treeOf(id agent.ID, dir string) (w worktree.Worktree, ok bool) {
-	return worktree.Around(p.Launcher.Home, id, dir)
+func (p *Planner) treeOf(id agent.ID, dir string) (w tree.Worktree, ok bool) {
+	return tree.Around(p.Launcher.Home, id, dir)
 }
 
 // Leave has the agent's next start begin in the owner's directory that its worktree stands for, also once
@@ -223,5 +223,5 @@ func (p *Planner) Leave(id agent.ID) error {
 
 // Base returns the owner's directory for one in the agent's worktree, else the directory itself.
 func (p *Planner) Base(id agent.ID, dir string) string {
-	return worktree.OwnersDir(p.Launcher.Home, id, dir)
+	return tree.OwnersDir(p.Launcher.Home, id, dir)
 }

@@ -14,7 +14,7 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
-	"netsky/spawn/worktree"
+	"netsky/work/tree"
 )
 
 // dir returns where an agent works, by the first of: the flag, its own table, [agents],
@@ -49,7 +49,7 @@ func (p *Planner) configured(id agent.ID, flag string) string {
 // worktree, the directory of the owner's that this stands for. A worktree that is not on record any more
 // stands for nothing.
 func (p *Planner) recorded(id agent.ID, before string) string {
-	if _, ok := p.treeOf(id, before); before != "" && (ok || !worktree.Within(p.Launcher.Home.Path(home.Workspace(id)), before)) {
+	if _, ok := p.treeOf(id, before); before != "" && (ok || !tree.Within(p.Launcher.Home.Path(home.Workspace(id)), before)) {
 		return p.Base(id, before)
 	}
 	root, _ := p.Launcher.Home.LoadLaunch(agent.Root)

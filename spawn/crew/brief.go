@@ -12,9 +12,9 @@ import (
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/home"
-	"netsky/spawn/worktree"
 	"netsky/store"
 	"netsky/work/task"
+	"netsky/work/tree"
 )
 
 // give sends the recorded brief to the task's worker, and records that it was sent. former is who
@@ -84,7 +84,7 @@ func (c Crew) text(ctx context.Context, k store.Task, former agent.ID) string {
 			if n.Proof != "" {
 				fmt.Fprintf(&b, ": %s", envelope.Line(n.Proof, 300))
 			}
-			if w, err := worktree.Load(c.Home, n.Assignee); err == nil && n.Head != "" && n.Assignee != k.Assignee {
+			if w, err := tree.Load(c.Home, n.Assignee); err == nil && n.Head != "" && n.Assignee != k.Assignee {
 				fmt.Fprintf(&b, "; it is at %.12s on %s: if your branch lacks that, git merge %.12s", n.Head, w.Short(), n.Head)
 			}
 			b.WriteString("\n")
@@ -92,7 +92,7 @@ func (c Crew) text(ctx context.Context, k store.Task, former agent.ID) string {
 	}
 	b.WriteString("\nWhen it is done, answer this message once. Your answer closes the task, so let it say what shows that it is done: " +
 		"the command that you ran and what it printed, a file, a commit.")
-	if _, err := worktree.Load(c.Home, k.Assignee); err == nil {
+	if _, err := tree.Load(c.Home, k.Assignee); err == nil {
 		b.WriteString(" Commit your work first; what is not committed counts as not done.")
 	}
 	b.WriteString(" If it cannot be done, answer with an error that says why.")
@@ -108,7 +108,7 @@ func (c Crew) recovery(ctx context.Context, k store.Task, former agent.ID) strin
 		return "It was given out before. See what there is already before you begin."
 	}
 	text := fmt.Sprintf("%s had it before and did not finish it.", former)
-	if w, err := worktree.Load(c.Home, former); err == nil {
+	if w, err := tree.Load(c.Home, former); err == nil {
 		text += fmt.Sprintf(" What it did is on the branch %s and, if not committed, in %s: read it there, change nothing there.", w.Short(), w.Dir)
 	}
 	return text + " See what there is already before you begin."

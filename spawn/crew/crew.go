@@ -28,10 +28,10 @@ import (
 	"netsky/internal/advice"
 	"netsky/internal/execx"
 	"netsky/spawn"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
 	"netsky/work/task"
+	"netsky/work/tree"
 )
 
 // A Crew gives out tasks on behalf of one address.
@@ -66,7 +66,7 @@ func (c Crew) Book() task.Book {
 // is, or contains, the user's home directory does not count.
 func Head(ctx context.Context, h home.Dir, id agent.ID, userHome string) string {
 	var r git.Repo
-	if w, err := worktree.Load(h, id); err == nil && w.Ready {
+	if w, err := tree.Load(h, id); err == nil && w.Ready {
 		if r, err = w.Git(); err != nil {
 			return ""
 		}

@@ -18,9 +18,9 @@ import (
 	"netsky/internal/advice"
 	"netsky/internal/proc"
 	"netsky/spawn"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/land"
 	"netsky/spawn/worktree/retire"
+	"netsky/work/tree"
 )
 
 // ErrUnproved is returned by Purge if something of a killed agent may still run.
@@ -62,7 +62,7 @@ func Purge(ctx context.Context, l *spawn.Launcher, unproved func([]spawn.Remnant
 	if _, err := Unsaved(ctx, h, "everything has ended, nothing was removed"); err != nil {
 		return nil, err
 	}
-	trees, err := worktree.List(h)
+	trees, err := tree.List(h)
 	if err != nil {
 		return nil, fmt.Errorf("uninstall: nothing was removed: %w", err)
 	}
@@ -82,7 +82,7 @@ func Purge(ctx context.Context, l *spawn.Launcher, unproved func([]spawn.Remnant
 // repositories anywhere below the home, and in the workspaces. ignored are the
 // directories that would be removed although no repository has them.
 func Unsaved(ctx context.Context, h home.Dir, state string) (ignored []string, err error) {
-	if err := worktree.Sweep(ctx, h); err != nil { // what killed checks have left is nobody's work
+	if err := tree.Sweep(ctx, h); err != nil { // what killed checks have left is nobody's work
 		return nil, fmt.Errorf("uninstall: %w; %s", err, state)
 	}
 	if err := land.Unsettled(h); err != nil { // files of the owner's may be half written
@@ -100,7 +100,7 @@ func Unsaved(ctx context.Context, h home.Dir, state string) (ignored []string, e
 	if err != nil {
 		return nil, fmt.Errorf("uninstall: nobody can tell whether all work of the agents has landed: %w; %s", err, state)
 	}
-	found, dirs, err := worktree.Find(ctx, h.Root(), loose...)
+	found, dirs, err := tree.Find(ctx, h.Root(), loose...)
 	if err != nil {
 		return nil, fmt.Errorf("uninstall: %s: cannot check for work that exists nowhere else: %w; %s", h.Root(), err, state)
 	}
@@ -126,7 +126,7 @@ func Unsaved(ctx context.Context, h home.Dir, state string) (ignored []string, e
 // agents returns why worktrees that netsky has made for agents can't be retired, and the directories
 // of all.
 func agents(ctx context.Context, h home.Dir) (lines, dirs []string, err error) {
-	trees, err := worktree.List(h)
+	trees, err := tree.List(h)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"netsky/home"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/snapshot"
+	"netsky/work/tree"
 )
 
 // A Change is all that an agent has changed.
@@ -36,7 +36,7 @@ type Change struct {
 // Open makes a snapshot of the agent's worktree and compares it with the merge base of its branch and
 // the one that it lands on; or with the first of since that is a commit of the branch. The caller must
 // Close it.
-func Open(ctx context.Context, h home.Dir, w worktree.Worktree, since ...string) (c *Change, err error) {
+func Open(ctx context.Context, h home.Dir, w tree.Worktree, since ...string) (c *Change, err error) {
 	r, err := w.Git()
 	if err != nil {
 		return nil, err

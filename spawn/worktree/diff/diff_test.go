@@ -12,9 +12,9 @@ import (
 
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/git"
+	"netsky/work/tree"
 )
 
 type field struct {
@@ -22,7 +22,7 @@ type field struct {
 	t    *testing.T
 	home home.Dir
 	tree testworld.Repo
-	w    worktree.Worktree
+	w    tree.Worktree
 }
 
 func newField(t *testing.T, files ...string) field {
@@ -33,7 +33,7 @@ func newField(t *testing.T, files ...string) field {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := worktree.Make(t.Context(), f.home, "agent1", r, false)
+	p, err := tree.Make(t.Context(), f.home, "agent1", r, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,13 +11,13 @@ import (
 
 	"netsky/agent"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/git"
+	"netsky/work/tree"
 )
 
 // twenty makes 20 agents, half of which have committed and half not, in a repository of so many files.
-func twenty(b *testing.B, files int) (f field, trees []worktree.Worktree) {
+func twenty(b *testing.B, files int) (f field, trees []tree.Worktree) {
 	f = field{Repo: testworld.NewRepo(b, filepath.Join(b.TempDir(), "src")), home: testworld.FastHome(b)}
 	var all []string
 	for n := range files {
@@ -29,7 +29,7 @@ func twenty(b *testing.B, files int) (f field, trees []worktree.Worktree) {
 		b.Fatal(err)
 	}
 	for n := range 20 {
-		p, err := worktree.Make(b.Context(), f.home, agent.Clone(n+1), r, false)
+		p, err := tree.Make(b.Context(), f.home, agent.Clone(n+1), r, false)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -16,14 +16,14 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/snapshot"
+	"netsky/work/tree"
 )
 
 // A Side is the work of one agent.
 type Side struct {
-	worktree.Worktree
+	tree.Worktree
 	snapshot.Work
 	Gone   bool   // its directory was deleted; the branch is still there
 	Target string // the commit of Base; "" if there is none
@@ -94,7 +94,7 @@ const mergeTime = 10 * time.Minute
 // Look looks at the worktrees of these agents, of all without any, and merges the work of each with that
 // of each other in the same repository and with its target. What can't be read of one is in its Err.
 func (f *Forecaster) Look(ctx context.Context, only ...agent.ID) (c Forecast, err error) {
-	list, err := worktree.List(f.home)
+	list, err := tree.List(f.home)
 	of := make(map[string][]*Side)
 	for _, w := range list {
 		if w.Ready && (len(only) == 0 || slices.Contains(only, w.Agent)) {
@@ -308,7 +308,7 @@ func attributed(ctx context.Context, d git.Dir, live []*Side) (git.Dir, func(), 
 	if target == "" {
 		return d, func() {}, nil
 	}
-	return worktree.Attributed(ctx, d, target)
+	return tree.Attributed(ctx, d, target)
 }
 
 func short(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }

@@ -10,9 +10,9 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/git"
+	"netsky/work/tree"
 )
 
 // A field is a home with a repository beside it, and worktrees of agents.
@@ -33,7 +33,7 @@ func (f field) agent(id agent.ID) testworld.Repo {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	p, err := worktree.Make(f.t.Context(), f.home, id, r, false)
+	p, err := tree.Make(f.t.Context(), f.home, id, r, false)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestLookOdd(t *testing.T) {
 			}
 			defer os.RemoveAll(gone.Dir)
 		}
-		p, err := worktree.Make(t.Context(), f.home, id, r, false)
+		p, err := tree.Make(t.Context(), f.home, id, r, false)
 		if err != nil {
 			t.Fatal(err)
 		}

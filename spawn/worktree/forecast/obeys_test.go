@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
+	"netsky/work/tree"
 )
 
 // Whoever works in a worktree can write a configuration there, of a submodule or of a repository that
@@ -45,7 +45,7 @@ func TestObeysNobodyInThere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w, err := worktree.Load(f.home, "agent1")
+	w, err := tree.Load(f.home, "agent1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestObeysNobodyInThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = worktree.Make(t.Context(), f.home, "agent1", r, true)
+		_, _ = tree.Make(t.Context(), f.home, "agent1", r, true)
 		if text, err := os.ReadFile(mark); err == nil {
 			t.Errorf("git has run %s", strings.TrimSpace(string(text)))
 		}

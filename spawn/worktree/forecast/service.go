@@ -19,10 +19,10 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/snapshot"
 	"netsky/store"
+	"netsky/work/tree"
 )
 
 // File is where the conflicts are that the last look found, below the home.
@@ -148,9 +148,9 @@ type watched struct {
 // ended reports whether an agent's turn may have ended since it was last asked: the agent is idle, or
 // its worktree's index was written, as by a commit. Programs of the user's own report no turns.
 func (s *Service) ended() (any bool) {
-	if now := s.o.Home.Mark(worktree.Dirname); !s.trees.Same(now) {
+	if now := s.o.Home.Mark(tree.Dirname); !s.trees.Same(now) {
 		s.trees, any = now, true
-		list, _ := worktree.List(s.o.Home) // one that can't be read is logged by the look
+		list, _ := tree.List(s.o.Home) // one that can't be read is logged by the look
 		before := s.watched
 		s.watched = nil
 		for _, w := range list {
@@ -159,7 +159,7 @@ func (s *Service) ended() (any bool) {
 				continue
 			}
 			one := watched{id: w.Agent}
-			if entry, err := worktree.Link(w.Dir); err == nil {
+			if entry, err := tree.Link(w.Dir); err == nil {
 				one.index = filepath.Join(entry, "index")
 			}
 			s.watched = append(s.watched, one)

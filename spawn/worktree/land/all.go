@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
+	"netsky/work/tree"
 )
 
 // An Outcome is what became of one agent's work in LandAll.
@@ -36,7 +36,7 @@ type candidate struct {
 // turn comes; one whose merged tree has changed, as another has landed meanwhile, is checked
 // again. One that can't land does not keep the others from it.
 func (d Desk) LandAll(ctx context.Context, o LandOptions, out io.Writer, done func(Outcome)) error {
-	list, err := worktree.List(d.Home)
+	list, err := tree.List(d.Home)
 	if err != nil {
 		d.say("%v", err)
 	}
@@ -74,7 +74,7 @@ func (d Desk) LandAll(ctx context.Context, o LandOptions, out io.Writer, done fu
 }
 
 // candidate looks at one agent's work. What has conflicts, or no evidence, is left to Land to refuse.
-func (d Desk) candidate(ctx context.Context, w worktree.Worktree, o LandOptions) (c candidate, err error) {
+func (d Desk) candidate(ctx context.Context, w tree.Worktree, o LandOptions) (c candidate, err error) {
 	if !w.Ready {
 		return c, fmt.Errorf("%s: its worktree is not whole", w.Agent)
 	}

@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"netsky/internal/advice"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/trailer"
+	"netsky/work/tree"
 )
 
 // The ways a branch lands.
@@ -108,7 +108,7 @@ func (d Desk) rebase(ctx context.Context, r git.Repo, m Merge, id string) (strin
 
 // inScratch has a commit made in a scratch worktree, and returns it.
 func (d Desk) inScratch(ctx context.Context, r git.Repo, id, at string, do func(git.Dir) error) (string, error) {
-	s, err := worktree.NewScratch(ctx, d.Home, r, id, at)
+	s, err := tree.NewScratch(ctx, d.Home, r, id, at)
 	if err != nil {
 		return "", fmt.Errorf("a worktree for it: %w", err)
 	}
@@ -187,7 +187,7 @@ func hooksOf(ctx context.Context, g git.Dir, others ...string) (names []string) 
 }
 
 // message returns the message of the commit that a landing makes, with the agent's name.
-func message(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge, how, given string) (string, error) {
+func message(ctx context.Context, r git.Repo, w tree.Worktree, m Merge, how, given string) (string, error) {
 	text := strings.TrimSpace(given)
 	if text == "" {
 		d := r.Look()

@@ -10,11 +10,11 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 // A Checked is what Check found.
@@ -41,7 +41,7 @@ const maxLoose = 10_000
 
 // LooseIn returns the work in the worktree that is not on its branch. A worktree that was deleted has
 // none.
-func LooseIn(ctx context.Context, w worktree.Worktree) (l Loose, err error) {
+func LooseIn(ctx context.Context, w tree.Worktree) (l Loose, err error) {
 	own, err := w.Git()
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
@@ -60,7 +60,7 @@ func LooseIn(ctx context.Context, w worktree.Worktree) (l Loose, err error) {
 		l.Aside = "the branch " + branch(at)
 	}
 	if l.Files, err = own.Dirty(ctx, maxLoose); err == nil {
-		l.Hidden, err = worktree.Hidden(ctx, own.Look())
+		l.Hidden, err = tree.Hidden(ctx, own.Look())
 	}
 	return l, err
 }
@@ -114,7 +114,7 @@ func (d Desk) Check(ctx context.Context, id agent.ID, o CheckOptions) (c Checked
 
 // due looks at what a check would be of. It fails if there is nothing to check, and sets Known if
 // that has passed.
-func (d Desk) due(ctx context.Context, r git.Repo, w worktree.Worktree, o CheckOptions, c *Checked) error {
+func (d Desk) due(ctx context.Context, r git.Repo, w tree.Worktree, o CheckOptions, c *Checked) error {
 	target, err := Target(w, o.Onto)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (d Desk) runCheck(ctx context.Context, r git.Repo, c *Checked, out io.Write
 		return fmt.Errorf("%s: %w", c.Agent, err)
 	}
 	d.step("scratch")
-	s, err := worktree.NewScratch(ctx, d.Home, r, c.ID, commit)
+	s, err := tree.NewScratch(ctx, d.Home, r, c.ID, commit)
 	if err != nil {
 		return fmt.Errorf("%s: a worktree for the check: %w", c.Agent, err)
 	}

@@ -8,9 +8,9 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 // A Holder tells what of tasks' work is on branches: whether a target still has what landed on it, as its
@@ -51,7 +51,7 @@ func (h *Holder) Holds(ctx context.Context, l record.Landing) bool {
 // has taken over from what it landed on, or lands on if before is "": an empty commit is nothing of its own.
 // What can't be told counts as its own.
 func (h *Holder) Owns(ctx context.Context, id agent.ID, begun, head, before string) bool {
-	w, err := worktree.Load(h.Home, id)
+	w, err := tree.Load(h.Home, id)
 	if err != nil {
 		return true
 	}

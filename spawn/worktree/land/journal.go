@@ -12,10 +12,10 @@ import (
 
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 // journalFile is there while a ref is being moved.
@@ -87,7 +87,7 @@ func (d Desk) finish(ctx context.Context, e entry) {
 	case toUndo:
 		l.State, l.Undo = record.Undone, e.Move.To
 	default:
-		if err := worktree.Moved(d.Home, l.Agent, e.Move.To); err != nil {
+		if err := tree.Moved(d.Home, l.Agent, e.Move.To); err != nil {
 			d.say("%v", err)
 		}
 		return
@@ -184,11 +184,11 @@ func (d Desk) pushes(ctx context.Context) error {
 
 // tidy removes what killed checks have left.
 func (d Desk) tidy(ctx context.Context) error {
-	err := worktree.Sweep(ctx, d.Home)
+	err := tree.Sweep(ctx, d.Home)
 	return errors.Join(err, d.records(ctx, func(r record.Records) error {
 		list, err := r.Checks(ctx, record.Filter{State: record.Running, Limit: 1000})
 		for _, k := range list {
-			if _, serr := os.Lstat(d.Home.Path(worktree.ScratchDir, k.ID)); errors.Is(serr, fs.ErrNotExist) {
+			if _, serr := os.Lstat(d.Home.Path(tree.ScratchDir, k.ID)); errors.Is(serr, fs.ErrNotExist) {
 				k.State, k.Reason = record.Broken, "netsky was killed while it ran"
 				d.record(ctx, record.SetCheck(k))
 			}

@@ -37,11 +37,11 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 // A Desk checks, lands and undoes the work of a home's agents, for one asker.
@@ -115,7 +115,7 @@ func (d Desk) say(format string, args ...any) {
 func newID() string { return strings.ToLower(rand.Text()[:10]) }
 
 // worktree returns the agent's worktree and its repository.
-func (d Desk) worktree(ctx context.Context, id agent.ID) (w worktree.Worktree, r git.Repo, err error) {
+func (d Desk) worktree(ctx context.Context, id agent.ID) (w tree.Worktree, r git.Repo, err error) {
 	w, err = Worktree(d.Home, id)
 	if err == nil {
 		r, err = Repo(ctx, w)
@@ -124,8 +124,8 @@ func (d Desk) worktree(ctx context.Context, id agent.ID) (w worktree.Worktree, r
 }
 
 // Worktree returns the agent's worktree. Without one, the error matches ErrNoWorktree.
-func Worktree(h home.Dir, id agent.ID) (worktree.Worktree, error) {
-	w, err := worktree.Load(h, id)
+func Worktree(h home.Dir, id agent.ID) (tree.Worktree, error) {
+	w, err := tree.Load(h, id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%s: %w", id, ErrNoWorktree)
@@ -136,7 +136,7 @@ func Worktree(h home.Dir, id agent.ID) (worktree.Worktree, error) {
 }
 
 // Repo opens the worktree's repository: where it was made from, or, if that is gone, there.
-func Repo(ctx context.Context, w worktree.Worktree) (git.Repo, error) {
+func Repo(ctx context.Context, w tree.Worktree) (git.Repo, error) {
 	r, err := git.Open(ctx, w.Main, "")
 	switch {
 	case err == nil && r.Common == w.Repo:
@@ -154,7 +154,7 @@ func Repo(ctx context.Context, w worktree.Worktree) (git.Repo, error) {
 }
 
 // bare says that git takes the owner's directory for none. It would move a branch there, and not its files.
-func bare(w worktree.Worktree) error {
+func bare(w tree.Worktree) error {
 	return advice.With(fmt.Errorf("%s: its repository is set to be %w", w.Main, git.ErrBare), "`git config --show-origin core.bare` there shows where; set it to false")
 }
 

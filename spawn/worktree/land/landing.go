@@ -12,10 +12,10 @@ import (
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 // LandOptions say how an agent's work lands.
@@ -134,7 +134,7 @@ func (d Desk) tell(id agent.ID, m Merge, conflict error) {
 }
 
 // land makes the commit and moves the target to it.
-func (d Desk) land(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge, o LandOptions, l *Landing, lock *home.Lock) error {
+func (d Desk) land(ctx context.Context, r git.Repo, w tree.Worktree, m Merge, o LandOptions, l *Landing, lock *home.Lock) error {
 	mv := move{Repo: r.Common, Ref: m.Target, From: m.Onto, Why: fmt.Sprintf("netsky: land %s (%s)", l.Agent, l.ID)}
 	var err error
 	if mv.Dir, err = checkedOut(ctx, r, m.Target); err != nil {
@@ -188,7 +188,7 @@ func (d Desk) hooks(ctx context.Context, r git.Repo, dir string) (string, error)
 
 // follow moves the agent's branch on to what it landed as, if the agent has nothing else there. Its
 // earlier head is kept. The note says why it did not.
-func (d Desk) follow(ctx context.Context, r git.Repo, w worktree.Worktree, l Landing, lock *home.Lock) (note string) {
+func (d Desk) follow(ctx context.Context, r git.Repo, w tree.Worktree, l Landing, lock *home.Lock) (note string) {
 	stays := func(err error) string { return fmt.Sprintf("%s stays at %s: %v", w.Short(), short(l.Head), err) }
 	own, err := d.Home.WaitLock(ctx, home.WorktreeLock(w.Agent), nil)
 	if err != nil {
@@ -216,7 +216,7 @@ func (d Desk) follow(ctx context.Context, r git.Repo, w worktree.Worktree, l Lan
 	}
 	mv.Hooks = acting.Hooks
 	if l.Head == l.After {
-		if err := worktree.Moved(d.Home, w.Agent, l.After); err != nil {
+		if err := tree.Moved(d.Home, w.Agent, l.After); err != nil {
 			return err.Error()
 		}
 		return ""

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"netsky/internal/advice"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
+	"netsky/work/tree"
 )
 
 // A Merge is what a merge of an agent's branch into its target would be now.
@@ -125,7 +125,7 @@ func files(n int) string {
 }
 
 // Target returns the full name of the ref that the worktree's branch lands on: onto, if given.
-func Target(w worktree.Worktree, onto string) (string, error) {
+func Target(w tree.Worktree, onto string) (string, error) {
 	ref := cmp.Or(onto, w.Base)
 	switch {
 	case ref == "":
@@ -143,13 +143,13 @@ func Target(w worktree.Worktree, onto string) (string, error) {
 	return ref, nil
 }
 
-func onItself(w worktree.Worktree) error {
+func onItself(w tree.Worktree) error {
 	return fmt.Errorf("%s: %s can't land on itself", w.Agent, w.Short())
 }
 
 // Merged computes the merge of the worktree's branch into a ref. It changes no ref and no file;
 // the objects it writes into the repository are git's to remove.
-func Merged(ctx context.Context, r git.Repo, w worktree.Worktree, target string) (m Merge, err error) {
+func Merged(ctx context.Context, r git.Repo, w tree.Worktree, target string) (m Merge, err error) {
 	d := r.Look()
 	// A name may stand for another branch, which is the one that moves.
 	if to, err := d.First(ctx, "symbolic-ref", "--quiet", target); err == nil {
@@ -185,7 +185,7 @@ func Merged(ctx context.Context, r git.Repo, w worktree.Worktree, target string)
 		m.Tree, m.Landed = own, true
 		return m, err
 	}
-	by, done, err := worktree.Attributed(ctx, d, m.Onto)
+	by, done, err := tree.Attributed(ctx, d, m.Onto)
 	if err == nil {
 		err = m.compute(ctx, by)
 		done()
@@ -226,7 +226,7 @@ func upstream(ctx context.Context, d git.Dir, target, commit string) (string, er
 }
 
 // noBase explains why two commits have no merge base.
-func noBase(ctx context.Context, r git.Repo, w worktree.Worktree, target string, err error) error {
+func noBase(ctx context.Context, r git.Repo, w tree.Worktree, target string, err error) error {
 	if ge := new(git.Error); !errors.As(err, &ge) || ge.Status != 1 {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
+	"netsky/work/tree"
 )
 
 // moveTime limits one git that moves a ref or writes the files of a worktree.
@@ -37,7 +37,7 @@ type move struct {
 
 // tree returns the worktree. Its repository is known, and not looked for there.
 func (m move) tree() (git.Repo, error) {
-	r, err := worktree.At(m.Repo, m.Dir)
+	r, err := tree.At(m.Repo, m.Dir)
 	if m.Hooks != "" {
 		r.Hooks = m.Hooks
 	}
@@ -101,7 +101,7 @@ func dirty(ref, dir string, own bool, names []string) error {
 // checkedOut returns the worktree that has the ref checked out, "" if none has. One that is gone, or
 // two of them, or a rebase or bisection of the ref that is under way, are errors.
 func checkedOut(ctx context.Context, r git.Repo, ref string) (dir string, err error) {
-	list, err := worktree.Entries(ctx, git.Dir{Path: r.Common})
+	list, err := tree.Entries(ctx, git.Dir{Path: r.Common})
 	if err != nil {
 		return "", err
 	}
@@ -220,7 +220,7 @@ func (m move) overwrites(ctx context.Context, d git.Dir) error {
 	if err != nil {
 		return err
 	}
-	own, err := worktree.Replaced(ctx, d, m.From, m.To)
+	own, err := tree.Replaced(ctx, d, m.From, m.To)
 	if err != nil {
 		return err
 	}

@@ -10,10 +10,10 @@ import (
 	"netsky/agent"
 	"netsky/internal/advice"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/land"
 	"netsky/store"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 // What a commit has undone says how it lands again, until it has.
@@ -30,7 +30,7 @@ func TestUndoneByCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		w, err := worktree.Load(y.home, "agent1")
+		w, err := tree.Load(y.home, "agent1")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestNext(t *testing.T) {
 		{"land, dirty by the agent", func(y yard, at testworld.Repo) {
 			y.Write("a.txt", "mine")
 			err := y.home.SaveLaunch(agent.Launch{Agent: "agent1", Dir: at.Dir})
-			if err := errors.Join(err, worktree.NoteStray(y.home, "agent1", y.Dir+"/a.txt")); err != nil {
+			if err := errors.Join(err, tree.NoteStray(y.home, "agent1", y.Dir+"/a.txt")); err != nil {
 				y.t.Fatal(err)
 			}
 		}, landed(land.LandOptions{Unchecked: true}),

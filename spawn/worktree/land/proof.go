@@ -7,10 +7,10 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/git"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 // The states of an agent's work.
@@ -34,7 +34,7 @@ type Proof struct {
 
 // Proof returns what is proved of the work in the worktree. It runs nothing but git, and
 // changes nothing.
-func (d Desk) Proof(ctx context.Context, r git.Repo, w worktree.Worktree) (p Proof, err error) {
+func (d Desk) Proof(ctx context.Context, r git.Repo, w tree.Worktree) (p Proof, err error) {
 	target, err := Target(w, "")
 	if err != nil {
 		return p, err
@@ -63,7 +63,7 @@ func (d Desk) Proof(ctx context.Context, r git.Repo, w worktree.Worktree) (p Pro
 
 // Said returns what the checks on record say of an agent's work, if landing it would make that tree: Proved,
 // Failed, Stale or Unchecked. Whether it is all of its work is not asked.
-func Said(ctx context.Context, rec record.Records, c command.Command, w worktree.Worktree, tree string) (string, error) {
+func Said(ctx context.Context, rec record.Records, c command.Command, w tree.Worktree, tree string) (string, error) {
 	p := Proof{State: Unchecked, Merge: Merge{Tree: tree}}
 	err := p.look(ctx, rec, c.Digest(), w)
 	return p.State, err
@@ -102,7 +102,7 @@ func Current(ctx context.Context, h home.Dir, id agent.ID) (repo, tree string, e
 }
 
 // look finds what the checks on record say of the merged tree.
-func (p *Proof) look(ctx context.Context, rec record.Records, digest string, w worktree.Worktree) error {
+func (p *Proof) look(ctx context.Context, rec record.Records, digest string, w tree.Worktree) error {
 	here, err := rec.Checks(ctx, record.Filter{Repo: w.Repo, Tree: p.Merge.Tree, Limit: 1000})
 	if err != nil {
 		return err

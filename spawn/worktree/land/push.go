@@ -12,10 +12,10 @@ import (
 	"netsky/bus/envelope"
 	"netsky/internal/advice"
 	"netsky/internal/execx"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 // pushTime limits a push, and the program that asks for the merge.
@@ -23,7 +23,7 @@ const pushTime = 5 * time.Minute
 
 // push pushes the agent's branch and asks for it to be merged. A branch that was pushed without a
 // request is on record, and an error that matches ErrNotYet says what to run.
-func (d Desk) push(ctx context.Context, r git.Repo, w worktree.Worktree, m Merge, o LandOptions, l *Landing) error {
+func (d Desk) push(ctx context.Context, r git.Repo, w tree.Worktree, m Merge, o LandOptions, l *Landing) error {
 	remote, err := remoteOf(ctx, r, m)
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.Agent, err)

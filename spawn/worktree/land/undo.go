@@ -9,9 +9,9 @@ import (
 
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 // ErrNoLanding is returned for an id that no landing has.
@@ -129,7 +129,7 @@ func (d Desk) Undo(ctx context.Context, id string) (u Undone, err error) {
 // repository returns the repository with that git directory, as seen from the owner's directory, if a
 // worktree that was made from there still tells.
 func (d Desk) repository(ctx context.Context, common string) (git.Repo, error) {
-	list, _ := worktree.List(d.Home) // one that can't be read tells nothing
+	list, _ := tree.List(d.Home) // one that can't be read tells nothing
 	for _, w := range list {
 		if w.Repo != common {
 			continue
@@ -162,7 +162,7 @@ func (d Desk) reverse(ctx context.Context, r git.Repo, l record.Landing, now str
 		}
 	}
 	// A driver that keeps both sides would take nothing back.
-	by, done, err := worktree.Attributed(ctx, g, now, "* merge=text")
+	by, done, err := tree.Attributed(ctx, g, now, "* merge=text")
 	if err == nil {
 		err = m.compute(ctx, by)
 		done()

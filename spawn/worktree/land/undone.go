@@ -5,14 +5,14 @@ import (
 	"fmt"
 
 	"netsky/internal/advice"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 // Reversed returns what a branch, at head, last landed on the target, if a commit on the target has
 // undone that and still counts. Git takes such work for merged, so it has nothing to land.
-func Reversed(ctx context.Context, rec record.Records, w worktree.Worktree, target, head string) (l record.Landing, is bool, err error) {
+func Reversed(ctx context.Context, rec record.Records, w tree.Worktree, target, head string) (l record.Landing, is bool, err error) {
 	list, err := rec.Landings(ctx, record.Filter{Agent: w.Agent, Limit: 100})
 	if err != nil {
 		return l, false, err
@@ -32,7 +32,7 @@ func Reversed(ctx context.Context, rec record.Records, w worktree.Worktree, targ
 }
 
 // nothing says that there is nothing to land, and how what was undone can land again.
-func (d Desk) nothing(ctx context.Context, w worktree.Worktree, m Merge) error {
+func (d Desk) nothing(ctx context.Context, w tree.Worktree, m Merge) error {
 	err := fmt.Errorf("%s: %w on %s", w.Agent, ErrNothing, branch(m.Target))
 	if m.Upstream != "" {
 		return advice.With(fmt.Errorf("%w: %s, which it follows, has all of it", err, m.Upstream), "`git pull` on %s brings it there", branch(m.Target))

@@ -19,12 +19,12 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
 	"netsky/store"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 // With these in its environment the test binary is a netsky in that home, which runs one verb, prints
@@ -149,7 +149,7 @@ func (y yard) clone(id agent.ID) testworld.Repo {
 	if err != nil {
 		y.t.Fatal(err)
 	}
-	p, err := worktree.Make(y.t.Context(), y.home, id, r, true)
+	p, err := tree.Make(y.t.Context(), y.home, id, r, true)
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func (y yard) records() ([]record.Landing, []record.Check) {
 // tidy reports what must not be left when a verb has ended.
 func (y yard) tidy() {
 	y.t.Helper()
-	if list, _ := os.ReadDir(y.home.Path(worktree.ScratchDir)); len(list) > 0 {
+	if list, _ := os.ReadDir(y.home.Path(tree.ScratchDir)); len(list) > 0 {
 		y.t.Errorf("scratch worktrees are left: %v", list)
 	}
 	if list := y.Git("worktree", "list"); strings.Contains(list, ".scratch") {

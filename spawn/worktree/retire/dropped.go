@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"netsky/home"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
+	"netsky/work/tree"
 )
 
 // nobody makes the commit that keeps dropped ones, always at the same time: the same ones, the same commit.
@@ -25,7 +25,7 @@ var nobody = []string{
 // still know, which go with these: made on no branch, or left behind by a reset, an amendment or a rebase.
 // So it does what was only staged in one whose directory is gone. They become the parents of one commit,
 // which has a ref. head is the branch's commit; "" if the branch is gone.
-func keepDropped(ctx context.Context, repo git.Dir, w worktree.Worktree, head string) error {
+func keepDropped(ctx context.Context, repo git.Dir, w tree.Worktree, head string) error {
 	logs := []string{w.Branch}
 	var known strings.Builder
 	if entry, err := w.Entry(); err == nil {

@@ -12,9 +12,9 @@ import (
 
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/git"
+	"netsky/work/tree"
 )
 
 // A Verdict says whether a worktree can be retired without losing anything.
@@ -29,7 +29,7 @@ type Verdict struct {
 }
 
 // Judge looks at the agent's worktree. It changes nothing.
-func Judge(ctx context.Context, h home.Dir, w worktree.Worktree) (v Verdict, err error) {
+func Judge(ctx context.Context, h home.Dir, w tree.Worktree) (v Verdict, err error) {
 	no := func(format string, args ...any) { v.Reasons = append(v.Reasons, fmt.Sprintf(format, args...)) }
 	_, serr := os.Lstat(w.Dir)
 	gone := errors.Is(serr, fs.ErrNotExist)
@@ -87,7 +87,7 @@ func Judge(ctx context.Context, h home.Dir, w worktree.Worktree) (v Verdict, err
 }
 
 // unfinished says what would be lost with the worktree's directory, beside what git status shows.
-func (v *Verdict) unfinished(ctx context.Context, r git.Repo, w worktree.Worktree) (err error) {
+func (v *Verdict) unfinished(ctx context.Context, r git.Repo, w tree.Worktree) (err error) {
 	entry := r.Git
 	no := func(why string) { v.Reasons = append(v.Reasons, why) }
 	for _, sign := range []struct{ name, why string }{
@@ -116,7 +116,7 @@ func (v *Verdict) unfinished(ctx context.Context, r git.Repo, w worktree.Worktre
 	} else if name != "" {
 		no("it holds a repository of its own in " + name)
 	}
-	file, err := worktree.Hidden(ctx, r.Look())
+	file, err := tree.Hidden(ctx, r.Look())
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (v Verdict) reasons(directoriesToo bool) []string {
 
 // Err is why the agent's worktree stays, nil if nothing would be lost. Ignored directories count
 // unless they may go.
-func (v Verdict) Err(w worktree.Worktree, directoriesToo bool) error {
+func (v Verdict) Err(w tree.Worktree, directoriesToo bool) error {
 	reasons := v.reasons(directoriesToo)
 	if len(reasons) == 0 {
 		return nil

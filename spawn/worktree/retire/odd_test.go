@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/retire"
+	"netsky/work/tree"
 )
 
 // What is done there after the first look stays as well where git status does not show it.
@@ -178,13 +178,13 @@ func TestRetireUnmade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := worktree.Make(t.Context(), f.home, "agent1", r, false); err == nil || !strings.Contains(err.Error(), "there is a branch named netsky") {
+	if _, err := tree.Make(t.Context(), f.home, "agent1", r, false); err == nil || !strings.Contains(err.Error(), "there is a branch named netsky") {
 		t.Fatal(err)
 	}
 	if ref, err := f.retire(); err != nil || ref != "" {
 		t.Errorf("%s, %v", ref, err)
 	}
-	if list, err := worktree.List(f.home); err != nil || len(list) > 0 {
+	if list, err := tree.List(f.home); err != nil || len(list) > 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

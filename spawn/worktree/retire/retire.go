@@ -22,10 +22,10 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/store"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 // Refs is where the commits stay.
@@ -52,7 +52,7 @@ func Retire(ctx context.Context, o Options, id agent.ID) (ref string, err error)
 	}
 	defer lock.Unlock()
 	ctx = context.WithoutCancel(ctx)
-	w, err := worktree.Load(o.Home, id)
+	w, err := tree.Load(o.Home, id)
 	if err != nil {
 		return "", err
 	}
@@ -78,13 +78,13 @@ func Retire(ctx context.Context, o Options, id agent.ID) (ref string, err error)
 			err = nil
 		}
 	}
-	if rerr := worktree.Forget(o.Home, id); rerr != nil {
+	if rerr := tree.Forget(o.Home, id); rerr != nil {
 		return ref, errors.Join(err, rerr)
 	}
 	return ref, err
 }
 
-func (o Options) remove(ctx context.Context, w worktree.Worktree, v Verdict) (ref string, err error) {
+func (o Options) remove(ctx context.Context, w tree.Worktree, v Verdict) (ref string, err error) {
 	if v.orphaned {
 		return "", o.sweep(ctx, w)
 	}
@@ -134,7 +134,7 @@ func (o Options) remove(ctx context.Context, w worktree.Worktree, v Verdict) (re
 }
 
 // sweep removes the agent's directories that are set aside, this one's and those that a crash has left.
-func (o Options) sweep(ctx context.Context, w worktree.Worktree) error {
+func (o Options) sweep(ctx context.Context, w tree.Worktree) error {
 	h := o.Home
 	list, err := os.ReadDir(h.Path(home.WorkDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -156,13 +156,13 @@ func (o Options) sweep(ctx context.Context, w worktree.Worktree) error {
 const aside = ".retired-"
 
 // asideOf is where the worktree is while it is removed.
-func asideOf(h home.Dir, w worktree.Worktree, head string) string {
+func asideOf(h home.Dir, w tree.Worktree, head string) string {
 	return h.Path(home.WorkDir, aside+Name(w.Agent, head))
 }
 
 // setAside renames the directory, so that nobody works in it any more, and looks again whether it holds
 // nothing else. If it does, all is as before.
-func (o Options) setAside(ctx context.Context, w worktree.Worktree, aside string, listed bool) error {
+func (o Options) setAside(ctx context.Context, w tree.Worktree, aside string, listed bool) error {
 	_, err := os.Lstat(w.Dir)
 	_, aerr := os.Lstat(aside)
 	here, before := err == nil, aerr == nil
@@ -192,8 +192,8 @@ func (o Options) setAside(ctx context.Context, w worktree.Worktree, aside string
 
 // clean fails if a directory that was set aside holds anything but what is committed. git is told
 // where all is: it would take note of the new name. listed says that git still has an entry for it.
-func (o Options) clean(ctx context.Context, aside string, w worktree.Worktree, listed bool) error {
-	entry, err := worktree.Link(aside)
+func (o Options) clean(ctx context.Context, aside string, w tree.Worktree, listed bool) error {
+	entry, err := tree.Link(aside)
 	if errors.Is(err, fs.ErrNotExist) { // it was being removed
 		return nil
 	} else if err != nil {
@@ -237,7 +237,7 @@ func within(name, dir string) bool {
 
 // entries returns another worktree in which the branch is checked out, and whether git has an entry
 // for this one.
-func entries(ctx context.Context, repo git.Dir, w worktree.Worktree) (other string, listed bool, err error) {
+func entries(ctx context.Context, repo git.Dir, w tree.Worktree) (other string, listed bool, err error) {
 	out, err := repo.List(ctx, "worktree", "list", "--porcelain", "-z")
 	if err != nil {
 		return "", false, err

@@ -13,9 +13,9 @@ import (
 
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/retire"
+	"netsky/work/tree"
 )
 
 // TestMain retires agent1's worktree if it runs as the process that is killed.
@@ -39,7 +39,7 @@ type field struct {
 	t    *testing.T
 	home home.Dir
 	tree testworld.Repo // agent1's
-	w    worktree.Worktree
+	w    tree.Worktree
 }
 
 func newField(t *testing.T) *field {
@@ -57,7 +57,7 @@ func (f *field) make() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	p, err := worktree.Make(f.t.Context(), f.home, "agent1", r, false)
+	p, err := tree.Make(f.t.Context(), f.home, "agent1", r, false)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func (f *field) gone(commit string) {
 	if list, _ := filepath.Glob(f.home.Path(home.WorkDir, ".*")); len(list) > 0 {
 		f.t.Errorf("left: %q", list)
 	}
-	if _, err := worktree.Load(f.home, "agent1"); !os.IsNotExist(err) {
+	if _, err := tree.Load(f.home, "agent1"); !os.IsNotExist(err) {
 		f.t.Errorf("its record: %v", err)
 	}
 	want := "refs/netsky/retired/agent1-" + commit[:12]
@@ -266,7 +266,7 @@ func TestRetireOrphan(t *testing.T) {
 	if ref, err := f.retire(); err != nil || ref != "" {
 		t.Errorf("%s, %v", ref, err)
 	}
-	if _, err := worktree.Load(f.home, "agent1"); !os.IsNotExist(err) {
+	if _, err := tree.Load(f.home, "agent1"); !os.IsNotExist(err) {
 		t.Errorf("its record: %v", err)
 	}
 }

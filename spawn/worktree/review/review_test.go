@@ -12,12 +12,12 @@ import (
 
 	"netsky/bus"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/review"
 	"netsky/store"
 	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 // newReview returns the owner's review of a change of agent1's, whose a.txt has three lines.
@@ -29,7 +29,7 @@ func newReview(t *testing.T, o bus.Options) (review.Review, *diff.Change) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := worktree.Make(t.Context(), h, "agent1", r, false)
+	p, err := tree.Make(t.Context(), h, "agent1", r, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package worktree_test
+package tree_test
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/spawn/worktree"
+	"netsky/work/tree"
 )
 
 // The attributes of a commit are read from files in a directory of their own, whatever names the commit has.
@@ -23,7 +23,7 @@ func TestAttributedOutside(t *testing.T) {
 	above := made("040000 tree "+below+"\t"+name+"\n", "mktree")
 	tree := made("040000 tree "+above+"\t..\n100644 blob "+blob+"\t.gitattributes\n", "mktree")
 	commit := f.Git("commit-tree", "-m", "odd", tree)
-	at, done, err := worktree.Attributed(t.Context(), f.open().Look(), commit)
+	at, done, err := tree.Attributed(t.Context(), f.open().Look(), commit)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package worktree_test
+package tree_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"netsky/spawn/worktree"
+	"netsky/work/tree"
 )
 
 // Whatever an agent makes of its directory, git is given the repository that the worktree was made
@@ -16,32 +16,32 @@ func TestGit(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		do   func(f field, w worktree.Worktree)
+		do   func(f field, w tree.Worktree)
 		err  error
 	}{
-		{name: "as it was made", do: func(field, worktree.Worktree) {}},
-		{name: "moved by git", do: func(f field, w worktree.Worktree) {
+		{name: "as it was made", do: func(field, tree.Worktree) {}},
+		{name: "moved by git", do: func(f field, w tree.Worktree) {
 			f.Git("worktree", "move", w.Dir, w.Dir+"2")
 			f.Git("worktree", "move", w.Dir+"2", w.Dir)
 		}},
-		{name: "deleted", do: func(f field, w worktree.Worktree) { f.must(os.RemoveAll(w.Dir)) }, err: fs.ErrNotExist},
-		{name: "another repository", do: func(f field, w worktree.Worktree) {
+		{name: "deleted", do: func(f field, w tree.Worktree) { f.must(os.RemoveAll(w.Dir)) }, err: fs.ErrNotExist},
+		{name: "another repository", do: func(f field, w tree.Worktree) {
 			f.must(os.Remove(filepath.Join(w.Dir, ".git")))
 			f.At(w.Dir).Git("init", "-q")
-		}, err: worktree.ErrReplaced},
-		{name: "a link to another", do: func(f field, w worktree.Worktree) {
+		}, err: tree.ErrReplaced},
+		{name: "a link to another", do: func(f field, w tree.Worktree) {
 			other := f.At(w.Dir + "-other")
 			f.Git("init", "-q", other.Dir)
 			f.must(os.Remove(filepath.Join(w.Dir, ".git")))
 			f.must(os.Symlink(filepath.Join(other.Dir, ".git"), filepath.Join(w.Dir, ".git")))
-		}, err: worktree.ErrReplaced},
-		{name: "a file that leads elsewhere", do: func(f field, w worktree.Worktree) {
+		}, err: tree.ErrReplaced},
+		{name: "a file that leads elsewhere", do: func(f field, w tree.Worktree) {
 			f.must(os.WriteFile(filepath.Join(w.Dir, ".git"), []byte("gitdir: .gut\n"), 0o600))
-		}, err: worktree.ErrReplaced},
-		{name: "no .git", do: func(f field, w worktree.Worktree) { f.must(os.Remove(filepath.Join(w.Dir, ".git"))) }, err: worktree.ErrReplaced},
-		{name: "no entry", do: func(f field, w worktree.Worktree) {
+		}, err: tree.ErrReplaced},
+		{name: "no .git", do: func(f field, w tree.Worktree) { f.must(os.Remove(filepath.Join(w.Dir, ".git"))) }, err: tree.ErrReplaced},
+		{name: "no entry", do: func(f field, w tree.Worktree) {
 			f.must(os.RemoveAll(filepath.Join(f.Dir, ".git", "worktrees")))
-		}, err: worktree.ErrReplaced},
+		}, err: tree.ErrReplaced},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -50,7 +50,7 @@ func TestGit(t *testing.T) {
 			tt.do(f, p.Worktree)
 			r, err := p.Git()
 			if tt.err != nil {
-				if !errors.Is(err, tt.err) || tt.err == worktree.ErrReplaced && errors.Is(err, fs.ErrNotExist) {
+				if !errors.Is(err, tt.err) || tt.err == tree.ErrReplaced && errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("%v, want %v", err, tt.err)
 				}
 				return

@@ -1,4 +1,4 @@
-package worktree_test
+package tree_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/spawn/worktree"
+	"netsky/work/tree"
 )
 
 // A ground is a home with repositories in it, and one elsewhere.
@@ -230,7 +230,7 @@ func TestFind(t *testing.T) {
 			t.Parallel()
 			g := newGround(t)
 			tt.setup(g)
-			found, _, err := worktree.Find(t.Context(), g.root, filepath.Join(g.dir, work))
+			found, _, err := tree.Find(t.Context(), g.root, filepath.Join(g.dir, work))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -253,10 +253,10 @@ func TestFindEnds(t *testing.T) {
 	g := newGround(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := worktree.Find(ctx, g.root); err == nil {
+	if _, _, err := tree.Find(ctx, g.root); err == nil {
 		t.Error("a walk that was cut short found nothing, and no error")
 	}
-	if found, _, err := worktree.Find(t.Context(), filepath.Join(g.dir, "absent")); len(found) > 0 || err != nil {
+	if found, _, err := tree.Find(t.Context(), filepath.Join(g.dir, "absent")); len(found) > 0 || err != nil {
 		t.Errorf("Find(absent) = %v, %v", found, err)
 	}
 }
@@ -270,13 +270,13 @@ func TestFindNamesIgnoredDirectories(t *testing.T) {
 	g.git(work, "clone", "-q", "../../../remote.git", "p")
 	g.mkdir(work + "/p/node_modules/x")
 	g.write(work+"/p/node_modules/x/index.js", "")
-	found, ignored, err := worktree.Find(t.Context(), g.root, filepath.Join(g.dir, work))
+	found, ignored, err := tree.Find(t.Context(), g.root, filepath.Join(g.dir, work))
 	want := filepath.Join(g.dir, work, "p/node_modules") + "/"
 	if err != nil || len(found) > 0 || len(ignored) != 1 || ignored[0] != want {
 		t.Errorf("Find() = %q, %q, %v; want the ignored %s", found, ignored, err, want)
 	}
 	g.write(work+"/p/a.key", "") // is kept, and hides nothing
-	found, ignored, err = worktree.Find(t.Context(), g.root, filepath.Join(g.dir, work))
+	found, ignored, err = tree.Find(t.Context(), g.root, filepath.Join(g.dir, work))
 	if err != nil || len(found) != 1 || len(ignored) != 1 || ignored[0] != want {
 		t.Errorf("Find() = %q, %q, %v; want a.key, and the ignored %s", found, ignored, err, want)
 	}
@@ -294,19 +294,19 @@ func TestHiddenOdd(t *testing.T) {
 	f.Git("update-index", "--skip-worktree", "link", "other")
 	ctx, done := context.WithTimeout(t.Context(), 30*time.Second) // a git that waits is ended after a minute
 	defer done()
-	if file, err := worktree.Hidden(ctx, f.open().Look()); file != "" || err != nil {
+	if file, err := tree.Hidden(ctx, f.open().Look()); file != "" || err != nil {
 		t.Errorf("links as they are committed: %q, %v", file, err)
 	}
 	f.must(os.Remove(f.Dir + "/other"))
 	f.must(os.Symlink("pipe2", f.Dir+"/other"))
-	if file, err := worktree.Hidden(ctx, f.open().Look()); file != "other" || err != nil {
+	if file, err := tree.Hidden(ctx, f.open().Look()); file != "other" || err != nil {
 		t.Errorf("another link: %q, %v", file, err)
 	}
 	f.Git("update-index", "--no-skip-worktree", "other")
 	f.Git("update-index", "--assume-unchanged", "a.txt")
 	f.must(os.Remove(f.Dir + "/a.txt"))
 	f.must(syscall.Mkfifo(f.Dir+"/a.txt", 0o600))
-	if file, err := worktree.Hidden(ctx, f.open().Look()); file != "a.txt" || err != nil || ctx.Err() != nil {
+	if file, err := tree.Hidden(ctx, f.open().Look()); file != "a.txt" || err != nil || ctx.Err() != nil {
 		t.Errorf("a pipe: %q, %v, %v", file, err, ctx.Err())
 	}
 }

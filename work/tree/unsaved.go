@@ -1,7 +1,7 @@
 // Package worktree reports work in git repositories that exists nowhere else. It changes
 // nothing, and runs no program that a repository chooses. A file that only such a filter makes the
 // same as what is committed counts as changed.
-package worktree
+package tree
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package worktree_test
+package tree_test
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree"
 	"netsky/spawn/worktree/git"
+	"netsky/work/tree"
 )
 
 // A field is a home, and a repository beside it.
@@ -42,9 +42,9 @@ func (f field) open() git.Repo {
 	return r
 }
 
-func (f field) make(id agent.ID) (worktree.Placed, testworld.Repo) {
+func (f field) make(id agent.ID) (tree.Placed, testworld.Repo) {
 	f.t.Helper()
-	p, err := worktree.Make(f.t.Context(), f.home, id, f.open(), true)
+	p, err := tree.Make(f.t.Context(), f.home, id, f.open(), true)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestMake(t *testing.T) {
 	if p, _ := f.make("agent1"); !p.Fresh || at.Git("rev-parse", "HEAD") != mine {
 		t.Errorf("one that was deleted: %+v", p)
 	}
-	if list, err := worktree.List(f.home); err != nil || len(list) != 1 || !list[0].Ready {
+	if list, err := tree.List(f.home); err != nil || len(list) != 1 || !list[0].Ready {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
@@ -124,7 +124,7 @@ func TestMakeAfterReturn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p, err := worktree.Make(t.Context(), f.home, "agent1", r, false); err == nil || p.Ready {
+		if p, err := tree.Make(t.Context(), f.home, "agent1", r, false); err == nil || p.Ready {
 			t.Fatalf("%+v, %v", p, err)
 		}
 		if err := errors.Join(os.Remove(lock), os.RemoveAll(at.Dir)); err != nil {
@@ -136,7 +136,7 @@ func TestMakeAfterReturn(t *testing.T) {
 		if err := os.Rename(at.Dir+".away", at.Dir); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := worktree.Make(t.Context(), f.home, "agent1", r, false); err == nil || at.Read("a.txt") != "mine\n" {
+		if _, err := tree.Make(t.Context(), f.home, "agent1", r, false); err == nil || at.Read("a.txt") != "mine\n" {
 			t.Errorf("with an entry %t: %v: %q", entry, err, at.Read("a.txt"))
 		}
 	}
@@ -169,7 +169,7 @@ func TestMakeRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := worktree.Make(t.Context(), f.home, "agent1", r, true); err == nil || !strings.Contains(err.Error(), "of the repository of "+f.Dir) {
+	if _, err := tree.Make(t.Context(), f.home, "agent1", r, true); err == nil || !strings.Contains(err.Error(), "of the repository of "+f.Dir) {
 		t.Errorf("another repository: %v", err)
 	}
 	if err := os.RemoveAll(p.Dir); err != nil {
@@ -182,7 +182,7 @@ func TestMakeRefuses(t *testing.T) {
 	if err := os.WriteFile(mine, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := worktree.Make(t.Context(), f.home, "agent1", f.open(), true); err == nil {
+	if _, err := tree.Make(t.Context(), f.home, "agent1", f.open(), true); err == nil {
 		t.Error("a directory that is no worktree was taken")
 	}
 	if _, err := os.Stat(mine); err != nil {
@@ -203,10 +203,10 @@ func TestMakeInterrupted(t *testing.T) {
 	f.Commit("one", "a.txt", "one\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if p, err := worktree.Make(ctx, f.home, "agent1", f.open(), true); err == nil {
+	if p, err := tree.Make(ctx, f.home, "agent1", f.open(), true); err == nil {
 		t.Fatalf("made all the same: %+v", p)
 	}
-	if w, err := worktree.Load(f.home, "agent1"); err != nil || w.Ready {
+	if w, err := tree.Load(f.home, "agent1"); err != nil || w.Ready {
 		t.Errorf("the record says %+v, %v", w, err)
 	}
 	p, at := f.make("agent1")
@@ -220,7 +220,7 @@ func TestMakeAfterLoss(t *testing.T) {
 	f := newField(t)
 	_, at := f.make("agent1")
 	mine := at.Commit("mine", "b.txt", "b")
-	for _, name := range []string{home.WorkDir, worktree.Dirname} {
+	for _, name := range []string{home.WorkDir, tree.Dirname} {
 		if err := os.RemoveAll(f.home.Path(name)); err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +230,7 @@ func TestMakeAfterLoss(t *testing.T) {
 	}
 
 	at.Write("a.txt", "not committed\n", "new.txt", "new")
-	if err := os.RemoveAll(f.home.Path(worktree.Dirname)); err != nil {
+	if err := os.RemoveAll(f.home.Path(tree.Dirname)); err != nil {
 		t.Fatal(err)
 	}
 	if p, at := f.make("agent1"); p.Fresh || p.Branch != "refs/heads/netsky/agent1" || at.Read("a.txt") != "not committed\n" || at.Read("new.txt") != "new" {
@@ -244,7 +244,7 @@ func TestMakeTaken(t *testing.T) {
 	f := newField(t)
 	dir := f.home.Path(home.Workspace("agent1"), "topic")
 	f.Git("worktree", "add", "-q", "-b", "agent1/topic", dir)
-	if _, err := worktree.Make(t.Context(), f.home, "agent1", f.open(), true); !errors.Is(err, worktree.ErrTaken) {
+	if _, err := tree.Make(t.Context(), f.home, "agent1", f.open(), true); !errors.Is(err, tree.ErrTaken) {
 		t.Errorf("%v", err)
 	}
 	if got := f.At(dir).Read("a.txt"); got != "one\n" {
@@ -263,14 +263,14 @@ func TestMakeBesideTheOwner(t *testing.T) {
 	}
 	f.Git("worktree", "prune")
 	f.Git("checkout", "-q", "netsky/agent1")
-	if _, err := worktree.Make(t.Context(), f.home, "agent1", f.open(), true); err == nil || !strings.Contains(err.Error(), "its branch netsky/agent1 is checked out in "+f.Dir) {
+	if _, err := tree.Make(t.Context(), f.home, "agent1", f.open(), true); err == nil || !strings.Contains(err.Error(), "its branch netsky/agent1 is checked out in "+f.Dir) {
 		t.Errorf("%v", err)
 	}
 	f.Git("checkout", "-q", "main")
 	f.make("agent1")
 	moved := f.home.Path("workspaces", "moved")
 	f.Git("worktree", "move", p.Dir, moved)
-	if _, err := worktree.Make(t.Context(), f.home, "agent1", f.open(), true); err == nil || !strings.Contains(err.Error(), "checked out in "+moved) {
+	if _, err := tree.Make(t.Context(), f.home, "agent1", f.open(), true); err == nil || !strings.Contains(err.Error(), "checked out in "+moved) {
 		t.Errorf("%v", err)
 	}
 	f.Git("worktree", "move", moved, p.Dir)
@@ -278,10 +278,10 @@ func TestMakeBesideTheOwner(t *testing.T) {
 
 	dir := f.home.Path(home.Workspace("agent2"))
 	f.Git("worktree", "add", "-q", "-b", "topic", dir)
-	if _, err := worktree.Make(t.Context(), f.home, "agent2", f.open(), true); !errors.Is(err, worktree.ErrTaken) {
+	if _, err := tree.Make(t.Context(), f.home, "agent2", f.open(), true); !errors.Is(err, tree.ErrTaken) {
 		t.Errorf("the owner's worktree: %v", err)
 	}
-	if _, err := worktree.Load(f.home, "agent2"); err == nil {
+	if _, err := tree.Load(f.home, "agent2"); err == nil {
 		t.Error("it is on record as the agent's")
 	}
 	whole := testworld.NewRepo(t, f.home.Path(home.Workspace("agent3")))
@@ -289,7 +289,7 @@ func TestMakeBesideTheOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := worktree.Make(t.Context(), f.home, "agent3", r, true); !errors.Is(err, worktree.ErrTaken) {
+	if _, err := tree.Make(t.Context(), f.home, "agent3", r, true); !errors.Is(err, tree.ErrTaken) {
 		t.Errorf("the repository itself: %v", err)
 	}
 }
@@ -321,7 +321,7 @@ func TestMakeBesideAnother(t *testing.T) {
 		}
 		once <- err
 	}()
-	if _, err := worktree.Make(t.Context(), f.home, "agent1", r, true); err != nil {
+	if _, err := tree.Make(t.Context(), f.home, "agent1", r, true); err != nil {
 		t.Error(err)
 	}
 	if err := <-once; err != nil {
@@ -344,17 +344,17 @@ func TestMakeAfterMove(t *testing.T) {
 		}
 		now, err := git.Open(t.Context(), moved.Dir, "")
 		f.must(err)
-		q, err := worktree.Make(t.Context(), f.home, "agent1", now, true)
+		q, err := tree.Make(t.Context(), f.home, "agent1", now, true)
 		if err != nil || q.Fresh || q.Repo != now.Common || q.Main != moved.Dir || at.Git("rev-parse", "HEAD") != head || at.Read("c.txt") != "not committed" {
 			t.Errorf("repaired %t: %+v, %v", repaired, q, err)
 		}
-		if w, err := worktree.Load(f.home, "agent1"); err != nil || w.Repo != now.Common {
+		if w, err := tree.Load(f.home, "agent1"); err != nil || w.Repo != now.Common {
 			t.Errorf("on record: %+v, %v", w, err)
 		}
 		if out, err := exec.Command("cp", "-R", moved.Dir, f.Dir).CombinedOutput(); err != nil {
 			t.Fatal(string(out))
 		}
-		if _, err := worktree.Make(t.Context(), f.home, "agent1", f.open(), true); err == nil {
+		if _, err := tree.Make(t.Context(), f.home, "agent1", f.open(), true); err == nil {
 			t.Error("a copy counts as the repository")
 		}
 	}
