@@ -14,7 +14,6 @@ import (
 	"netsky/home"
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/git"
-	"netsky/spawn/worktree/trailer"
 	"netsky/work/tree"
 )
 
@@ -110,8 +109,8 @@ func look(ctx context.Context, h home.Dir, common string, sides []side) beside {
 	}
 	others := others(h, common, sides)
 	since := time.Now()
-	args := []string{"log", "--no-show-signature", "--ignore-missing", "--grep=^" + trailer.Key + ": ",
-		"--format=%S%x00%(trailers:key=" + trailer.Key + ",valueonly,separator=%x20)", "--exclude=refs/heads/netsky/*", "--branches"}
+	args := []string{"log", "--no-show-signature", "--ignore-missing", "--grep=^" + tree.Trailer + ": ",
+		"--format=%S%x00%(trailers:key=" + tree.Trailer + ",valueonly,separator=%x20)", "--exclude=refs/heads/netsky/*", "--branches"}
 	for _, o := range others {
 		if o.commit != "" {
 			args = append(args, o.commit)

@@ -10,7 +10,6 @@ import (
 	"netsky/agent"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/git"
-	"netsky/spawn/worktree/trailer"
 	"netsky/work"
 	"netsky/work/tree"
 )
@@ -37,7 +36,7 @@ func TestBeside(t *testing.T) {
 			t.Fatal(err)
 		}
 		if dirs[id] = p.Dir; err == nil {
-			env[id], err = trailer.Prepare(t.Context(), h, id, r, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1"))
+			env[id], err = tree.PrepareHooks(t.Context(), h, id, r, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1"))
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -16,7 +16,6 @@ import (
 	"netsky/prompts"
 	"netsky/spawn"
 	"netsky/spawn/worktree/git"
-	"netsky/spawn/worktree/trailer"
 	"netsky/work/tree"
 )
 
@@ -131,7 +130,7 @@ func (p *Planner) settle(ctx context.Context, one *spawn.Plan, at *Place, follow
 		environ = p.Launcher.Environ
 	}
 	if one.Agent.IsClone() {
-		if environ, err = trailer.Prepare(ctx, h, one.Agent, at.repo, environ); err != nil {
+		if environ, err = tree.PrepareHooks(ctx, h, one.Agent, at.repo, environ); err != nil {
 			return fmt.Errorf("%s: git hooks: %w", one.Agent, err)
 		}
 	}

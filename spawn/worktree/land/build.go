@@ -11,7 +11,6 @@ import (
 
 	"netsky/internal/advice"
 	"netsky/spawn/worktree/git"
-	"netsky/spawn/worktree/trailer"
 	"netsky/work/tree"
 )
 
@@ -209,7 +208,7 @@ func message(ctx context.Context, r git.Repo, w tree.Worktree, m Merge, how, giv
 		}
 	}
 	in, out := strings.NewReader(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))+"\n"), &git.Head{Limit: 2 * maxMessage}
-	err := r.Look().Stream(ctx, in, out, nil, "interpret-trailers", "--if-exists", "addIfDifferent", "--trailer", trailer.Key+": "+string(w.Agent))
+	err := r.Look().Stream(ctx, in, out, nil, "interpret-trailers", "--if-exists", "addIfDifferent", "--trailer", tree.Trailer+": "+string(w.Agent))
 	return strings.TrimSpace(out.String()), err
 }
 

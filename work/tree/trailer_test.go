@@ -1,4 +1,4 @@
-package trailer_test
+package tree_test
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/git"
-	"netsky/spawn/worktree/trailer"
+	"netsky/work/tree"
 )
 
 // A world is a repository, and an agent whose git has the hooks.
@@ -40,7 +40,7 @@ func (w *world) prepare(id agent.ID) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if w.env, err = trailer.Prepare(w.t.Context(), w.home, id, r, w.env); err != nil {
+	if w.env, err = tree.PrepareHooks(w.t.Context(), w.home, id, r, w.env); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -8,7 +8,7 @@
 // written into a repository or into the owner's configuration. A git whose caller names another
 // directory of hooks, by -c or by that variable, commits without the trailer, and so do other
 // implementations of git.
-package trailer
+package tree
 
 import (
 	"context"
@@ -24,11 +24,11 @@ import (
 	"netsky/spawn/worktree/git"
 )
 
-// Key is the trailer's.
-const Key = "Netsky-Agent"
+// Trailer is the trailer's.
+const Trailer = "Netsky-Agent"
 
-// Dirname is where the hooks are, below the home.
-const Dirname = "state/git-hooks"
+// HooksDirname is where the hooks are, below the home.
+const HooksDirname = "state/git-hooks"
 
 // variable is what git takes configuration from, as -c does for the programs that git starts. It is
 // not GIT_CONFIG_COUNT, as Codex keeps variables with KEY in their names from the programs that an
@@ -94,7 +94,7 @@ const name = `name() {
 	[ -n "$(sed '/ >8 -/,$d' "$1" | git stripspace --strip-comments)" ] || return 0
 	# git 2.39 appends a trailer to the subject of a message that has no line end.
 	[ -z "$(tail -c 1 "$1")" ] || echo >> "$1"
-	git interpret-trailers --in-place --if-exists doNothing --trailer "` + Key + `: AGENT" "$1"
+	git interpret-trailers --in-place --if-exists doNothing --trailer "` + Trailer + `: AGENT" "$1"
 }
 `
 
@@ -128,10 +128,10 @@ esac
 const refsOwn = forward + `printf '%s\n' "$input" | "$own" "$@"
 `
 
-// Prepare writes the agent's hooks, and returns the environment with the variable that names them.
+// PrepareHooks writes the agent's hooks, and returns the environment with the variable that names them.
 // A variable that an earlier Prepare has set is replaced. r is the repository that the agent works
 // in; the zero Repo is none.
-func Prepare(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, environ []string) ([]string, error) {
+func PrepareHooks(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, environ []string) ([]string, error) {
 	files := map[string]string{"prepare-commit-msg": named(prepare, id), "commit-msg": named(check, id), "post-checkout": strings.Replace(checkedOut, "STRAYED", quoted(h.Path(home.StrayFile(id))), 1)}
 	for _, name := range plain {
 		files[name] = hook
@@ -148,7 +148,7 @@ func Prepare(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, environ [
 	} else if err := dir.Close(); err != nil {
 		return nil, err
 	}
-	rel := filepath.Join(Dirname, string(id))
+	rel := filepath.Join(HooksDirname, string(id))
 	for name, text := range files {
 		if err := write(h, filepath.Join(rel, kept, name), text); err != nil {
 			return nil, err
