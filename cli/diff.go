@@ -18,11 +18,11 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree/diff"
-	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
 	"netsky/spawn/worktree/review"
 	"netsky/store"
 	"netsky/work"
+	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

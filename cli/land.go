@@ -13,8 +13,8 @@ import (
 	"netsky/agent"
 	"netsky/cli/config"
 	"netsky/cli/console"
-	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
+	"netsky/work/git"
 	"netsky/work/record"
 )
 

@@ -16,8 +16,8 @@ import (
 	"netsky/cli/overview"
 	"netsky/internal/advice"
 	"netsky/spawn"
-	"netsky/spawn/worktree/git"
 	"netsky/work"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

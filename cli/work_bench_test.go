@@ -9,7 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

@@ -19,8 +19,8 @@ import (
 	"netsky/dashboard/trees"
 	"netsky/internal/corpus"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/git"
 	"netsky/store"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

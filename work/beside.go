@@ -13,7 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/spawn/worktree/forecast"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"netsky/agent"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/git"
 	"netsky/work"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

@@ -23,9 +23,9 @@ import (
 	"netsky/home"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/diff"
-	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
 	"netsky/store"
+	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

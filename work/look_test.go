@@ -17,10 +17,10 @@ import (
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/diff"
-	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/snapshot"
 	"netsky/store"
 	"netsky/work"
+	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

@@ -19,8 +19,8 @@ import (
 	"netsky/internal/advice"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/forecast"
-	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
+	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

@@ -12,9 +12,9 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/command"
-	"netsky/spawn/worktree/git"
 	"netsky/store"
 	"netsky/work"
+	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

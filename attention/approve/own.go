@@ -14,7 +14,7 @@ import (
 	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/spawn/worktree/command"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

@@ -10,7 +10,7 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/command"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

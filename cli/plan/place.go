@@ -15,7 +15,7 @@ import (
 	"netsky/internal/execx"
 	"netsky/prompts"
 	"netsky/spawn"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

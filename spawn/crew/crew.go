@@ -28,8 +28,8 @@ import (
 	"netsky/internal/advice"
 	"netsky/internal/execx"
 	"netsky/spawn"
-	"netsky/spawn/worktree/git"
 	"netsky/store"
+	"netsky/work/git"
 	"netsky/work/task"
 	"netsky/work/tree"
 )

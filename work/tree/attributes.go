@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // Attributed returns a git that merges by the .gitattributes of a commit, whatever is checked out where d is:

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"netsky/home"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // catchUp moves a worktree in which nothing is the agent's own on to what is checked out in the

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // IncludeFile names, by patterns as in .gitignore, the ignored files that each worktree gets a copy

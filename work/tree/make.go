@@ -14,8 +14,8 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/git"
 	"netsky/store"
+	"netsky/work/git"
 )
 
 // makeTime limits one git that writes a whole tree.

@@ -13,7 +13,7 @@ import (
 
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // ErrReplaced is returned for an agent's directory that is no worktree of its repository any more.

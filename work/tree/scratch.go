@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/home"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // ScratchDir is where scratch worktrees are, below the home: each in a directory with its id, beside

@@ -11,7 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // maxStrays bounds the file of an agent's strays, in bytes: a line for each file that its program has changed in the

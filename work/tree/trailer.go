@@ -21,7 +21,7 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/execx"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // Trailer is the trailer's.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"syscall"
 
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // maxEntries limits a walk. Anything larger is not judged.

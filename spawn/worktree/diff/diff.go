@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"netsky/home"
-	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/snapshot"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

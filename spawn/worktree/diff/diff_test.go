@@ -13,7 +13,7 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/diff"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

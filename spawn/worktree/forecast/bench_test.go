@@ -12,7 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/forecast"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // A Conflict is between the work of two agents, or of one agent and the branch that it lands on.

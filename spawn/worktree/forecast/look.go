@@ -16,8 +16,8 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/snapshot"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

@@ -11,7 +11,7 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/forecast"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // A Pair is two commits that are to be merged.

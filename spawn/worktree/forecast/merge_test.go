@@ -12,7 +12,7 @@ import (
 
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/forecast"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // A maker makes branches at random.

@@ -8,8 +8,8 @@ import (
 
 	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/forecast"
-	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

@@ -19,9 +19,9 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
-	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/snapshot"
 	"netsky/store"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

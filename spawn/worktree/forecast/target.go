@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // A target is what branches land on.

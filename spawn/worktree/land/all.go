@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/spawn/worktree/git"
 	"netsky/store"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // A change is one file that differs between the two commits of a move.

@@ -38,8 +38,8 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree/command"
-	"netsky/spawn/worktree/git"
 	"netsky/store"
+	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

@@ -12,8 +12,8 @@ import (
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/git"
 	"netsky/store"
+	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

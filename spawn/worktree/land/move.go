@@ -15,7 +15,7 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

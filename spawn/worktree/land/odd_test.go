@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
+	"netsky/work/git"
 	"netsky/work/record"
 )
 

@@ -8,7 +8,7 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/spawn/worktree/command"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

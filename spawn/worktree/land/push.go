@@ -12,8 +12,8 @@ import (
 	"netsky/bus/envelope"
 	"netsky/internal/advice"
 	"netsky/internal/execx"
-	"netsky/spawn/worktree/git"
 	"netsky/store"
+	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // lacking names the submodules that the branch moves to commits which the owner's copy of them lacks:

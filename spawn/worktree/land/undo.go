@@ -9,7 +9,7 @@ import (
 
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

@@ -11,8 +11,8 @@ import (
 
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/forecast"
-	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/land"
+	"netsky/work/git"
 	"netsky/work/record"
 )
 

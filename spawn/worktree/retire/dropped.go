@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"netsky/home"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"netsky/agent"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/git"
 	"netsky/store"
+	"netsky/work/git"
 )
 
 // A Retired is a commit that an agent's branch ended at.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // ignored returns what git ignores in the worktree and is no copy of a file in the owner's

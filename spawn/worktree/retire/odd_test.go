@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/retire"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

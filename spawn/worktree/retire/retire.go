@@ -22,8 +22,8 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree/git"
 	"netsky/store"
+	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

@@ -13,8 +13,8 @@ import (
 
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/retire"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 

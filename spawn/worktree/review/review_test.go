@@ -13,9 +13,9 @@ import (
 	"netsky/bus"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/diff"
-	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/review"
 	"netsky/store"
+	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

@@ -27,7 +27,7 @@ import (
 	"time"
 
 	"netsky/home"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // Dirname is where scratch directories are, below the home.

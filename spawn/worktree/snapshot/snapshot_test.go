@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/git"
 	"netsky/spawn/worktree/snapshot"
+	"netsky/work/git"
 )
 
 // opened is the repository, found as netsky finds it.

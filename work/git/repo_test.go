@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/git"
+	"netsky/work/git"
 )
 
 // Where no worktree can be made, it is said why.
