@@ -17,7 +17,6 @@ import (
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/command"
 	"netsky/spawn/worktree/diff"
-	"netsky/spawn/worktree/snapshot"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/git"
@@ -144,7 +143,7 @@ func TestWaits(t *testing.T) {
 	if _, _, err := w.look.Tree(t.Context(), agent.Clone(1)); err == nil {
 		t.Error("it is read after Close")
 	}
-	left, _ := filepath.Glob(w.home.Path(snapshot.Dirname, "*"))
+	left, _ := filepath.Glob(w.home.Path(git.ScratchDirname, "*"))
 	if len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"netsky/home"
-	"netsky/spawn/worktree/snapshot"
 	"netsky/work/git"
 	"netsky/work/tree"
 )
@@ -30,7 +29,7 @@ type Change struct {
 	Most int      // bytes that Files reads; 0 is 16 MiB
 
 	repo    git.Repo
-	scratch *snapshot.Scratch
+	scratch *git.Scratch
 }
 
 // Open makes a snapshot of the agent's worktree and compares it with the merge base of its branch and
@@ -41,7 +40,7 @@ func Open(ctx context.Context, h home.Dir, w tree.Worktree, since ...string) (c 
 	if err != nil {
 		return nil, err
 	}
-	scratch, err := snapshot.Open(h, w.Repo)
+	scratch, err := git.OpenScratch(h, w.Repo)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +50,7 @@ func Open(ctx context.Context, h home.Dir, w tree.Worktree, since ...string) (c 
 			err = errors.Join(err, scratch.Close())
 		}
 	}()
-	now, err := scratch.Take(ctx, r, snapshot.Work{})
+	now, err := scratch.Take(ctx, r, git.Uncommitted{})
 	if err != nil {
 		return nil, err
 	}

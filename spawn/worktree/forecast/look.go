@@ -16,7 +16,6 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree/snapshot"
 	"netsky/work/git"
 	"netsky/work/tree"
 )
@@ -24,7 +23,7 @@ import (
 // A Side is the work of one agent.
 type Side struct {
 	tree.Worktree
-	snapshot.Work
+	git.Uncommitted
 	Gone   bool   // its directory was deleted; the branch is still there
 	Target string // the commit of Base; "" if there is none
 	// Ahead and Behind count the commits that only the branch has, and only the target. Without a
@@ -65,8 +64,8 @@ type Forecaster struct {
 
 // repo is what is known of one repository.
 type repo struct {
-	scratch *snapshot.Scratch
-	works   map[agent.ID]snapshot.Work
+	scratch *git.Scratch
+	works   map[agent.ID]git.Uncommitted
 	merges  map[Pair]Merge
 	brings  map[Pair]map[string]bool   // files that a merge into a target changes there, where that was asked
 	renames map[Pair]map[string]string // what a merge's own side has renamed, by the new names, where that was asked
@@ -132,11 +131,11 @@ func (f *Forecaster) repo(ctx context.Context, common string, sides []*Side) ([]
 		if _, err := os.Stat(common); err != nil {
 			return nil, fmt.Errorf("its repository is gone: %w", err)
 		}
-		scratch, err := snapshot.Open(f.home, common)
+		scratch, err := git.OpenScratch(f.home, common)
 		if err != nil {
 			return nil, err
 		}
-		r = &repo{scratch: scratch, works: make(map[agent.ID]snapshot.Work)}
+		r = &repo{scratch: scratch, works: make(map[agent.ID]git.Uncommitted)}
 		f.repos[common] = r
 	}
 	targets, err := targetsOf(ctx, git.Dir{Path: common}, sides)
@@ -177,7 +176,7 @@ func mainOf(sides []*Side, common string) string {
 }
 
 // look finds out what is in the worktree, and where its target is.
-func (s *Side) look(ctx context.Context, scratch *snapshot.Scratch, last snapshot.Work, to target) (err error) {
+func (s *Side) look(ctx context.Context, scratch *git.Scratch, last git.Uncommitted, to target) (err error) {
 	d := git.Dir{Path: s.Repo}
 	if _, err := os.Lstat(s.Dir); errors.Is(err, fs.ErrNotExist) {
 		s.Gone, s.Out = true, s.Branch

@@ -19,7 +19,6 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
-	"netsky/spawn/worktree/snapshot"
 	"netsky/store"
 	"netsky/work/git"
 	"netsky/work/tree"
@@ -99,7 +98,7 @@ func (s *Service) Run(ctx context.Context) error {
 			s.o.Log.Warn("forecast", "error", err)
 		}
 	}()
-	if err := snapshot.Sweep(s.o.Home, time.Now().Add(-24*time.Hour)); err != nil { // a verb whose pager is open may use a younger one
+	if err := git.SweepScratch(s.o.Home, time.Now().Add(-24*time.Hour)); err != nil { // a verb whose pager is open may use a younger one
 		s.o.Log.Warn("forecast", "error", err)
 	}
 	tick := time.NewTicker(s.o.Tick)

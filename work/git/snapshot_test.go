@@ -1,4 +1,4 @@
-package snapshot_test
+package git_test
 
 import (
 	"os"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/snapshot"
 	"netsky/work/git"
 )
 
@@ -33,11 +32,11 @@ func TestTake(t *testing.T) {
 	}
 	f := testworld.NewRepo(t, filepath.Join(dir, "a:b \"ü\xff"))
 	f.Commit("second", "gone", "1", "kept", "2", "dir/file", "3", "staged", "4", "uncached", "5", ".gitignore", "ignored\n")
-	s, err := snapshot.Open(h, f.Dir+"/.git")
+	s, err := git.OpenScratch(h, f.Dir+"/.git")
 	if err != nil {
 		t.Fatal(err)
 	}
-	clean, err := s.Take(t.Context(), opened(t, f), snapshot.Work{})
+	clean, err := s.Take(t.Context(), opened(t, f), git.Uncommitted{})
 	if err != nil || clean.Dirty != 0 || clean.Commit != clean.Head || clean.Tree != "" || clean.Out != "refs/heads/main" {
 		t.Errorf("%+v, %v", clean, err)
 	}
@@ -108,12 +107,12 @@ func TestLeft(t *testing.T) {
 	if err := os.Chmod(filepath.Join(f.Dir, "secret"), 0); err != nil {
 		t.Fatal(err)
 	}
-	s, err := snapshot.Open(h, f.Dir+"/.git")
+	s, err := git.OpenScratch(h, f.Dir+"/.git")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	w, err := s.Take(t.Context(), opened(t, f), snapshot.Work{})
+	w, err := s.Take(t.Context(), opened(t, f), git.Uncommitted{})
 	if err != nil || strings.Join(w.Left, " ") != want {
 		t.Errorf("%+v, %v", w, err)
 	}
@@ -127,13 +126,13 @@ func TestLeft(t *testing.T) {
 func TestFull(t *testing.T) {
 	t.Parallel()
 	f := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
-	s, err := snapshot.Open(testworld.FastHome(t), f.Dir+"/.git")
+	s, err := git.OpenScratch(testworld.FastHome(t), f.Dir+"/.git")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	s.Limit(1000)
-	var w snapshot.Work
+	var w git.Uncommitted
 	for n := range 3 {
 		if want := n > 2; s.Full() != want {
 			t.Errorf("after %d snapshots: full is %t", n, s.Full())
@@ -152,22 +151,22 @@ func TestFull(t *testing.T) {
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
-	s, err := snapshot.Open(h, "/nowhere")
+	s, err := git.OpenScratch(h, "/nowhere")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	count := func() int {
-		list, err := os.ReadDir(h.Path(snapshot.Dirname))
+		list, err := os.ReadDir(h.Path(git.ScratchDirname))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return len(list)
 	}
-	if err := snapshot.Sweep(h, time.Now().Add(-time.Hour)); err != nil || count() != 1 {
+	if err := git.SweepScratch(h, time.Now().Add(-time.Hour)); err != nil || count() != 1 {
 		t.Errorf("%d, %v", count(), err)
 	}
-	if err := snapshot.Sweep(h, time.Now().Add(time.Hour)); err != nil || count() != 0 {
+	if err := git.SweepScratch(h, time.Now().Add(time.Hour)); err != nil || count() != 0 {
 		t.Errorf("%d, %v", count(), err)
 	}
 }

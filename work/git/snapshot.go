@@ -8,7 +8,7 @@
 //
 // What changes while a snapshot is made may be in it or not. It knows nothing of files that git was
 // told to take for unchanged.
-package snapshot
+package git
 
 import (
 	"cmp"
@@ -27,11 +27,10 @@ import (
 	"time"
 
 	"netsky/home"
-	"netsky/work/git"
 )
 
-// Dirname is where scratch directories are, below the home.
-const Dirname = home.RunDir + "/scratch"
+// ScratchDirname is where scratch directories are, below the home.
+const ScratchDirname = home.RunDir + "/scratch"
 
 // Bounds of what is read of a worktree for a snapshot.
 const (
@@ -51,15 +50,15 @@ type Scratch struct {
 	most    int64        // that should be
 }
 
-// Open makes a scratch directory for objects of the repository whose git directory that is. The
+// OpenScratch makes a scratch directory for objects of the repository whose git directory that is. The
 // caller must Close it.
-func Open(h home.Dir, common string) (*Scratch, error) {
-	parent, err := h.OpenDir(Dirname, true)
+func OpenScratch(h home.Dir, common string) (*Scratch, error) {
+	parent, err := h.OpenDir(ScratchDirname, true)
 	if err != nil {
 		return nil, err
 	}
 	parent.Close()
-	dir, err := os.MkdirTemp(h.Path(Dirname), "git-")
+	dir, err := os.MkdirTemp(h.Path(ScratchDirname), "git-")
 	if err != nil {
 		return nil, err
 	}
@@ -97,22 +96,22 @@ func quote(path string) string {
 	return b.String()
 }
 
-// Sweep removes scratch directories that a crash has left, if they were made before then.
-func Sweep(h home.Dir, before time.Time) (err error) {
-	list, err := os.ReadDir(h.Path(Dirname))
+// SweepScratch removes scratch directories that a crash has left, if they were made before then.
+func SweepScratch(h home.Dir, before time.Time) (err error) {
+	list, err := os.ReadDir(h.Path(ScratchDirname))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, e := range list {
 		if info, ierr := e.Info(); ierr == nil && e.IsDir() && info.ModTime().Before(before) {
-			err = errors.Join(err, os.RemoveAll(h.Path(Dirname, e.Name())))
+			err = errors.Join(err, os.RemoveAll(h.Path(ScratchDirname, e.Name())))
 		}
 	}
 	return err
 }
 
-// A Work is what is in a worktree.
-type Work struct {
+// A Uncommitted is what is in a worktree.
+type Uncommitted struct {
 	Head  string `json:"head"`  // the commit that is checked out
 	Out   string `json:"out"`   // the branch that is checked out, a full ref name; "" if HEAD is detached
 	Dirty int    `json:"dirty"` // files that differ from it, or are new
@@ -129,8 +128,8 @@ type Work struct {
 	bytes   int64
 }
 
-// Look says what is in the worktree whose root that is. It reads no file.
-func Look(ctx context.Context, r git.Repo) (w Work, err error) {
+// LookUncommitted says what is in the worktree whose root that is. It reads no file.
+func LookUncommitted(ctx context.Context, r Repo) (w Uncommitted, err error) {
 	out, err := r.Look().List(ctx, "status", "--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
 	if err != nil {
 		return w, fmt.Errorf("git status: %w", err)
@@ -151,7 +150,7 @@ func Look(ctx context.Context, r git.Repo) (w Work, err error) {
 		w.entry(r.Top, entry, sum)
 	}
 	if w.Head == "" {
-		return w, git.ErrUnborn
+		return w, ErrUnborn
 	}
 	fmt.Fprintf(sum, "%s %s", w.Head, w.Out)
 	w.Print = hex.EncodeToString(sum.Sum(nil))
@@ -164,7 +163,7 @@ func Look(ctx context.Context, r git.Repo) (w Work, err error) {
 	return w, nil
 }
 
-func (w *Work) header(head string) {
+func (w *Uncommitted) header(head string) {
 	name, value, _ := strings.Cut(head, " ")
 	switch {
 	case name == "branch.oid" && value != "(initial)":
@@ -179,7 +178,7 @@ var fields = map[byte]int{'1': 8, 'u': 10, '?': 1}
 
 // entry takes note of one file that differs, and adds to the sum what tells whether it has changed
 // since.
-func (w *Work) entry(top, entry string, sum io.Writer) {
+func (w *Uncommitted) entry(top, entry string, sum io.Writer) {
 	parts := strings.SplitN(entry, " ", fields[entry[0]]+1)
 	name := parts[len(parts)-1]
 	if entry[0] == '?' && strings.HasSuffix(name, "/") {
@@ -208,8 +207,8 @@ func (w *Work) entry(top, entry string, sum io.Writer) {
 
 // Take makes a snapshot of the worktree whose root that is. last may be an earlier one, in the
 // same scratch, of the same worktree: it is returned if nothing has changed.
-func (s *Scratch) Take(ctx context.Context, r git.Repo, last Work) (Work, error) {
-	w, err := Look(ctx, r)
+func (s *Scratch) Take(ctx context.Context, r Repo, last Uncommitted) (Uncommitted, error) {
+	w, err := LookUncommitted(ctx, r)
 	if err != nil {
 		return w, err
 	}
@@ -238,7 +237,7 @@ var nobody = []string{
 }
 
 // tree writes the tree of the worktree's index with these files as they are now.
-func (s *Scratch) tree(ctx context.Context, d git.Dir, index string, changed []string) (string, error) {
+func (s *Scratch) tree(ctx context.Context, d Dir, index string, changed []string) (string, error) {
 	index, err := s.copyIndex(index)
 	if err != nil {
 		return "", err
