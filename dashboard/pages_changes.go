@@ -13,10 +13,10 @@ import (
 	"netsky/dashboard/patch"
 	"netsky/dashboard/web"
 	"netsky/dashboard/worded"
-	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/review"
 	"netsky/store"
 	"netsky/work"
+	"netsky/work/diff"
 	"netsky/work/record"
 )
 

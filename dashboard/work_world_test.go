@@ -10,11 +10,11 @@ import (
 
 	"netsky/agent"
 	"netsky/cost"
-	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/review"
 	"netsky/store"
 	"netsky/work"
+	"netsky/work/diff"
 	"netsky/work/record"
 )
 

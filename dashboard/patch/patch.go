@@ -16,7 +16,7 @@ import (
 
 	"netsky/bus/envelope"
 	"netsky/dashboard/syntax"
-	"netsky/spawn/worktree/diff"
+	"netsky/work/diff"
 	"netsky/work/record"
 )
 

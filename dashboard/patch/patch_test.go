@@ -7,7 +7,7 @@ import (
 	"unicode"
 
 	"netsky/dashboard/patch"
-	"netsky/spawn/worktree/diff"
+	"netsky/work/diff"
 	"netsky/work/record"
 )
 

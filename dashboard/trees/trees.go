@@ -12,10 +12,10 @@ import (
 	"netsky/bus"
 	"netsky/home"
 	"netsky/spawn/worktree/command"
-	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/review"
 	"netsky/store"
 	"netsky/work"
+	"netsky/work/diff"
 	"netsky/work/record"
 	"netsky/work/task"
 )

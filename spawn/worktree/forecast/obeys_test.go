@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/land"
+	"netsky/work/diff"
 	"netsky/work/git"
 	"netsky/work/tree"
 )

@@ -21,8 +21,8 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/diff"
 	"netsky/store"
+	"netsky/work/diff"
 	"netsky/work/record"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"netsky/bus"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/diff"
 	"netsky/spawn/worktree/review"
 	"netsky/store"
+	"netsky/work/diff"
 	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"

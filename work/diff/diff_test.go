@@ -12,7 +12,7 @@ import (
 
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/diff"
+	"netsky/work/diff"
 	"netsky/work/git"
 	"netsky/work/tree"
 )
