@@ -18,7 +18,6 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree/land"
-	"netsky/spawn/worktree/review"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/diff"
@@ -196,13 +195,13 @@ func (a *app) readWork(ctx context.Context, h home.Dir, do func(record.Records) 
 }
 
 // review returns what collects the comments of whoever runs this.
-func (a *app) review(h home.Dir) (r review.Review, err error) {
+func (a *app) review(h home.Dir) (r diff.Review, err error) {
 	l, err := a.launcher()
 	if err != nil {
 		return r, err
 	}
 	self, err := a.self()
-	return review.Review{
+	return diff.Review{
 		Author: self, Bus: l.Bus, Record: l.Journal.Record,
 		Read: func(ctx context.Context, do func(record.Records) error) error { return a.readWork(ctx, h, do) },
 	}, err
@@ -288,7 +287,7 @@ func (a *app) sendComments(c *cli.Context, h home.Dir, id agent.ID) error {
 	sent, err := r.Send(c.Context, id)
 	if c.Bool("json") {
 		if sent == nil {
-			sent = []review.Sent{}
+			sent = []diff.Sent{}
 		}
 		return errors.Join(a.writeJSON(map[string]any{"sent": sent}), err)
 	}

@@ -13,7 +13,6 @@ import (
 	"netsky/dashboard/patch"
 	"netsky/dashboard/web"
 	"netsky/dashboard/worded"
-	"netsky/spawn/worktree/review"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/diff"
@@ -138,7 +137,7 @@ func (b changesBody) Link(at ...any) string {
 }
 
 // Kept is where the comment is that is being written, once it is kept.
-func (b changesBody) Kept() string { return b.Link() + "#c-" + review.Keyed(b.Key) }
+func (b changesBody) Kept() string { return b.Link() + "#c-" + diff.Keyed(b.Key) }
 
 // Commented is where a comment at the file and the side of a line is written.
 func (b changesBody) Commented(f patch.File, r patch.Row) string {
@@ -161,7 +160,7 @@ func (p *pages) commentForm(w http.ResponseWriter, r *http.Request) {
 			return "", badf("key: missing")
 		}
 		err := p.o.Work.Comment(ctx, f["key"], id, at.File, at.Line, at.Old, unixLines(f["text"]))
-		return "#c-" + review.Keyed(f["key"]), err
+		return "#c-" + diff.Keyed(f["key"]), err
 	}, "at", "key", "text", "file")
 }
 
@@ -206,7 +205,7 @@ func (p *pages) remark(w http.ResponseWriter, r *http.Request, do func(context.C
 			return
 		}
 		switch status = statusOf(err); {
-		case errors.As(err, new(review.Refusal)), errors.Is(err, diff.ErrNoLine), errors.Is(err, fs.ErrNotExist):
+		case errors.As(err, new(diff.Refusal)), errors.Is(err, diff.ErrNoLine), errors.Is(err, fs.ErrNotExist):
 			status = http.StatusConflict
 		case status == http.StatusInternalServerError:
 			p.o.Log.Warn("comment", "error", err)

@@ -7,9 +7,9 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard/worded"
-	"netsky/spawn/worktree/review"
 	"netsky/store"
 	"netsky/work"
+	"netsky/work/diff"
 	"netsky/work/record"
 )
 
@@ -33,7 +33,7 @@ type Work interface {
 	Comment(ctx context.Context, key string, id agent.ID, file string, line int, old bool, text string) error
 	Drop(ctx context.Context, id agent.ID, comment string) error
 	// Send sends all that have not been sent in one message.
-	Send(context.Context, agent.ID) ([]review.Sent, error)
+	Send(context.Context, agent.ID) ([]diff.Sent, error)
 }
 
 // workLimit is the time to read a page for which git may run.

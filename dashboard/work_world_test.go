@@ -11,7 +11,6 @@ import (
 	"netsky/agent"
 	"netsky/cost"
 	"netsky/spawn/worktree/forecast"
-	"netsky/spawn/worktree/review"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/diff"
@@ -93,13 +92,13 @@ func (f *fakeWork) Comments(_ context.Context, id agent.ID) (pending, sent []rec
 func (f *fakeWork) Comment(_ context.Context, key string, id agent.ID, file string, line int, old bool, text string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.pending = append(f.pending, record.Comment{ID: review.Keyed(key), Agent: id, File: file, Line: line, Old: old, Text: text, State: record.Pending, Created: store.At(time.Now())})
+	f.pending = append(f.pending, record.Comment{ID: diff.Keyed(key), Agent: id, File: file, Line: line, Old: old, Text: text, State: record.Pending, Created: store.At(time.Now())})
 	return nil
 }
 
 func (f *fakeWork) Drop(context.Context, agent.ID, string) error { return nil }
 
-func (f *fakeWork) Send(_ context.Context, id agent.ID) ([]review.Sent, error) {
+func (f *fakeWork) Send(_ context.Context, id agent.ID) ([]diff.Sent, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, k := range f.pending {

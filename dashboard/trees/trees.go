@@ -12,7 +12,6 @@ import (
 	"netsky/bus"
 	"netsky/home"
 	"netsky/spawn/worktree/command"
-	"netsky/spawn/worktree/review"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/diff"
@@ -34,7 +33,7 @@ type Options struct {
 type Trees struct {
 	*work.Looker
 	o      Options
-	review review.Review
+	review diff.Review
 }
 
 var errNoRecords = errors.New("the records can't be read at the moment")
@@ -43,7 +42,7 @@ var errNoRecords = errors.New("the records can't be read at the moment")
 func New(o Options) *Trees {
 	t := &Trees{o: o}
 	t.Looker = work.NewLooker(work.LookerOptions{Home: o.Home, Records: o.Records, Check: t.check, Up: o.Up})
-	t.review = review.Review{
+	t.review = diff.Review{
 		Author: agent.Owner, Via: "web", Bus: o.Bus, Record: o.Record,
 		Read: func(_ context.Context, do func(record.Records) error) error { return t.records(do) },
 	}
@@ -117,6 +116,6 @@ func (t *Trees) Drop(ctx context.Context, id agent.ID, comment string) error {
 }
 
 // Send sends all comments that have not been sent.
-func (t *Trees) Send(ctx context.Context, id agent.ID) ([]review.Sent, error) {
+func (t *Trees) Send(ctx context.Context, id agent.ID) ([]diff.Sent, error) {
 	return t.review.Send(ctx, id)
 }

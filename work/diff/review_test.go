@@ -1,4 +1,4 @@
-package review_test
+package diff_test
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 
 	"netsky/bus"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/review"
 	"netsky/store"
 	"netsky/work/diff"
 	"netsky/work/git"
@@ -21,7 +20,7 @@ import (
 )
 
 // newReview returns the owner's review of a change of agent1's, whose a.txt has three lines.
-func newReview(t *testing.T, o bus.Options) (review.Review, *diff.Change) {
+func newReview(t *testing.T, o bus.Options) (diff.Review, *diff.Change) {
 	t.Helper()
 	h := testworld.FastHome(t)
 	f := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
@@ -45,7 +44,7 @@ func newReview(t *testing.T, o bus.Options) (review.Review, *diff.Change) {
 	}
 	j := store.NewJournal(h)
 	t.Cleanup(func() { j.Close() })
-	return review.Review{
+	return diff.Review{
 		Author: "owner", Bus: b, Record: j.Record,
 		Read: func(ctx context.Context, do func(record.Records) error) error {
 			db, err := store.OpenRead(ctx, h)
@@ -144,7 +143,7 @@ func TestSend(t *testing.T) {
 	if sent, err := rv.Send(t.Context(), "agent1"); err != nil || len(sent) != 0 {
 		t.Errorf("%+v, %v", sent, err)
 	}
-	if _, err := rv.Add(t.Context(), c, "agent1", "a.txt", 1, false, strings.Repeat("x", review.MaxText+1)); err == nil {
+	if _, err := rv.Add(t.Context(), c, "agent1", "a.txt", 1, false, strings.Repeat("x", diff.MaxText+1)); err == nil {
 		t.Error("a text that is too long was recorded")
 	}
 }
@@ -196,7 +195,7 @@ func TestDropUnsent(t *testing.T) {
 	rv, c := newReview(t, bus.Options{MaxBytes: 6000})
 	var list []record.Comment
 	for line := range 2 {
-		k, err := rv.Add(t.Context(), c, "agent1", "a.txt", line+1, false, strings.Repeat("x", review.MaxText))
+		k, err := rv.Add(t.Context(), c, "agent1", "a.txt", line+1, false, strings.Repeat("x", diff.MaxText))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,7 @@
 // A remark is on record until it is sent or dropped. Before a message goes out, its id is recorded with
 // the remarks it holds, and stays with them; a crash, or another Send at the same time, then sends the very
 // same message under the same id, which has no effect if the first one arrived.
-package review
+package diff
 
 import (
 	"cmp"
@@ -22,7 +22,6 @@ import (
 	"netsky/bus/envelope"
 	"netsky/internal/advice"
 	"netsky/store"
-	"netsky/work/diff"
 	"netsky/work/record"
 )
 
@@ -83,7 +82,7 @@ func Keyed(key string) string {
 }
 
 // AddOnce is Add for who may ask twice: a second remark under the same key has no effect.
-func (r Review) AddOnce(ctx context.Context, key string, c *diff.Change, id agent.ID, file string, line int, old bool, text string) (k record.Comment, err error) {
+func (r Review) AddOnce(ctx context.Context, key string, c *Change, id agent.ID, file string, line int, old bool, text string) (k record.Comment, err error) {
 	var had []record.Comment
 	err = r.Read(ctx, func(rec record.Records) (err error) {
 		had, err = rec.Comments(ctx, record.Filter{ID: Keyed(key), Limit: 1})
@@ -96,13 +95,13 @@ func (r Review) AddOnce(ctx context.Context, key string, c *diff.Change, id agen
 }
 
 // Add records a remark on a line of a file as it is now, or with old as it was.
-func (r Review) Add(ctx context.Context, c *diff.Change, id agent.ID, file string, line int, old bool, text string) (k record.Comment, err error) {
+func (r Review) Add(ctx context.Context, c *Change, id agent.ID, file string, line int, old bool, text string) (k record.Comment, err error) {
 	key := make([]byte, 4)
 	rand.Read(key) // never fails
 	return r.add(ctx, hex.EncodeToString(key), c, id, file, line, old, text)
 }
 
-func (r Review) add(ctx context.Context, key string, c *diff.Change, id agent.ID, file string, line int, old bool, text string) (k record.Comment, err error) {
+func (r Review) add(ctx context.Context, key string, c *Change, id agent.ID, file string, line int, old bool, text string) (k record.Comment, err error) {
 	text = strings.TrimSpace(text)
 	switch {
 	case text == "":
