@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/land"
 	"netsky/work"
+	"netsky/work/merge"
 )
 
 // conflict is the need for somebody to decide whose change counts.
-func conflict(k forecast.Known) Need {
+func conflict(k merge.Known) Need {
 	n := Need{
 		Kind: Conflict, Agents: k.Agents, About: Names(k.Agents), Since: k.Since, Text: strings.Join(k.Files, ", "),
 		Title: "has work that conflicts with " + k.Target + " in " + files(k), Otherwise: "its work can't land",
@@ -73,7 +73,7 @@ func (n *Need) AddStep(list []work.State) {
 }
 
 // files counts those of a conflict.
-func files(k forecast.Known) string {
+func files(k merge.Known) string {
 	switch n := len(k.Files) + k.More; n {
 	case 0:
 		return "directories"

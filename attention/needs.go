@@ -28,8 +28,8 @@ import (
 	"netsky/agent"
 	"netsky/cost/breaker"
 	"netsky/home"
-	"netsky/spawn/worktree/forecast"
 	"netsky/store"
+	"netsky/work/merge"
 )
 
 // A Need is one thing that needs the owner.
@@ -79,9 +79,9 @@ type Sources struct {
 	Answered  []agent.ID          // agents that have just got an answer to theirs, or are about to
 	Breakers  []breaker.State     // the tripped ones
 	Questions []Asked
-	Failed    []Failure        // alerts that did not reach the owner
-	Conflicts []forecast.Known // between branches that have not landed
-	Mistake   string           // what is wrong in netsky.toml, with its name; Prevents is what that prevents
+	Failed    []Failure     // alerts that did not reach the owner
+	Conflicts []merge.Known // between branches that have not landed
+	Mistake   string        // what is wrong in netsky.toml, with its name; Prevents is what that prevents
 	Prevents  string
 	Daemon    string // DaemonRuns, DaemonHung, DaemonGone, or "": it is not wanted
 	Ticks     bool   // the ticker runs, which starts another daemon
@@ -140,7 +140,7 @@ func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, er
 	s.Questions, err = mail.Questions(ctx)
 	note("questions to you", err)
 	s.Blind = h.Blind()
-	s.Conflicts, err = forecast.Load(h)
+	s.Conflicts, err = merge.Load(h)
 	note("conflicts", err)
 	if len(failed) > 0 {
 		err = fmt.Errorf("%s", strings.Join(failed, "; "))

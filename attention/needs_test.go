@@ -12,9 +12,9 @@ import (
 	"netsky/bus/envelope"
 	"netsky/cost/breaker"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/forecast"
 	"netsky/store"
 	"netsky/work"
+	"netsky/work/merge"
 )
 
 var now = time.Now()
@@ -70,10 +70,10 @@ func TestList(t *testing.T) {
 		},
 		"an answer that has not been read yet": {attention.Sources{Answered: []agent.ID{"agent1"}, Agents: []attention.Agent{one("agent1", agent.Waiting, nil)}}, nil},
 		"conflicts": {
-			attention.Sources{Conflicts: []forecast.Known{
-				{Conflict: forecast.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"a.go", "b.go"}, More: 2}},
-				{Conflict: forecast.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"c.go"}}, Told: true},
-				{Conflict: forecast.Conflict{Agents: []agent.ID{"agent2"}, Target: "main"}, Told: true},
+			attention.Sources{Conflicts: []merge.Known{
+				{Conflict: merge.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"a.go", "b.go"}, More: 2}},
+				{Conflict: merge.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"c.go"}}, Told: true},
+				{Conflict: merge.Conflict{Agents: []agent.ID{"agent2"}, Target: "main"}, Told: true},
 			}},
 			[]string{
 				"conflict|agent1, agent3|have work that conflicts in 4 files|a.go, b.go and 2 more|netsky work|whichever lands second has to resolve it",
@@ -250,9 +250,9 @@ func TestAddStep(t *testing.T) {
 		"the first has landed": {[]work.State{of("agent1", "", ""), of("agent3", "", "netsky ask agent3 x")}, "First do that with agent3's work: netsky ask agent3 x"},
 		"another's":            {[]work.State{of("agent2", work.Checked, "netsky land agent2")}, "Show what agent3 has changed: netsky diff agent3"},
 	} {
-		list := attention.List(attention.Sources{Now: now, Conflicts: []forecast.Known{
-			{Conflict: forecast.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"a.go"}}},
-			{Conflict: forecast.Conflict{Agents: []agent.ID{"agent3"}, Target: "a b"}},
+		list := attention.List(attention.Sources{Now: now, Conflicts: []merge.Known{
+			{Conflict: merge.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"a.go"}}},
+			{Conflict: merge.Conflict{Agents: []agent.ID{"agent3"}, Target: "a b"}},
 		}})
 		for i := range list {
 			list[i].AddStep(tt.list)

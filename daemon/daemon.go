@@ -29,9 +29,9 @@ import (
 	"netsky/home"
 	"netsky/spawn"
 	"netsky/spawn/crew"
-	"netsky/spawn/worktree/forecast"
 	"netsky/store"
 	"netsky/watch"
+	"netsky/work/merge"
 )
 
 // Options configure the daemon.
@@ -148,7 +148,7 @@ func Run(ctx context.Context, o Options) error {
 		{name: "tasks", run: patient(o.Log, "tasks", d.tasks.Run)},
 		{name: "hub", run: patient(o.Log, "hub", d.hub)},
 		{name: "landings", run: patient(o.Log, "landings", d.landings)},
-		{name: "forecast", run: patient(o.Log, "forecast", forecast.NewService(forecast.Options{Home: o.Home, Bus: o.Bus, Log: o.Log}).Run)},
+		{name: "forecast", run: patient(o.Log, "forecast", merge.NewService(merge.Options{Home: o.Home, Bus: o.Bus, Log: o.Log}).Run)},
 	}
 	if o.Cost != nil {
 		services = append(services, service{name: "cost", run: patient(o.Log, "cost", func(ctx context.Context) error { return o.Cost(ctx, d.database) })})

@@ -12,9 +12,9 @@ import (
 	"netsky/agent"
 	"netsky/dashboard"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/land"
 	"netsky/store"
+	"netsky/work/merge"
 )
 
 // allPages are the pages of a showcase, by a name for a file.
@@ -148,8 +148,8 @@ func TestBrowserCommands(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
-	w.conflicts(t, forecast.Conflict{Agents: []agent.ID{"agent1", "agent2"}, Files: []string{"tides/south.go"}},
-		forecast.Conflict{Agents: []agent.ID{"agent3"}, Target: "main", Files: []string{"tides/ports.go"}})
+	w.conflicts(t, merge.Conflict{Agents: []agent.ID{"agent1", "agent2"}, Files: []string{"tides/south.go"}},
+		merge.Conflict{Agents: []agent.ID{"agent3"}, Target: "main", Files: []string{"tides/ports.go"}})
 	for i := range w.work.states {
 		w.work.states[i].Next = land.Resolve(string(w.work.states[i].Agent), "main")
 	}

@@ -15,9 +15,9 @@ import (
 	"netsky/cost/breaker"
 	"netsky/dashboard"
 	"netsky/dashboard/live"
-	"netsky/spawn/worktree/forecast"
 	"netsky/store"
 	"netsky/work"
+	"netsky/work/merge"
 )
 
 var covers = regexp.MustCompile(`<a class="cover" href="([^"]*)"`)
@@ -372,8 +372,8 @@ func TestWaits(t *testing.T) {
 func TestConflicts(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
-	pair := func(a, b agent.ID, file string) forecast.Conflict {
-		return forecast.Conflict{Agents: []agent.ID{a, b}, Files: []string{file}}
+	pair := func(a, b agent.ID, file string) merge.Conflict {
+		return merge.Conflict{Agents: []agent.ID{a, b}, Files: []string{file}}
 	}
 	w.agents.set(nil, live.Agent{ID: "agent1", State: agent.Idle}, live.Agent{ID: "agent2", State: agent.Idle}, live.Agent{ID: "agent3", State: agent.Idle})
 	w.conflicts(t, pair("agent1", "agent2", "a.go"))
@@ -397,7 +397,7 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("/api/needs: %+v", v.Items)
 	}
 	w.conflicts(t, pair("agent1", "agent2", "a.go"), pair("agent1", "agent3", "b.go"), pair("agent2", "agent3", "c.go"),
-		forecast.Conflict{Agents: []agent.ID{"agent1"}, Target: "main"}, forecast.Conflict{Agents: []agent.ID{"agent2"}, Target: "main"})
+		merge.Conflict{Agents: []agent.ID{"agent1"}, Target: "main"}, merge.Conflict{Agents: []agent.ID{"agent2"}, Target: "main"})
 	body := w.mustPage(t, "/")
 	for _, want := range []string{`<h3>Conflicts <span class="count">5</span>`, "5 items need you", "<summary>2 more: agent"} {
 		if !strings.Contains(body, want) {

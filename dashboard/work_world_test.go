@@ -10,10 +10,10 @@ import (
 
 	"netsky/agent"
 	"netsky/cost"
-	"netsky/spawn/worktree/forecast"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/diff"
+	"netsky/work/merge"
 	"netsky/work/record"
 )
 
@@ -239,11 +239,11 @@ const southTest = `+package tides_test
 `
 
 // conflicts has the daemon's last look at the worktrees have found these.
-func (w *world) conflicts(tb testing.TB, list ...forecast.Conflict) {
+func (w *world) conflicts(tb testing.TB, list ...merge.Conflict) {
 	tb.Helper()
-	known := []forecast.Known{}
+	known := []merge.Known{}
 	for _, k := range list {
-		known = append(known, forecast.Known{Conflict: k, Since: store.At(time.Now().Add(-time.Minute)), Told: true})
+		known = append(known, merge.Known{Conflict: k, Since: store.At(time.Now().Add(-time.Minute)), Told: true})
 	}
-	mustDo(tb, w.home.Save(forecast.File, map[string]any{"conflicts": known}, false))
+	mustDo(tb, w.home.Save(merge.File, map[string]any{"conflicts": known}, false))
 }

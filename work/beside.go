@@ -12,8 +12,8 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree/forecast"
 	"netsky/work/git"
+	"netsky/work/merge"
 	"netsky/work/tree"
 )
 
@@ -38,7 +38,7 @@ type side struct {
 	target string
 }
 
-func sides(c forecast.Forecast, common string) (list []side) {
+func sides(c merge.Forecast, common string) (list []side) {
 	for _, s := range c.Sides {
 		if s.Repo == common {
 			list = append(list, side{s.Worktree, s.Target})

@@ -18,9 +18,9 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree/command"
-	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/land"
 	"netsky/work/git"
+	"netsky/work/merge"
 	"netsky/work/record"
 	"netsky/work/tree"
 )
@@ -97,12 +97,12 @@ type Options struct {
 // A Reader derives states. One goroutine uses it.
 type Reader struct {
 	home home.Dir
-	fc   *forecast.Forecaster
+	fc   *merge.Forecaster
 	o    Options
 }
 
 // New returns a Reader. The caller must Close it.
-func New(h home.Dir, o Options) *Reader { return &Reader{h, forecast.New(h), o} }
+func New(h home.Dir, o Options) *Reader { return &Reader{h, merge.New(h), o} }
 
 // Set has the Reader read beside git what these options say.
 func (r *Reader) Set(o Options) { r.o = o }
@@ -161,7 +161,7 @@ func (r *Reader) States(ctx context.Context) (list []State, err error) {
 }
 
 // recorded adds what the records say of the work.
-func (r *Reader) recorded(ctx context.Context, s forecast.Side, st *State) (err error) {
+func (r *Reader) recorded(ctx context.Context, s merge.Side, st *State) (err error) {
 	if r.o.Records == nil {
 		return nil
 	}
@@ -181,7 +181,7 @@ func (r *Reader) recorded(ctx context.Context, s forecast.Side, st *State) (err 
 }
 
 // hidden looks for changes that git was told not to look at, for which no check counts.
-func hidden(ctx context.Context, s forecast.Side, st *State) error {
+func hidden(ctx context.Context, s merge.Side, st *State) error {
 	if st.Proof != Checked || s.Gone {
 		return nil
 	}
@@ -196,7 +196,7 @@ func hidden(ctx context.Context, s forecast.Side, st *State) error {
 }
 
 // amid returns what git is in the middle of where no branch is checked out, "" if nothing is known.
-func amid(s forecast.Side) string {
+func amid(s merge.Side) string {
 	own, err := s.Git()
 	if err != nil {
 		return ""
@@ -209,7 +209,7 @@ func amid(s forecast.Side) string {
 	return ""
 }
 
-func of(s forecast.Side) State {
+func of(s merge.Side) State {
 	st := State{
 		Agent: s.Agent, Branch: short(s.Branch), Base: short(s.Base), Dir: s.Dir, Main: s.Main, Head: s.Head, Target: s.Target,
 		Dirty: s.Dirty, Ahead: s.Ahead, Behind: s.Behind, Landed: s.Landed, Gone: s.Gone, Conflicts: []Conflict{},

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/land"
 	"netsky/work/git"
+	"netsky/work/merge"
 	"netsky/work/record"
 )
 
@@ -286,7 +286,7 @@ func TestAttributes(t *testing.T) {
 	y.Commit("mine", "sub/x", "1\nmine\n")
 	y.Git("switch", "-q", "--orphan", "other")
 	y.Commit("nothing")
-	fc := forecast.New(y.home)
+	fc := merge.New(y.home)
 	defer fc.Close()
 	if c, err := fc.Look(t.Context()); err != nil || len(c.Conflicts) > 0 {
 		t.Errorf("%+v, %v", c.Conflicts, err)

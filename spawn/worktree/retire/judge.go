@@ -12,8 +12,8 @@ import (
 
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/forecast"
 	"netsky/work/git"
+	"netsky/work/merge"
 	"netsky/work/tree"
 )
 
@@ -52,7 +52,7 @@ func Judge(ctx context.Context, h home.Dir, w tree.Worktree) (v Verdict, err err
 	case !w.Ready || gone && v.head == "":
 		return v, nil // nobody has worked in it, or nothing is left of it
 	}
-	fc := forecast.New(h)
+	fc := merge.New(h)
 	defer fc.Close()
 	look, err := fc.Look(ctx, w.Agent)
 	if err != nil {
@@ -129,7 +129,7 @@ func (v *Verdict) unfinished(ctx context.Context, r git.Repo, w tree.Worktree) (
 
 // unlanded says that commits have not landed, unless another branch has them all, here or as it was last
 // seen on a remote.
-func (v *Verdict) unlanded(ctx context.Context, repo git.Dir, s forecast.Side) error {
+func (v *Verdict) unlanded(ctx context.Context, repo git.Dir, s merge.Side) error {
 	commits := fmt.Sprintf("%d commits", s.Ahead)
 	if s.Ahead == 1 {
 		commits = "1 commit"

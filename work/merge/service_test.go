@@ -1,4 +1,4 @@
-package forecast_test
+package merge_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/forecast"
+	"netsky/work/merge"
 )
 
 // Both agents are told of a conflict once for each set of files, whether or not the service was
@@ -30,7 +30,7 @@ func TestService(t *testing.T) {
 	start := func() (stop func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		s := forecast.NewService(forecast.Options{Home: f.home, Bus: b, Log: slog.New(slog.DiscardHandler), Tick: time.Millisecond, Slow: time.Hour, Share: 0.01})
+		s := merge.NewService(merge.Options{Home: f.home, Bus: b, Log: slog.New(slog.DiscardHandler), Tick: time.Millisecond, Slow: time.Hour, Share: 0.01})
 		go func() { ended <- s.Run(ctx) }()
 		return func() {
 			cancel()
@@ -63,7 +63,7 @@ func TestService(t *testing.T) {
 		return strings.Join(list, ", ")
 	}
 	known := func() string {
-		list, err := forecast.Load(f.home)
+		list, err := merge.Load(f.home)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestService(t *testing.T) {
 	stop()
 
 	// What it has told is forgotten in a crash; telling it again has no effect.
-	if err := f.home.Remove(forecast.File); err != nil {
+	if err := f.home.Remove(merge.File); err != nil {
 		t.Fatal(err)
 	}
 	two.Write("c.txt", "2\n")

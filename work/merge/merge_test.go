@@ -1,4 +1,4 @@
-package forecast_test
+package merge_test
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/forecast"
 	"netsky/work/git"
+	"netsky/work/merge"
 )
 
 // A maker makes branches at random.
@@ -112,7 +112,7 @@ func (m maker) must(err error) {
 }
 
 // merge lets git merge two commits, and returns what becomes of it.
-func (m maker) merge(ours, theirs string) (want forecast.Merge) {
+func (m maker) merge(ours, theirs string) (want merge.Merge) {
 	m.Git("checkout", "-qf", "--detach", ours)
 	m.Git("clean", "-ffdqx", "-e", "mod")
 	if out, err := m.Try("merge", "--no-ff", "-q", "-m", "merged", theirs); err != nil {
@@ -168,16 +168,16 @@ func mergesAsGit(t *testing.T, seed uint64, branches int) {
 		}
 		heads = append(heads, m.Commit(fmt.Sprint("branch ", n)))
 	}
-	var pairs []forecast.Pair
+	var pairs []merge.Pair
 	for _, ours := range heads {
 		for _, theirs := range heads {
 			if ours != theirs {
-				pairs = append(pairs, forecast.Pair{Ours: ours, Theirs: theirs})
+				pairs = append(pairs, merge.Pair{Ours: ours, Theirs: theirs})
 			}
 		}
 	}
 	m.Git("checkout", "-qf", "--detach", base)
-	got, err := forecast.Merges(t.Context(), git.Dir{Path: m.Dir}, pairs)
+	got, err := merge.Merges(t.Context(), git.Dir{Path: m.Dir}, pairs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,8 +210,8 @@ func TestMergesRefused(t *testing.T) {
 	f.Git("checkout", "-q", "--orphan", "other")
 	other := f.Commit("other", "o", "o")
 	none := strings.Repeat("0", 40)
-	pairs := []forecast.Pair{{x, other}, {x, y}, {none, x}, {base, y}, {y, other}}
-	got, err := forecast.Merges(t.Context(), git.Dir{Path: f.Dir}, pairs)
+	pairs := []merge.Pair{{x, other}, {x, y}, {none, x}, {base, y}, {y, other}}
+	got, err := merge.Merges(t.Context(), git.Dir{Path: f.Dir}, pairs)
 	if err != nil || len(got) != len(pairs) {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -238,8 +238,8 @@ func TestMergesOldGit(t *testing.T) {
 	x := f.Commit("x", "x", "x")
 	f.Git("checkout", "-q", "-b", "y", base)
 	y := f.Commit("y", "x", "y", "y", "y")
-	pairs := []forecast.Pair{{x, y}, {base, y}, {x, strings.Repeat("0", 40)}}
-	want, err := forecast.Merges(t.Context(), git.Dir{Path: f.Dir}, pairs)
+	pairs := []merge.Pair{{x, y}, {base, y}, {x, strings.Repeat("0", 40)}}
+	want, err := merge.Merges(t.Context(), git.Dir{Path: f.Dir}, pairs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestMergesOldGit(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	got, err := forecast.Merges(t.Context(), git.Dir{Path: f.Dir}, pairs)
+	got, err := merge.Merges(t.Context(), git.Dir{Path: f.Dir}, pairs)
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}

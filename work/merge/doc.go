@@ -5,4 +5,4 @@
 // It promises that a merge comes to what `git merge` comes to, where the branches land. It changes no
 // worktree, index or ref, and adds no object to the repository. It does not know whether work that
 // merges without a conflict works together.
-package forecast
+package merge

@@ -1,4 +1,4 @@
-package forecast_test
+package merge_test
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 
 	"netsky/agent"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/forecast"
 	"netsky/work/git"
+	"netsky/work/merge"
 	"netsky/work/tree"
 )
 
@@ -66,7 +66,7 @@ func BenchmarkTwenty(b *testing.B) {
 	for _, w := range trees {
 		script = append(script, w.Dir)
 	}
-	watching := forecast.New(f.home)
+	watching := merge.New(f.home)
 	defer watching.Close()
 	if _, err := watching.Look(b.Context()); err != nil {
 		b.Fatal(err)
@@ -81,7 +81,7 @@ func BenchmarkTwenty(b *testing.B) {
 	}
 	for n := 0; b.Loop(); n++ {
 		timed(&first, func() error {
-			fc := forecast.New(f.home)
+			fc := merge.New(f.home)
 			c, err := fc.Look(b.Context())
 			if err == nil && (len(c.Sides) != 20 || len(c.Conflicts) == 0) {
 				err = fmt.Errorf("%d sides, %d conflicts", len(c.Sides), len(c.Conflicts))

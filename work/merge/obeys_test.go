@@ -1,4 +1,4 @@
-package forecast_test
+package merge_test
 
 import (
 	"os"
@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/spawn/worktree/forecast"
 	"netsky/spawn/worktree/land"
 	"netsky/work/diff"
 	"netsky/work/git"
+	"netsky/work/merge"
 	"netsky/work/tree"
 )
 
@@ -51,7 +51,7 @@ func TestObeysNobodyInThere(t *testing.T) {
 	}
 	look := func() {
 		t.Helper()
-		fc := forecast.New(f.home)
+		fc := merge.New(f.home)
 		if _, err := fc.Look(t.Context()); err != nil {
 			t.Error(err)
 		}

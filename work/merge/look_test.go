@@ -1,4 +1,4 @@
-package forecast_test
+package merge_test
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/forecast"
 	"netsky/work/git"
+	"netsky/work/merge"
 	"netsky/work/tree"
 )
 
@@ -41,7 +41,7 @@ func (f field) agent(id agent.ID) testworld.Repo {
 }
 
 // told writes a forecast as a line for each agent and each conflict.
-func told(c forecast.Forecast) string {
+func told(c merge.Forecast) string {
 	var lines []string
 	for _, s := range c.Sides {
 		line := fmt.Sprintf("%s +%d -%d ~%d", s.Agent, s.Ahead, s.Behind, s.Dirty)
@@ -67,7 +67,7 @@ func TestLook(t *testing.T) {
 	f := newField(t)
 	f.Commit("more", "b.txt", "1\n2\n3\n", "c.txt", "c\n")
 	one, two, three := f.agent("agent1"), f.agent("agent2"), f.agent("agent3")
-	fc := forecast.New(f.home)
+	fc := merge.New(f.home)
 	defer fc.Close()
 	check := func(want ...string) {
 		t.Helper()
@@ -75,7 +75,7 @@ func TestLook(t *testing.T) {
 		if got := told(c); err != nil || got != strings.Join(want, "\n") {
 			t.Errorf("%s, %v; want\n%s", got, err, strings.Join(want, "\n"))
 		}
-		fresh := forecast.New(f.home)
+		fresh := merge.New(f.home)
 		defer fresh.Close()
 		if c, err := fresh.Look(t.Context()); err != nil || told(c) != strings.Join(want, "\n") {
 			t.Errorf("anew: %s, %v", told(c), err)
@@ -132,7 +132,7 @@ func TestLookUpstream(t *testing.T) {
 	one := f.agent("agent1")
 	one.Commit("one", "x", "x")
 	look := func() string {
-		fc := forecast.New(f.home)
+		fc := merge.New(f.home)
 		defer fc.Close()
 		c, err := fc.Look(t.Context())
 		if err != nil {
@@ -180,7 +180,7 @@ func TestLookWithTarget(t *testing.T) {
 	two, three := f.agent("agent2"), f.agent("agent3")
 	two.Write("new.txt", "by two\n")
 	three.Commit("three", "a.txt", "by three\n", "b.txt", "by three\n")
-	fc := forecast.New(f.home)
+	fc := merge.New(f.home)
 	defer fc.Close()
 	for range 2 { // from what is known as well
 		c, err := fc.Look(t.Context())
@@ -203,7 +203,7 @@ func TestLookRenamed(t *testing.T) {
 	one.Commit("renamed", "y", strings.NewReplacer("1", "one", "9", "nine").Replace(lines))
 	two.Commit("edited", "x", strings.Replace(lines, "9", "neuf", 1))
 	f.Commit("mine", "x", strings.Replace(lines, "1", "eins", 1))
-	fc := forecast.New(f.home)
+	fc := merge.New(f.home)
 	defer fc.Close()
 	c, err := fc.Look(t.Context())
 	if err != nil {
@@ -255,7 +255,7 @@ func TestLookOdd(t *testing.T) {
 	filtered.Write(".gitattributes", "*.txt filter=broken\n", "a.txt", "filtered\n")
 	plain.Write("a.txt", "plain\n", "deep/c.txt", "plain\n")
 
-	fc := forecast.New(f.home)
+	fc := merge.New(f.home)
 	defer fc.Close()
 	c, err := fc.Look(t.Context())
 	if err != nil {
