@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"netsky/spawn/worktree/land"
 	"netsky/work"
+	"netsky/work/land"
 	"netsky/work/merge"
 )
 

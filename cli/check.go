@@ -19,8 +19,8 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn/worktree/command"
-	"netsky/spawn/worktree/land"
 	"netsky/store"
+	"netsky/work/land"
 	"netsky/work/record"
 )
 

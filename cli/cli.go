@@ -31,9 +31,9 @@ import (
 	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/spawn"
-	"netsky/spawn/worktree/land"
 	"netsky/store"
 	"netsky/tmux"
+	"netsky/work/land"
 )
 
 // Version is set when the binary is built: -ldflags "-X netsky/cli.Version=…".

@@ -17,11 +17,11 @@ import (
 	"netsky/cli/console"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/land"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/diff"
 	"netsky/work/git"
+	"netsky/work/land"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

@@ -13,8 +13,8 @@ import (
 	"netsky/agent"
 	"netsky/cli/config"
 	"netsky/cli/console"
-	"netsky/spawn/worktree/land"
 	"netsky/work/git"
+	"netsky/work/land"
 	"netsky/work/record"
 )
 

@@ -17,8 +17,8 @@ import (
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/spawn/crew"
-	"netsky/spawn/worktree/land"
 	"netsky/store"
+	"netsky/work/land"
 	"netsky/work/record"
 	"netsky/work/task"
 )

@@ -18,11 +18,11 @@ import (
 	"netsky/cli/console"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/land"
 	"netsky/spawn/worktree/retire"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/git"
+	"netsky/work/land"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

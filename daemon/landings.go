@@ -9,8 +9,8 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/spawn/worktree/land"
 	"netsky/store"
+	"netsky/work/land"
 )
 
 // landings settles landings and checks that were cut off.

@@ -12,8 +12,8 @@ import (
 	"netsky/agent"
 	"netsky/dashboard"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/land"
 	"netsky/store"
+	"netsky/work/land"
 	"netsky/work/merge"
 )
 

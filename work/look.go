@@ -22,10 +22,10 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/spawn/worktree/command"
-	"netsky/spawn/worktree/land"
 	"netsky/store"
 	"netsky/work/diff"
 	"netsky/work/git"
+	"netsky/work/land"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

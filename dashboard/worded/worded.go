@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"netsky/attention"
-	"netsky/spawn/worktree/land"
 	"netsky/store"
 	"netsky/work"
+	"netsky/work/land"
 	"netsky/work/record"
 	"netsky/work/task"
 )

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/spawn/worktree/land"
 	"netsky/work/diff"
 	"netsky/work/git"
+	"netsky/work/land"
 	"netsky/work/merge"
 	"netsky/work/tree"
 )

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/land"
 	"netsky/work/git"
+	"netsky/work/land"
 	"netsky/work/record"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/spawn/worktree/land"
+	"netsky/work/land"
 )
 
 // FuzzParse gives what reads git's answer about a merge, which holds names and text of an agent's, any

@@ -13,7 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/land"
+	"netsky/work/land"
 	"netsky/work/record"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/land"
+	"netsky/work/land"
 )
 
 // A submodule that is moved to a commit which the owner's copy lacks is named, by check and by landing.

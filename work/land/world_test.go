@@ -20,9 +20,9 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/worktree/command"
-	"netsky/spawn/worktree/land"
 	"netsky/store"
 	"netsky/work/git"
+	"netsky/work/land"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

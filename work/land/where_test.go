@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/land"
 	"netsky/work/git"
+	"netsky/work/land"
 	"netsky/work/merge"
 	"netsky/work/record"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/spawn/worktree/land"
+	"netsky/work/land"
 	"netsky/work/record"
 )
 

@@ -10,8 +10,8 @@ import (
 	"netsky/agent"
 	"netsky/internal/advice"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/land"
 	"netsky/store"
+	"netsky/work/land"
 	"netsky/work/record"
 	"netsky/work/tree"
 )

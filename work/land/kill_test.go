@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/land"
+	"netsky/work/land"
 	"netsky/work/record"
 )
 
