@@ -18,12 +18,12 @@ import (
 	"netsky/cli/console"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/retire"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/git"
 	"netsky/work/land"
 	"netsky/work/record"
+	"netsky/work/retire"
 	"netsky/work/tree"
 )
 

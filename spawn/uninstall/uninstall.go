@@ -18,8 +18,8 @@ import (
 	"netsky/internal/advice"
 	"netsky/internal/proc"
 	"netsky/spawn"
-	"netsky/spawn/worktree/retire"
 	"netsky/work/land"
+	"netsky/work/retire"
 	"netsky/work/tree"
 )
 

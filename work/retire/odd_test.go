@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/retire"
 	"netsky/work/git"
+	"netsky/work/retire"
 	"netsky/work/tree"
 )
 

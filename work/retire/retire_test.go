@@ -13,8 +13,8 @@ import (
 
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/retire"
 	"netsky/work/git"
+	"netsky/work/retire"
 	"netsky/work/tree"
 )
 
