@@ -18,8 +18,8 @@ import (
 	"netsky/cli/console"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/command"
 	"netsky/store"
+	"netsky/work/check"
 	"netsky/work/land"
 	"netsky/work/record"
 )
@@ -176,8 +176,8 @@ func (a *app) tailOf(h home.Dir, log string) {
 }
 
 // checkOf is the command that proves work.
-func checkOf(cfg config.Config) command.Command {
-	return command.Command{What: "check", Text: cfg.Work.Check}
+func checkOf(cfg config.Config) check.Command {
+	return check.Command{What: "check", Text: cfg.Work.Check}
 }
 
 // lander returns what checks and lands work, and what releases it.

@@ -16,7 +16,7 @@ import (
 	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/spawn"
-	"netsky/spawn/worktree/command"
+	"netsky/work/check"
 	"netsky/work/tree"
 )
 
@@ -52,14 +52,14 @@ func (u *upRun) settle(starting []spawn.Plan, running func(agent.ID) bool) error
 // agreeToSetup has the owner agree to the setup command, if a worktree needs it and the owner has
 // not agreed to exactly this text.
 func (a *app) agreeToSetup(h home.Dir, places []plan.Place, self agent.ID, yes bool) error {
-	setup := command.Command{What: "setup", Text: a.config.Work.Setup}
+	setup := check.Command{What: "setup", Text: a.config.Work.Setup}
 	if setup.Text == "" || !slices.ContainsFunc(places, func(at plan.Place) bool { return needsSetup(h, at, setup) }) {
 		return nil
 	}
 	return a.agreeTo(h, setup, "is run in each new worktree, before its agent starts", self, yes)
 }
 
-func needsSetup(h home.Dir, at plan.Place, setup command.Command) bool {
+func needsSetup(h home.Dir, at plan.Place, setup check.Command) bool {
 	if !at.Apart {
 		return false
 	}
@@ -69,7 +69,7 @@ func needsSetup(h home.Dir, at plan.Place, setup command.Command) bool {
 
 // agreeTo has the owner agree to a command of [work]: on the terminal, by --yes, or before. An
 // agent can't.
-func (a *app) agreeTo(h home.Dir, c command.Command, when string, self agent.ID, yes bool) error {
+func (a *app) agreeTo(h home.Dir, c check.Command, when string, self agent.ID, yes bool) error {
 	if ok, err := c.Agreed(h); ok || err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (a *app) agreeTo(h home.Dir, c command.Command, when string, self agent.ID,
 // fails starts all the same: it may be able to mend it.
 func (u *upRun) setUp(ctx context.Context) {
 	h, work := u.l.Home, u.a.config.Work
-	setup := command.Command{What: "setup", Text: work.Setup}
+	setup := check.Command{What: "setup", Text: work.Setup}
 	if setup.Text == "" {
 		return
 	}
@@ -113,7 +113,7 @@ func (u *upRun) setUp(ctx context.Context) {
 			defer func() { <-slots }()
 			u.a.warn("%s: setup: %s", at.Agent, console.Brief(setup.Text, 100))
 			log := home.LogDir + "/setup-" + string(at.Agent) + ".log"
-			r, err := setup.Run(ctx, command.Options{Home: h, Dir: at.Placed.Dir, Log: log, Env: env, Extra: portOf(env), Within: work.SetupTime.Duration})
+			r, err := setup.Run(ctx, check.Options{Home: h, Dir: at.Placed.Dir, Log: log, Env: env, Extra: portOf(env), Within: work.SetupTime.Duration})
 			switch {
 			case err != nil:
 				u.a.warn("%s: setup: %v", at.Agent, err)

@@ -21,8 +21,8 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree/command"
 	"netsky/store"
+	"netsky/work/check"
 	"netsky/work/diff"
 	"netsky/work/git"
 	"netsky/work/land"
@@ -34,7 +34,7 @@ import (
 type LookerOptions struct {
 	Home    home.Dir
 	Records func() *store.DB                            // nil while there is none
-	Check   func() command.Command                      // what proves work now
+	Check   func() check.Command                        // what proves work now
 	Up      func(ctx context.Context, id agent.ID) bool // as in Options
 }
 

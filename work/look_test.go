@@ -15,16 +15,16 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/command"
 	"netsky/store"
 	"netsky/work"
+	"netsky/work/check"
 	"netsky/work/diff"
 	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
 )
 
-var check = command.Command{What: "check", Text: "true"}
+var check = check.Command{What: "check", Text: "true"}
 
 type world struct {
 	home home.Dir
@@ -52,7 +52,7 @@ func mustWorld(tb testing.TB) *world {
 	w.db, err = store.Open(tb.Context(), w.home)
 	mustDo(tb, err)
 	tb.Cleanup(func() { w.db.Close() })
-	w.look = work.NewLooker(work.LookerOptions{Home: w.home, Records: func() *store.DB { return w.db }, Check: func() command.Command { return check }})
+	w.look = work.NewLooker(work.LookerOptions{Home: w.home, Records: func() *store.DB { return w.db }, Check: func() check.Command { return check }})
 	tb.Cleanup(func() { w.look.Close() })
 	return w
 }
@@ -156,7 +156,7 @@ func TestTooLong(t *testing.T) {
 	mustDo(t, os.RemoveAll(w.repo.Dir)) // then it matters whether the agent is up
 	asked := 0
 	slow := work.NewLooker(work.LookerOptions{
-		Home: w.home, Records: func() *store.DB { return w.db }, Check: func() command.Command { return check },
+		Home: w.home, Records: func() *store.DB { return w.db }, Check: func() check.Command { return check },
 		Up: func(ctx context.Context, _ agent.ID) bool { asked++; <-ctx.Done(); return false },
 	})
 	t.Cleanup(func() { slow.Close() })

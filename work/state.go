@@ -17,7 +17,7 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/command"
+	"netsky/work/check"
 	"netsky/work/git"
 	"netsky/work/land"
 	"netsky/work/merge"
@@ -89,7 +89,7 @@ type State struct {
 // Options say what a Reader reads beside git.
 type Options struct {
 	Records *record.Records // what was checked and undone; nil is not known
-	Command command.Command // the owner's check; without a text nothing is said of checks
+	Command check.Command   // the owner's check; without a text nothing is said of checks
 	// Up reports whether the agent runs; nil is that none does. It is asked if a directory is gone.
 	Up func(ctx context.Context, id agent.ID) bool
 }

@@ -11,9 +11,9 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/command"
 	"netsky/store"
 	"netsky/work"
+	"netsky/work/check"
 	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
@@ -52,7 +52,7 @@ func TestStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	cmd := command.Command{What: "check", Text: "true"}
+	cmd := check.Command{What: "check", Text: "true"}
 	r := work.New(h, work.Options{Records: &record.Records{DB: db}, Command: cmd})
 	defer r.Close()
 	var last []work.State
@@ -184,7 +184,7 @@ func TestNext(t *testing.T) {
 			}
 			defer db.Close()
 			s := work.New(h, work.Options{
-				Records: &record.Records{DB: db}, Command: command.Command{What: "check", Text: tt.command}, Up: func(context.Context, agent.ID) bool { return tt.up },
+				Records: &record.Records{DB: db}, Command: check.Command{What: "check", Text: tt.command}, Up: func(context.Context, agent.ID) bool { return tt.up },
 			})
 			defer s.Close()
 			list, err := s.States(t.Context())

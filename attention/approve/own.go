@@ -13,7 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/execx"
-	"netsky/spawn/worktree/command"
+	"netsky/work/check"
 	"netsky/work/git"
 	"netsky/work/tree"
 )
@@ -22,8 +22,8 @@ import (
 // of plain words, and exactly the check command. It is decided from the program's structured call alone.
 type Own struct {
 	Home  home.Dir
-	Check command.Command // counts once the owner has agreed to its text
-	Path  string          // PATH of whoever runs the command
+	Check check.Command // counts once the owner has agreed to its text
+	Path  string        // PATH of whoever runs the command
 }
 
 // Allows reports whether that is all that a request asks for. What can't be told is not allowed.

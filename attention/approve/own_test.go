@@ -9,7 +9,7 @@ import (
 	"netsky/attention/approve"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/command"
+	"netsky/work/check"
 	"netsky/work/git"
 	"netsky/work/tree"
 )
@@ -43,7 +43,7 @@ func newOwn(t *testing.T) ownWorld {
 	if err := h.SaveLaunch(agent.Launch{Agent: "agent1", Dir: p.Dir}); err != nil {
 		t.Fatal(err)
 	}
-	w := ownWorld{f.At(p.Dir), h, f, approve.Own{Home: h, Check: command.Command{What: "check", Text: ownCheck}, Path: os.Getenv("PATH")}}
+	w := ownWorld{f.At(p.Dir), h, f, approve.Own{Home: h, Check: check.Command{What: "check", Text: ownCheck}, Path: os.Getenv("PATH")}}
 	if err := w.own.Check.Agree(h); err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/home"
-	"netsky/spawn/worktree/command"
 	"netsky/store"
 	"netsky/work"
+	"netsky/work/check"
 	"netsky/work/diff"
 	"netsky/work/record"
 	"netsky/work/task"
@@ -49,8 +49,8 @@ func New(o Options) *Trees {
 	return t
 }
 
-func (t *Trees) check() command.Command {
-	c := command.Command{What: "check"}
+func (t *Trees) check() check.Command {
+	c := check.Command{What: "check"}
 	if t.o.Check != nil {
 		c.Text = t.o.Check()
 	}

@@ -10,8 +10,8 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree/command"
 	"netsky/store"
+	"netsky/work/check"
 	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
@@ -175,7 +175,7 @@ func (d Desk) runCheck(ctx context.Context, r git.Repo, c *Checked, out io.Write
 	d.step("running")
 	d.record(ctx, record.SetCheck(c.Check))
 	d.step("run")
-	result, err := d.Command.Run(ctx, command.Options{Home: d.Home, Dir: s.Dir, Log: c.Log, Env: d.Environ, Within: d.Within, Out: out, Daemons: true})
+	result, err := d.Command.Run(ctx, check.Options{Home: d.Home, Dir: s.Dir, Log: c.Log, Env: d.Environ, Within: d.Within, Out: out, Daemons: true})
 	d.step("ran")
 	c.Ended, c.Status, c.Reason = store.At(time.Now()), result.Status, result.Reason
 	switch {

@@ -37,8 +37,8 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/spawn/worktree/command"
 	"netsky/store"
+	"netsky/work/check"
 	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
@@ -54,9 +54,9 @@ type Desk struct {
 	// fs.ErrNotExist says that nothing is on record.
 	Records func(ctx context.Context) (*store.DB, error)
 
-	Command command.Command // the owner's check; an empty Text is none
-	Within  time.Duration   // how long that may take
-	Agree   func() error    // asks the owner to agree to it, when it is about to run; nil asks nobody
+	Command check.Command // the owner's check; an empty Text is none
+	Within  time.Duration // how long that may take
+	Agree   func() error  // asks the owner to agree to it, when it is about to run; nil asks nobody
 	Environ []string
 	Asker   agent.ID
 

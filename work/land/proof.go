@@ -7,7 +7,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/spawn/worktree/command"
+	"netsky/work/check"
 	"netsky/work/git"
 	"netsky/work/record"
 	"netsky/work/tree"
@@ -63,7 +63,7 @@ func (d Desk) Proof(ctx context.Context, r git.Repo, w tree.Worktree) (p Proof, 
 
 // Said returns what the checks on record say of an agent's work, if landing it would make that tree: Proved,
 // Failed, Stale or Unchecked. Whether it is all of its work is not asked.
-func Said(ctx context.Context, rec record.Records, c command.Command, w tree.Worktree, tree string) (string, error) {
+func Said(ctx context.Context, rec record.Records, c check.Command, w tree.Worktree, tree string) (string, error) {
 	p := Proof{State: Unchecked, Merge: Merge{Tree: tree}}
 	err := p.look(ctx, rec, c.Digest(), w)
 	return p.State, err

@@ -19,8 +19,8 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/command"
 	"netsky/store"
+	"netsky/work/check"
 	"netsky/work/git"
 	"netsky/work/land"
 	"netsky/work/record"
@@ -99,7 +99,7 @@ const goodCheck = "test ! -e broken"
 func desk(h home.Dir) land.Desk {
 	return land.Desk{
 		Home: h, Journal: store.NewJournal(h), Records: func(ctx context.Context) (*store.DB, error) { return store.OpenRead(ctx, h) },
-		Command: command.Command{What: "check", Text: goodCheck}, Within: time.Minute, Environ: os.Environ(), Asker: agent.Owner,
+		Command: check.Command{What: "check", Text: goodCheck}, Within: time.Minute, Environ: os.Environ(), Asker: agent.Owner,
 	}
 }
 

@@ -6,7 +6,7 @@
 // what is left of its process group is killed, and, if that is wanted, what has made a group of its own,
 // as a variable shows that all it starts inherit. Its output is kept in a log of bounded size. If netsky is killed, so
 // is the process group; the log is not written.
-package command
+package check
 
 import (
 	"context"

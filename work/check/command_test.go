@@ -1,4 +1,4 @@
-package command_test
+package check_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 	"netsky/home"
 	"netsky/internal/testworld"
-	"netsky/spawn/worktree/command"
+	"netsky/work/check"
 )
 
 func TestRun(t *testing.T) {
@@ -43,7 +43,7 @@ func TestRun(t *testing.T) {
 				tt.within = time.Minute
 			}
 			var out strings.Builder
-			r, err := command.Command{What: "check", Text: tt.text}.Run(t.Context(), command.Options{
+			r, err := check.Command{What: "check", Text: tt.text}.Run(t.Context(), check.Options{
 				Home: h, Dir: dir, Log: "logs/check-1.log", Within: tt.within, Out: &out,
 				Env:   append(os.Environ(), "NETSKY_START=s", "NETSKY_HOME=/h", "AGENT_N=1", "GIT_DIR=/x", "MINE=kept"),
 				Extra: []string{"NETSKY_PORT=20010"},
@@ -69,9 +69,9 @@ func TestRunLeavesNothing(t *testing.T) {
 	h, dir := testworld.FastHome(t), t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	file := filepath.Join(dir, "pid")
-	done := make(chan command.Result, 1)
+	done := make(chan check.Result, 1)
 	go func() {
-		r, _ := command.Command{What: "check", Text: "sleep 600 & echo $! > pid.new; mv pid.new pid; wait"}.Run(ctx, command.Options{
+		r, _ := check.Command{What: "check", Text: "sleep 600 & echo $! > pid.new; mv pid.new pid; wait"}.Run(ctx, check.Options{
 			Home: h, Dir: dir, Log: "logs/check-1.log", Within: time.Minute,
 		})
 		done <- r
@@ -93,7 +93,7 @@ func TestRunLeavesNothing(t *testing.T) {
 func TestAgreed(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
-	c := command.Command{What: "check", Text: "make test"}
+	c := check.Command{What: "check", Text: "make test"}
 	if ok, err := c.Agreed(h); ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}
@@ -101,14 +101,14 @@ func TestAgreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		c    command.Command
+		c    check.Command
 		want bool
-	}{{c, true}, {command.Command{What: "setup", Text: c.Text}, false}, {command.Command{What: "check", Text: c.Text + " "}, false}} {
+	}{{c, true}, {check.Command{What: "setup", Text: c.Text}, false}, {check.Command{What: "check", Text: c.Text + " "}, false}} {
 		if ok, err := tt.c.Agreed(h); ok != tt.want || err != nil {
 			t.Errorf("%+v: %v, %v", tt.c, ok, err)
 		}
 	}
-	if c.Digest() == (command.Command{What: "check", Text: "make"}).Digest() {
+	if c.Digest() == (check.Command{What: "check", Text: "make"}).Digest() {
 		t.Error("one digest for two texts")
 	}
 }
@@ -118,8 +118,8 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("COMMAND_TEST_DIR"); dir != "" {
 		h, err := home.At(os.Getenv("COMMAND_TEST_HOME"))
 		if err == nil {
-			_, err = command.Command{What: "check", Text: "(sleep 600 & echo $! >child); echo $$ >self; exec sleep 600"}.Run(context.Background(),
-				command.Options{Home: h, Dir: dir, Log: "logs/check-1.log", Within: time.Hour})
+			_, err = check.Command{What: "check", Text: "(sleep 600 & echo $! >child); echo $$ >self; exec sleep 600"}.Run(context.Background(),
+				check.Options{Home: h, Dir: dir, Log: "logs/check-1.log", Within: time.Hour})
 		}
 		panic(err) // it is killed before
 	}
@@ -133,8 +133,8 @@ func TestDaemonEnds(t *testing.T) {
 		t.Skip("there is no setsid")
 	}
 	h, dir := testworld.FastHome(t), t.TempDir()
-	_, err := command.Command{What: "check", Text: "setsid sh -c 'echo $$ >pid; exec sleep 600' >/dev/null 2>&1 & while ! [ -s pid ]; do :; done"}.Run(t.Context(),
-		command.Options{Home: h, Dir: dir, Log: "logs/check-1.log", Within: time.Minute, Daemons: true})
+	_, err := check.Command{What: "check", Text: "setsid sh -c 'echo $$ >pid; exec sleep 600' >/dev/null 2>&1 & while ! [ -s pid ]; do :; done"}.Run(t.Context(),
+		check.Options{Home: h, Dir: dir, Log: "logs/check-1.log", Within: time.Minute, Daemons: true})
 	if err != nil {
 		t.Fatal(err)
 	}
