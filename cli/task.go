@@ -16,8 +16,8 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
-	"netsky/spawn/crew"
 	"netsky/store"
+	"netsky/work/dispatch"
 	"netsky/work/land"
 	"netsky/work/record"
 	"netsky/work/task"
@@ -77,9 +77,9 @@ func (a *app) taskAddCommand() *cli.Command {
 }
 
 // crew returns what gives out tasks on behalf of who runs this.
-func (a *app) crew(l *spawn.Launcher) (crew.Crew, error) {
+func (a *app) crew(l *spawn.Launcher) (dispatch.Crew, error) {
 	self, err := a.self()
-	return crew.Crew{
+	return dispatch.Crew{
 		Home: l.Home, Bus: l.Bus, Records: task.Shelf{Journal: l.Journal, Home: l.Home}, By: self, Environ: a.environ,
 		Hold: func(ctx context.Context) error {
 			db, err := store.Open(ctx, l.Home)
@@ -101,13 +101,13 @@ func (a *app) crew(l *spawn.Launcher) (crew.Crew, error) {
 }
 
 // tasks returns the launcher and the crew for a verb that changes tasks.
-func (a *app) tasks() (*spawn.Launcher, crew.Crew, error) {
+func (a *app) tasks() (*spawn.Launcher, dispatch.Crew, error) {
 	if _, err := a.madeHome(); err != nil {
-		return nil, crew.Crew{}, err
+		return nil, dispatch.Crew{}, err
 	}
 	l, err := a.launcher()
 	if err != nil {
-		return nil, crew.Crew{}, err
+		return nil, dispatch.Crew{}, err
 	}
 	c, err := a.crew(l)
 	return l, c, err

@@ -15,9 +15,9 @@ import (
 	"netsky/cli/console"
 	"netsky/cli/story"
 	"netsky/spawn"
-	"netsky/spawn/crew"
 	"netsky/store"
 	"netsky/watch/backoff"
+	"netsky/work/dispatch"
 	"netsky/work/task"
 )
 
@@ -85,7 +85,7 @@ func (a *app) taskList(c *cli.Context) error {
 		return a.taskErr("task ls", err)
 	}
 	if word := strings.ReplaceAll(c.String("state"), " ", "_"); word != "" {
-		list = slices.DeleteFunc(list, func(v crew.View) bool { return v.Word != word })
+		list = slices.DeleteFunc(list, func(v dispatch.View) bool { return v.Word != word })
 	}
 	if c.Bool("json") {
 		return a.writeJSON(map[string]any{"tasks": list})
@@ -125,10 +125,10 @@ func noTasks(c *cli.Context, f task.Filter) string {
 }
 
 // taskViews returns the tasks of a filter, as lists show them.
-func (a *app) taskViews(ctx context.Context, l *spawn.Launcher, f task.Filter) ([]crew.View, error) {
+func (a *app) taskViews(ctx context.Context, l *spawn.Launcher, f task.Filter) ([]dispatch.View, error) {
 	db, err := a.records(ctx, l.Home)
 	if errors.Is(err, fs.ErrNotExist) {
-		return []crew.View{}, nil
+		return []dispatch.View{}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -148,8 +148,8 @@ func (a *app) taskViews(ctx context.Context, l *spawn.Launcher, f task.Filter) (
 			states = nil // nobody is called down
 		}
 	}
-	views, err := crew.Views(ctx, db, a.judge(l.Home, db), list, states, func(st spawn.Status) bool { return backoff.Soon(l.Home, st.Agent, st.Start) })
-	crew.Order(views)
+	views, err := dispatch.Views(ctx, db, a.judge(l.Home, db), list, states, func(st spawn.Status) bool { return backoff.Soon(l.Home, st.Agent, st.Start) })
+	dispatch.Order(views)
 	return views, err
 }
 
@@ -183,11 +183,11 @@ func (a *app) taskShow(c *cli.Context) error {
 		states = nil
 	}
 	judge := a.judge(l.Home, db)
-	views, err := crew.Views(c.Context, db, judge, []store.Task{k}, states, func(st spawn.Status) bool { return backoff.Soon(l.Home, st.Agent, st.Start) })
+	views, err := dispatch.Views(c.Context, db, judge, []store.Task{k}, states, func(st spawn.Status) bool { return backoff.Soon(l.Home, st.Agent, st.Start) })
 	if err != nil {
 		return a.taskErr("task show", err)
 	}
-	s, err := crew.Tell(c.Context, db, judge, views[0])
+	s, err := dispatch.Tell(c.Context, db, judge, views[0])
 	if err != nil {
 		return a.taskErr("task show", err)
 	}

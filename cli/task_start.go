@@ -13,7 +13,7 @@ import (
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/spawn"
-	"netsky/spawn/crew"
+	"netsky/work/dispatch"
 	"netsky/work/task"
 )
 
@@ -42,7 +42,7 @@ func (a *app) taskStart(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	w := crew.Wish{
+	w := dispatch.Wish{
 		Queue: c.Bool("queue"), Anyway: c.Bool("anyway"), Again: c.Bool("again"),
 		Status: func(ctx context.Context, id agent.ID) (spawn.Status, error) {
 			list, err := l.Inspect(ctx)
@@ -83,7 +83,7 @@ func (a *app) taskStart(c *cli.Context) error {
 	return nil
 }
 
-func idsOf(s crew.Started) (ids []string) {
+func idsOf(s dispatch.Started) (ids []string) {
 	for _, k := range s.Waits {
 		ids = append(ids, k.ID)
 	}
@@ -91,7 +91,7 @@ func idsOf(s crew.Started) (ids []string) {
 }
 
 // startedWords says what starting a task did. after is what others must be called for it to start.
-func startedWords(s crew.Started, after string) string {
+func startedWords(s dispatch.Started, after string) string {
 	k := s.Task
 	switch {
 	case s.Own:
@@ -101,7 +101,7 @@ func startedWords(s crew.Started, after string) string {
 	case len(s.Waits) > 0:
 		short := make([]string, len(s.Waits))
 		for i, w := range s.Waits {
-			short[i] = crew.Short(w.ID)
+			short[i] = dispatch.Short(w.ID)
 		}
 		if after == task.Claimed {
 			after = "closed"

@@ -12,7 +12,7 @@ import (
 
 	"netsky/bus/envelope"
 	"netsky/internal/testworld"
-	"netsky/spawn/crew"
+	"netsky/work/dispatch"
 )
 
 // mustTask adds a task and returns its id.
@@ -22,7 +22,7 @@ func (w *world) mustTask(t testing.TB, args ...string) string {
 }
 
 // story returns all about a task.
-func (w *world) story(t testing.TB, id string) (s crew.Story) {
+func (w *world) story(t testing.TB, id string) (s dispatch.Story) {
 	t.Helper()
 	out, err := w.command(t.Context(), "netsky", "task", "show", id, "--json").Output() // without a daemon it warns on stderr
 	if err == nil {
@@ -35,7 +35,7 @@ func (w *world) story(t testing.TB, id string) (s crew.Story) {
 }
 
 // mustBecome waits until a task is called so.
-func (w *world) mustBecome(t testing.TB, id, word string) (s crew.Story) {
+func (w *world) mustBecome(t testing.TB, id, word string) (s dispatch.Story) {
 	t.Helper()
 	testworld.WaitOr(t, func() bool { s = w.story(t, id); return s.Word == word }, func() string { return fmt.Sprintf("%s is %s, not %s: %+v", id, s.Word, word, s) })
 	return s

@@ -28,9 +28,9 @@ import (
 	"netsky/dashboard"
 	"netsky/home"
 	"netsky/spawn"
-	"netsky/spawn/crew"
 	"netsky/store"
 	"netsky/watch"
+	"netsky/work/dispatch"
 	"netsky/work/merge"
 )
 
@@ -135,7 +135,7 @@ func Run(ctx context.Context, o Options) error {
 	o.Log.Info("start", "pid", os.Getpid(), "version", o.Version)
 	d.watchdog = watch.New(d.watchdogOptions())
 	d.schedules = schedule.New(o.Home, o.Bus, d.database, o.Log)
-	d.tasks = crew.NewKeeper(o.Launcher, d.database, d.watchdog.Statuses, o.Log)
+	d.tasks = dispatch.NewKeeper(o.Launcher, d.database, d.watchdog.Statuses, o.Log)
 	d.tasks.Hold, d.tasks.Enough = o.Hold, o.Enough
 	// In order: each starts after those it uses, and stops before them. The door closes
 	// first: then callers see that no daemon is running.
@@ -201,7 +201,7 @@ type daemon struct {
 
 	watchdog  *watch.Watchdog
 	schedules *schedule.Keeper
-	tasks     *crew.Keeper
+	tasks     *dispatch.Keeper
 
 	before string // pid of a daemon that did not end by itself, until that is recorded; owned by records once it runs
 

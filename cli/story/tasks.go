@@ -9,8 +9,8 @@ import (
 
 	"netsky/bus/envelope"
 	"netsky/cli/console"
-	"netsky/spawn/crew"
 	"netsky/store"
+	"netsky/work/dispatch"
 	"netsky/work/task"
 )
 
@@ -37,13 +37,13 @@ func ended(k store.Task) store.Time   { return cmp.Or(k.Ended, k.Updated) }
 
 // TaskLines returns a list of tasks, in groups, a line for each, at most width columns wide; 0 is no
 // limit. Of each group limit are listed; 0 is a few, below 0 all.
-func TaskLines(list []crew.View, width, limit int, now time.Time) (lines []string) {
+func TaskLines(list []dispatch.View, width, limit int, now time.Time) (lines []string) {
 	who := len(task.Nobody)
 	for _, v := range list {
 		who = max(who, len(v.Assignee))
 	}
 	for _, g := range groups {
-		of := slices.DeleteFunc(slices.Clone(list), func(v crew.View) bool { return !slices.Contains(g.words, v.Word) })
+		of := slices.DeleteFunc(slices.Clone(list), func(v dispatch.View) bool { return !slices.Contains(g.words, v.Word) })
 		if len(of) == 0 {
 			continue
 		}
@@ -66,8 +66,8 @@ func TaskLines(list []crew.View, width, limit int, now time.Time) (lines []strin
 }
 
 // line describes one task. What keeps it gets at most two fifths of the width.
-func (g group) line(v crew.View, who, width int, now time.Time) string {
-	head := fmt.Sprintf("  %-10s  %d  %-*s  %4s  ", crew.Short(v.ID), v.Priority, who, cmp.Or(string(v.Assignee), task.Nobody),
+func (g group) line(v dispatch.View, who, width int, now time.Time) string {
+	head := fmt.Sprintf("  %-10s  %d  %-*s  %4s  ", dispatch.Short(v.ID), v.Priority, who, cmp.Or(string(v.Assignee), task.Nobody),
 		age(now.Sub(g.since(v.Task).Time())))
 	title, note := plain(v.Title), plain(v.Now)
 	if g.named || v.Word != g.words[0] {
@@ -107,7 +107,7 @@ func age(d time.Duration) string {
 const NoUsage = "not known: no usage is on record"
 
 // TaskStory returns all about one task: who asked, who worked on it, what came of it.
-func TaskStory(s crew.Story) []string {
+func TaskStory(s dispatch.Story) []string {
 	var l lines
 	k := s.Task
 	l.add("task %s: %s", k.ID, plain(k.Title))
@@ -163,18 +163,18 @@ func minutes(k store.Task) (text string) {
 }
 
 // tasks adds a line for each of some tasks.
-func (l *lines) tasks(what string, list []crew.View) {
+func (l *lines) tasks(what string, list []dispatch.View) {
 	for _, k := range list {
 		state := "removed"
 		if k.State != "" {
 			state = strings.ReplaceAll(k.Word, "_", " ")
 		}
-		l.add("  %-10s %s  %s  %s", what, crew.Short(k.ID), state, plain(k.Title))
+		l.add("  %-10s %s  %s  %s", what, dispatch.Short(k.ID), state, plain(k.Title))
 	}
 }
 
 // became adds what came of the task, by whose word.
-func (l *lines) became(s crew.Story) {
+func (l *lines) became(s dispatch.Story) {
 	k := s.Task
 	if k.State == store.TaskDone {
 		at := ""

@@ -9,17 +9,17 @@ import (
 	"netsky/agent"
 	"netsky/cli/console"
 	"netsky/cli/story"
-	"netsky/spawn/crew"
 	"netsky/store"
+	"netsky/work/dispatch"
 	"netsky/work/record"
 	"netsky/work/task"
 )
 
 // many are two hundred tasks in all that tasks can be at, with titles that some agent has chosen.
-func many(now time.Time) (list []crew.View) {
+func many(now time.Time) (list []dispatch.View) {
 	words := []string{store.TaskInProgress, task.Waiting, store.TaskBlocked, task.Claimed, task.Proved, task.Landed, task.Done, store.TaskCancelled}
 	for i := range 200 {
-		v := crew.View{Word: store.TaskOpen}
+		v := dispatch.View{Word: store.TaskOpen}
 		if i%4 == 0 {
 			v.Word = words[i/4%len(words)]
 		}
@@ -77,7 +77,7 @@ func TestTaskLines(t *testing.T) {
 func TestFinishedIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{task.Landed, task.Done, store.TaskCancelled} {
-		lines := story.TaskLines([]crew.View{{Task: store.Task{ID: "t-0123456789", Title: "x"}, Word: word}}, 80, 0, time.Now())
+		lines := story.TaskLines([]dispatch.View{{Task: store.Task{ID: "t-0123456789", Title: "x"}, Word: word}}, 80, 0, time.Now())
 		if len(lines) != 2 || !strings.HasSuffix(lines[1], "  x  "+word) {
 			t.Errorf("%s: %q", word, lines)
 		}
@@ -88,9 +88,9 @@ func TestFinishedIsNamed(t *testing.T) {
 func TestClaimedIsNotDone(t *testing.T) {
 	t.Parallel()
 	k := store.Task{ID: "t-0123456789abcdef", Title: "x", State: store.TaskDone, ClosedBy: "agent1", Assignee: "agent1", Head: strings.Repeat("a", 40), Proof: "go test: ok"}
-	v := crew.View{Task: k, Word: task.Claimed}
-	text := strings.Join(story.TaskLines([]crew.View{v}, 80, 0, time.Now()), "\n") + "\n" +
-		strings.Join(story.TaskStory(crew.Story{View: v, Needs: []crew.View{v}, NeededBy: []crew.View{v}}), "\n")
+	v := dispatch.View{Task: k, Word: task.Claimed}
+	text := strings.Join(story.TaskLines([]dispatch.View{v}, 80, 0, time.Now()), "\n") + "\n" +
+		strings.Join(story.TaskStory(dispatch.Story{View: v, Needs: []dispatch.View{v}, NeededBy: []dispatch.View{v}}), "\n")
 	if strings.Contains(text, "done") || strings.Count(text, "claimed") < 4 {
 		t.Errorf("%s", text)
 	}
@@ -104,7 +104,7 @@ func TestClaimedIsNotDone(t *testing.T) {
 func TestCostIsCounted(t *testing.T) {
 	t.Parallel()
 	for turns, want := range map[int]string{1: "claude: 1 turn, 2 tokens in", 3: "claude: 3 turns, 2 tokens in"} {
-		s := crew.Story{View: crew.View{Task: store.Task{ID: "t-0123456789abcdef", Title: "x"}}, Cost: []record.Cost{{Model: "claude", Turns: turns, Input: 2}}}
+		s := dispatch.Story{View: dispatch.View{Task: store.Task{ID: "t-0123456789abcdef", Title: "x"}}, Cost: []record.Cost{{Model: "claude", Turns: turns, Input: 2}}}
 		if text := strings.Join(story.TaskStory(s), "\n"); !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -1,4 +1,4 @@
-package crew_test
+package dispatch_test
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/internal/advice"
-	"netsky/spawn/crew"
 	"netsky/store"
+	"netsky/work/dispatch"
 	"netsky/work/task"
 )
 
@@ -42,7 +42,7 @@ func TestLateAnswer(t *testing.T) {
 		r.says(id, "blocked agent1 1")
 		told := 0
 		for _, e := range r.inbox(agent.Owner, envelope.KindNotice) {
-			if strings.Contains(e.Text, "("+tt.name+") is blocked: agent1 ended its turn without an answer; `netsky task start "+crew.Short(id)) {
+			if strings.Contains(e.Text, "("+tt.name+") is blocked: agent1 ended its turn without an answer; `netsky task start "+dispatch.Short(id)) {
 				told++
 			}
 		}
@@ -137,7 +137,7 @@ func TestSilentWorkerKeepsIt(t *testing.T) {
 	r.start(id, "agent1")
 	r.take("agent1")
 	cancel(id, "agent1 has read it, can't be told to leave it, and may still be at it; `netsky down 1` ends it")
-	if err := again(id, "agent2"); !errors.Is(err, crew.ErrTaken) || advice.Of(err) == "" {
+	if err := again(id, "agent2"); !errors.Is(err, dispatch.ErrTaken) || advice.Of(err) == "" {
 		t.Errorf("%v", err)
 	}
 	r.answer("agent1", r.task(id).Brief, envelope.KindReply, "late")

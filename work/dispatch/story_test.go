@@ -1,4 +1,4 @@
-package crew_test
+package dispatch_test
 
 import (
 	"testing"
@@ -6,8 +6,8 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/spawn"
-	"netsky/spawn/crew"
 	"netsky/store"
+	"netsky/work/dispatch"
 	"netsky/work/record"
 	"netsky/work/task"
 )
@@ -17,7 +17,7 @@ func (r *rig) now(id string) string {
 	r.Helper()
 	list, err := r.crew(agent.Owner).Book().List(r.Context(), task.Filter{States: []string{store.TaskInProgress, store.TaskOpen, store.TaskBlocked}})
 	r.must(err)
-	views, err := crew.Views(r.Context(), r.db, &task.Judge{}, list, nil, func(spawn.Status) bool { return false })
+	views, err := dispatch.Views(r.Context(), r.db, &task.Judge{}, list, nil, func(spawn.Status) bool { return false })
 	r.must(err)
 	for _, v := range views {
 		if v.ID == id {
@@ -70,7 +70,7 @@ func TestStoryNeeds(t *testing.T) {
 	r.must(err)
 	r.must(r.db.Apply(t.Context(), record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Task: first, Repo: "/r", Target: "refs/heads/main", Base: "b", Head: "h", State: record.Landed, Started: 1})))
 	j := &task.Judge{Work: record.Records{DB: r.db}}
-	s, err := crew.Tell(t.Context(), r.db, j, crew.View{Task: r.task(second)})
+	s, err := dispatch.Tell(t.Context(), r.db, j, dispatch.View{Task: r.task(second)})
 	r.must(err)
 	if len(s.Needs) != 1 || s.Needs[0].ID != first || s.Needs[0].Word != task.Landed {
 		t.Errorf("needs %+v, want %s, landed", s.Needs, first)

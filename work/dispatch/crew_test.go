@@ -1,4 +1,4 @@
-package crew_test
+package dispatch_test
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn"
-	"netsky/spawn/crew"
 	"netsky/store"
+	"netsky/work/dispatch"
 	"netsky/work/record"
 	"netsky/work/task"
 )
@@ -35,7 +35,7 @@ type rig struct {
 	home   home.Dir
 	bus    *bus.Bus
 	db     *store.DB
-	keeper *crew.Keeper
+	keeper *dispatch.Keeper
 	states map[agent.ID]spawn.Status
 	raised []agent.ID // by Up
 }
@@ -58,7 +58,7 @@ func newRig(t *testing.T) *rig {
 
 // begin makes another keeper, as a daemon that starts.
 func (r *rig) begin() {
-	r.keeper = crew.NewKeeper(&spawn.Launcher{Home: r.home, Bus: r.bus}, func() *store.DB { return r.db }, r.statuses, slog.New(slog.DiscardHandler))
+	r.keeper = dispatch.NewKeeper(&spawn.Launcher{Home: r.home, Bus: r.bus}, func() *store.DB { return r.db }, r.statuses, slog.New(slog.DiscardHandler))
 	r.keeper.Settles = time.Nanosecond
 }
 
@@ -80,12 +80,12 @@ func (r *rig) set(id agent.ID, s agent.State) {
 	r.states[id] = spawn.Status{Agent: id, State: s, Start: string(id) + "-start", Wanted: s != agent.Down}
 }
 
-func (r *rig) crew(by agent.ID) crew.Crew {
-	return crew.Crew{Home: r.home, Bus: r.bus, Records: records{r.db}, By: by}
+func (r *rig) crew(by agent.ID) dispatch.Crew {
+	return dispatch.Crew{Home: r.home, Bus: r.bus, Records: records{r.db}, By: by}
 }
 
-func (r *rig) wish(to agent.ID) crew.Wish {
-	return crew.Wish{
+func (r *rig) wish(to agent.ID) dispatch.Wish {
+	return dispatch.Wish{
 		Agent: to,
 		Status: func(_ context.Context, id agent.ID) (spawn.Status, error) {
 			list, err := r.statuses(r.Context())
@@ -107,7 +107,7 @@ func (r *rig) add(title string, needs ...string) string {
 }
 
 // start gives a task out for the owner.
-func (r *rig) start(id string, to agent.ID) crew.Started {
+func (r *rig) start(id string, to agent.ID) dispatch.Started {
 	r.Helper()
 	s, err := r.crew(agent.Owner).Start(r.Context(), id, r.wish(to))
 	r.must(err)
@@ -327,8 +327,8 @@ func TestWaitsForEnough(t *testing.T) {
 	j := &task.Judge{Work: record.Records{DB: r.db}, After: task.Landed}
 	_, err := r.crew(agent.Owner).Book().Alter(t.Context(), first, func(k *store.Task) ([]store.Op, error) { k.Head = "h"; return nil, nil })
 	r.must(err)
-	views, err := crew.Views(t.Context(), r.db, j, []store.Task{r.task(second)}, nil, nil)
-	if err != nil || views[0].Now != "needs "+crew.Short(first)+" landed" {
+	views, err := dispatch.Views(t.Context(), r.db, j, []store.Task{r.task(second)}, nil, nil)
+	if err != nil || views[0].Now != "needs "+dispatch.Short(first)+" landed" {
 		t.Errorf("%+v, %v", views, err)
 	}
 	enough = true
@@ -351,7 +351,7 @@ func TestCancelledNeed(t *testing.T) {
 	if mail := r.inbox(agent.Owner, envelope.KindNotice); len(mail) != 1 || !strings.Contains(mail[0].Text, "(second) is blocked: it needs "+first) {
 		t.Errorf("told: %+v", mail)
 	}
-	if _, err := r.crew(agent.Owner).Start(t.Context(), second, r.wish("")); !errors.Is(err, crew.ErrNeeds) {
+	if _, err := r.crew(agent.Owner).Start(t.Context(), second, r.wish("")); !errors.Is(err, dispatch.ErrNeeds) {
 		t.Errorf("started: %v", err)
 	}
 	w := r.wish("")
@@ -400,7 +400,7 @@ func TestStartIsRefused(t *testing.T) {
 	id := r.add("one")
 	r.start(id, "agent1")
 	for _, to := range []agent.ID{"agent1", "agent2"} {
-		if _, err := r.crew(agent.Owner).Start(t.Context(), id, r.wish(to)); !errors.Is(err, crew.ErrTaken) {
+		if _, err := r.crew(agent.Owner).Start(t.Context(), id, r.wish(to)); !errors.Is(err, dispatch.ErrTaken) {
 			t.Errorf("to %s: %v", to, err)
 		}
 	}
@@ -409,7 +409,7 @@ func TestStartIsRefused(t *testing.T) {
 	}
 	r.answer("agent1", r.task(id).Brief, envelope.KindReply, "ok")
 	r.pass()
-	if _, err := r.crew(agent.Owner).Start(t.Context(), id, r.wish("agent2")); !errors.Is(err, crew.ErrEnded) {
+	if _, err := r.crew(agent.Owner).Start(t.Context(), id, r.wish("agent2")); !errors.Is(err, dispatch.ErrEnded) {
 		t.Errorf("what has ended: %v", err)
 	}
 	if _, err := r.crew("agent2").Start(t.Context(), r.add("two"), r.wish("agent1")); !errors.Is(err, task.ErrNotYours) {

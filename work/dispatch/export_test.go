@@ -1,4 +1,4 @@
-package crew
+package dispatch
 
 // SetStep has f called after each step that survives a crash.
 func SetStep(f func()) { step = f }

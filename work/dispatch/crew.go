@@ -10,7 +10,7 @@
 //
 // The package does not start agents: the caller does, in the way that its verbs do. It knows no git
 // but for the commit that a worker is at.
-package crew
+package dispatch
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package crew_test
+package dispatch_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/spawn/crew"
 	"netsky/store"
+	"netsky/work/dispatch"
 	"netsky/work/task"
 )
 
@@ -91,7 +91,7 @@ func TestNeedsMeanwhile(t *testing.T) {
 		_, _, _, err := r.crew(agent.Owner).Book().Update(ctx, id, task.Change{Needs: []string{late}})
 		return err
 	}
-	if s, err := r.crew(agent.Owner).Start(t.Context(), id, w); err == nil || !strings.Contains(err.Error(), "needs "+crew.Short(late)) || s.Task.ID != "" {
+	if s, err := r.crew(agent.Owner).Start(t.Context(), id, w); err == nil || !strings.Contains(err.Error(), "needs "+dispatch.Short(late)) || s.Task.ID != "" {
 		t.Errorf("%+v, %v", s.Task, err)
 	}
 	r.says(id, "open  0")
@@ -107,7 +107,7 @@ func TestAnywayRefused(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
 		left int
-	}{{crew.ErrEnded, 1}, {nil, 0}} {
+	}{{dispatch.ErrEnded, 1}, {nil, 0}} {
 		state := store.TaskOpen
 		if tt.err != nil {
 			state = store.TaskCancelled

@@ -1,4 +1,4 @@
-package crew_test
+package dispatch_test
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn"
-	"netsky/spawn/crew"
 	"netsky/store"
+	"netsky/work/dispatch"
 	"netsky/work/task"
 )
 
@@ -36,7 +36,7 @@ const (
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(homeEnv); dir != "" {
 		left, _ := strconv.Atoi(os.Getenv(stepsEnv))
-		crew.SetStep(func() {
+		dispatch.SetStep(func() {
 			if left--; left == 0 {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			}
@@ -68,7 +68,7 @@ func drive(dir string) error {
 	states := func(context.Context) (spawn.Statuses, error) {
 		return spawn.Statuses{idle(agent.Root), idle("agent1"), idle("agent2")}, nil
 	}
-	c := crew.Crew{Home: h, Bus: b, Records: records{db}, By: agent.Owner}
+	c := dispatch.Crew{Home: h, Bus: b, Records: records{db}, By: agent.Owner}
 	for _, one := range []struct {
 		id string
 		to agent.ID
@@ -76,15 +76,15 @@ func drive(dir string) error {
 		if k, err := db.Task(ctx, one.id); err != nil || k.State == store.TaskBlocked {
 			continue // who wanted it was told
 		}
-		_, err := c.Start(ctx, one.id, crew.Wish{Agent: one.to, Status: func(_ context.Context, id agent.ID) (spawn.Status, error) { return idle(id), nil }})
-		if err != nil && !errors.Is(err, crew.ErrTaken) && !errors.Is(err, crew.ErrEnded) && !errors.Is(err, crew.ErrNeeds) {
+		_, err := c.Start(ctx, one.id, dispatch.Wish{Agent: one.to, Status: func(_ context.Context, id agent.ID) (spawn.Status, error) { return idle(id), nil }})
+		if err != nil && !errors.Is(err, dispatch.ErrTaken) && !errors.Is(err, dispatch.ErrEnded) && !errors.Is(err, dispatch.ErrNeeds) {
 			return err
 		}
 	}
 	if _, _, err := c.Stop(ctx, "t-gone-000", task.Change{State: store.TaskCancelled}); err != nil {
 		return err
 	}
-	keeper := crew.NewKeeper(&spawn.Launcher{Home: h, Bus: b}, func() *store.DB { return db }, states, slog.New(slog.DiscardHandler))
+	keeper := dispatch.NewKeeper(&spawn.Launcher{Home: h, Bus: b}, func() *store.DB { return db }, states, slog.New(slog.DiscardHandler))
 	for range 20 {
 		if err := (&observe.Observer{Bus: b, DB: db, Log: slog.New(slog.DiscardHandler)}).Sync(ctx); err != nil {
 			return err
