@@ -9,9 +9,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/cli/config"
+	"netsky/fleet"
 	"netsky/home"
 	"netsky/spawn"
-	"netsky/spawn/service"
 )
 
 func (a *app) serviceCommand() *cli.Command {
@@ -24,10 +24,10 @@ func (a *app) serviceCommand() *cli.Command {
 			"you have ended stays down. Starting agents sends nothing to a model.",
 		Subcommands: []*cli.Command{
 			{Name: "install", Usage: "write the unit files and enable them; it starts no agent", Flags: []cli.Flag{dry, asJSON}, Action: func(c *cli.Context) error {
-				return a.changeService(c, service.Install)
+				return a.changeService(c, fleet.Install)
 			}},
 			{Name: "uninstall", Usage: "disable and remove them; running agents stay", Flags: []cli.Flag{asJSON}, Action: func(c *cli.Context) error {
-				return a.changeService(c, service.Uninstall)
+				return a.changeService(c, fleet.Uninstall)
 			}},
 			{Name: "status", Usage: "report whether it is installed, enabled and active", Flags: []cli.Flag{asJSON}, Action: a.serviceStatus},
 			{
@@ -38,12 +38,12 @@ func (a *app) serviceCommand() *cli.Command {
 	}
 }
 
-func (a *app) serviceOf(h home.Dir) service.Options {
+func (a *app) serviceOf(h home.Dir) fleet.Options {
 	own, _ := binary() // "" is refused where it matters
-	return service.For(h, own, a.environ)
+	return fleet.For(h, own, a.environ)
 }
 
-func (a *app) changeService(c *cli.Context, do func(context.Context, service.Options) (service.Result, error)) error {
+func (a *app) changeService(c *cli.Context, do func(context.Context, fleet.Options) (fleet.Result, error)) error {
 	if err := a.notForClones("service " + c.Command.Name); err != nil {
 		return err
 	}
@@ -52,10 +52,10 @@ func (a *app) changeService(c *cli.Context, do func(context.Context, service.Opt
 		return err
 	}
 	if c.Bool("dry-run") {
-		do = func(_ context.Context, o service.Options) (service.Result, error) { return service.Plan(o) }
+		do = func(_ context.Context, o fleet.Options) (fleet.Result, error) { return fleet.Plan(o) }
 	}
 	r, err := do(c.Context, a.serviceOf(h))
-	if err != nil && !errors.Is(err, service.ErrManager) {
+	if err != nil && !errors.Is(err, fleet.ErrManager) {
 		return err
 	}
 	if c.Bool("json") {
@@ -80,7 +80,7 @@ func (a *app) serviceStatus(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	s := service.Inspect(c.Context, a.serviceOf(h))
+	s := fleet.Inspect(c.Context, a.serviceOf(h))
 	if c.Bool("json") {
 		return a.writeJSON(s)
 	}
@@ -89,12 +89,12 @@ func (a *app) serviceStatus(c *cli.Context) error {
 }
 
 // reviver returns what brings up what is wanted up.
-func (a *app) reviver(l *spawn.Launcher) service.Run {
+func (a *app) reviver(l *spawn.Launcher) fleet.Run {
 	setup, err := a.tmuxSetup()
 	if err != nil {
 		a.warn("%v; without it", err)
 	}
-	return service.Run{
+	return fleet.Run{
 		Launcher: l, Setup: setup, Plan: a.planAgain, Say: a.print,
 		Daemon: func(ctx context.Context) error { _, _, err := a.startDaemon(ctx, l.Home, l.Binary); return err },
 	}
@@ -110,7 +110,7 @@ func (a *app) serviceRun(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.reviver(l).Up(c.Context); errors.Is(err, service.ErrPartly) {
+	if err := a.reviver(l).Up(c.Context); errors.Is(err, fleet.ErrPartly) {
 		return exitError{exitPartly, err}
 	} else if err != nil {
 		return err

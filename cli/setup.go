@@ -17,11 +17,11 @@ import (
 	"netsky/cli/config"
 	"netsky/cli/console"
 	"netsky/cli/report"
+	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/proc"
 	"netsky/spawn"
-	"netsky/spawn/service"
 	"netsky/spawn/uninstall"
 )
 
@@ -129,7 +129,7 @@ func (a *app) uninstall(c *cli.Context) error {
 		}
 	}
 	// First, as it would start again what is ended.
-	gone, err := service.Uninstall(c.Context, a.serviceOf(h))
+	gone, err := fleet.Uninstall(c.Context, a.serviceOf(h))
 	for _, path := range gone.Removed {
 		a.print("removed %s", tilde(a, path))
 	}

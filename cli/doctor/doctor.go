@@ -19,10 +19,10 @@ import (
 
 	"netsky/cli/config"
 	"netsky/daemon/upkeep"
+	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
-	"netsky/spawn/service"
 )
 
 // A Level is how serious a finding is.
@@ -65,7 +65,7 @@ type Options struct {
 	Runtimes  map[string]spawn.Runtime
 	Config    config.Config
 	ConfigErr error
-	Service   service.Options
+	Service   fleet.Options
 	Upkeep    upkeep.Keeper // the zero value removes nothing
 	Version   string
 	Environ   []string

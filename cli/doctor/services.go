@@ -15,10 +15,10 @@ import (
 	"netsky/cli/bridge"
 	"netsky/cli/console"
 	"netsky/cli/overview"
+	"netsky/fleet"
 	"netsky/home"
 	"netsky/phone/chat"
 	"netsky/spawn"
-	"netsky/spawn/service"
 	"netsky/store"
 )
 
@@ -319,7 +319,7 @@ func checkClock(ctx context.Context, e *exam) []Finding {
 
 // checkService reports whether what is wanted up is brought up after a reboot.
 func checkService(ctx context.Context, e *exam) []Finding {
-	s := service.Inspect(ctx, e.Service)
+	s := fleet.Inspect(ctx, e.Service)
 	f := ok("%s", s)
 	if s.Installed && (s.Enabled == "no" || s.Outdated) {
 		f.Level, f.Do = Warn, "`netsky service install` corrects that"

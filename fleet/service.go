@@ -6,7 +6,7 @@
 // removes or replaces only files whose first words say that netsky made them for this
 // home. What is started is what the desired state says at that moment, nothing else. A
 // crash leaves complete files; installing or uninstalling again finishes.
-package service
+package fleet
 
 import (
 	"context"
