@@ -11,8 +11,8 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/cli/console"
+	"netsky/fleet"
 	"netsky/spawn"
-	"netsky/spawn/ask"
 	"netsky/watch/backoff"
 )
 
@@ -76,13 +76,13 @@ func (a *app) ask(c *cli.Context) error {
 		return spawn.NeedsUp(st, what)
 	}
 	_, tty := console.Width(a.err)
-	q := ask.Question{Launcher: l, From: self, To: to, Text: text, Up: st.Alive(), Returns: returns, Start: st.Start, Limit: c.Duration("wait"), Warn: a.warn, Say: func(format string, args ...any) {
+	q := fleet.Question{Launcher: l, From: self, To: to, Text: text, Up: st.Alive(), Returns: returns, Start: st.Start, Limit: c.Duration("wait"), Warn: a.warn, Say: func(format string, args ...any) {
 		if tty {
 			a.warn(format, args...)
 		}
 	}}
 	e, err := q.Put(ctx)
-	if errors.Is(err, ask.ErrUnanswered) {
+	if errors.Is(err, fleet.ErrUnanswered) {
 		return exitError{exitPartly, err}
 	}
 	if err != nil {
