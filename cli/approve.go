@@ -17,9 +17,9 @@ import (
 	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/codex"
+	"netsky/fleet"
 	"netsky/internal/advice"
 	"netsky/spawn"
-	"netsky/spawn/interrupt"
 )
 
 func (a *app) approvalsCommand() *cli.Command {
@@ -214,13 +214,13 @@ func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.I
 		return err
 	}
 	st := list.Find(id)
-	ended, err := interrupt.Turn(ctx, l, self, st, a.planner(l).Runtimes()[st.Runtime])
+	ended, err := fleet.Turn(ctx, l, self, st, a.planner(l).Runtimes()[st.Runtime])
 	switch {
 	case err != nil && text != "":
 		err = fmt.Errorf("%w; the text was not sent", err)
 		fallthrough
 	case err != nil:
-		if errors.Is(err, interrupt.ErrBusy) {
+		if errors.Is(err, fleet.ErrBusy) {
 			return exitError{exitPartly, err}
 		}
 		return err

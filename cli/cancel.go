@@ -7,8 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"netsky/fleet"
 	"netsky/home"
-	"netsky/spawn/interrupt"
 	"netsky/store"
 )
 
@@ -34,7 +34,7 @@ func (a *app) cancelCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			how, err := interrupt.Cancel(c.Context, l, self, id)
+			how, err := fleet.Cancel(c.Context, l, self, id)
 			if err != nil {
 				return err
 			}

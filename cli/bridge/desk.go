@@ -14,9 +14,9 @@ import (
 	"netsky/bus/envelope"
 	"netsky/cli/overview"
 	"netsky/cost"
+	"netsky/fleet"
 	"netsky/phone"
 	"netsky/spawn"
-	"netsky/spawn/interrupt"
 	"netsky/spawn/pane"
 	"netsky/store"
 )
@@ -200,7 +200,7 @@ func (d Desk) Stop(ctx context.Context, id agent.ID) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ended, err := interrupt.Turn(ctx, d.launcher(), agent.Owner, st, d.Overview.Runtimes[st.Runtime])
+	ended, err := fleet.Turn(ctx, d.launcher(), agent.Owner, st, d.Overview.Runtimes[st.Runtime])
 	switch {
 	case err != nil:
 		return "", err

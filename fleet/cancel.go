@@ -1,4 +1,4 @@
-package interrupt
+package fleet
 
 import (
 	"context"
