@@ -9,7 +9,7 @@ import (
 
 	"netsky/bus/mcp"
 	"netsky/cli/bridge"
-	"netsky/spawn/team"
+	"netsky/fleet"
 	"netsky/store"
 	"netsky/work/task"
 )
@@ -68,7 +68,7 @@ func (a *app) ioServe(c *cli.Context) error {
 	o := mcp.Options{
 		Head: book.Book().Head, TakeBack: book.TakeBack, Word: func(ctx context.Context, k store.Task) string { return a.wordOf(ctx, l.Home, k) },
 		Agent: self, Start: a.getenv("NETSKY_START"), Home: l.Home, Bus: l.Bus,
-		Records: task.Shelf{Journal: l.Journal, Home: l.Home}, Members: team.Team{Launcher: l, Environ: a.environ}, Checks: &team.Checks{Binary: l.Binary, Environ: a.environ}, In: in, Out: a.out, Version: Version, Log: a.logIO,
+		Records: task.Shelf{Journal: l.Journal, Home: l.Home}, Members: fleet.Team{Launcher: l, Environ: a.environ}, Checks: &fleet.Checks{Binary: l.Binary, Environ: a.environ}, In: in, Out: a.out, Version: Version, Log: a.logIO,
 	}
 	if server == "imessage" {
 		o.Phone = bridge.Tools{Home: l.Home, Secrets: a.phone(l.Home).Secrets()}

@@ -1,6 +1,6 @@
 // Package team shows an agent's model its team. Changes to the team are made by
 // netsky's own verbs, with their rules.
-package team
+package fleet
 
 import (
 	"bytes"

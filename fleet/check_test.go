@@ -1,4 +1,4 @@
-package team_test
+package fleet_test
 
 import (
 	"path/filepath"
@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/fleet"
 	"netsky/internal/testworld"
-	"netsky/spawn/team"
 )
 
 func TestCheck(t *testing.T) {
@@ -25,7 +25,7 @@ case "$2 $3" in
 "agent5 ") echo "netsky: no" >&2; exit 1 ;;
 esac
 `)
-	k := &team.Checks{Binary: bin, Environ: []string{"PATH=/usr/bin:/bin"}, Patience: time.Minute}
+	k := &fleet.Checks{Binary: bin, Environ: []string{"PATH=/usr/bin:/bin"}, Patience: time.Minute}
 	for _, tt := range []struct {
 		agent string
 		again bool
