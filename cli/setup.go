@@ -22,7 +22,6 @@ import (
 	"netsky/internal/advice"
 	"netsky/internal/proc"
 	"netsky/spawn"
-	"netsky/spawn/uninstall"
 )
 
 func (a *app) initCommand() *cli.Command {
@@ -110,7 +109,7 @@ func (a *app) uninstall(c *cli.Context) error {
 			d.Recover(c.Context)
 			done()
 		}
-		if ignored, err = uninstall.Unsaved(c.Context, h, "nothing was ended or removed"); err != nil {
+		if ignored, err = fleet.Unsaved(c.Context, h, "nothing was ended or removed"); err != nil {
 			return err
 		}
 	}
@@ -240,9 +239,9 @@ func (a *app) confirm(verb, question string) (bool, error) {
 
 // purge removes what netsky made in the home, after everything has ended.
 func (a *app) purge(ctx context.Context, h home.Dir, l *spawn.Launcher) error {
-	left, err := uninstall.Purge(ctx, l, a.tellUnproved)
+	left, err := fleet.Purge(ctx, l, a.tellUnproved)
 	switch {
-	case errors.Is(err, uninstall.ErrUnproved):
+	case errors.Is(err, fleet.ErrUnproved):
 		return exitError{exitPartly, fmt.Errorf("uninstall: %w", err)}
 	case err != nil:
 		return err
@@ -263,7 +262,7 @@ func (a *app) purge(ctx context.Context, h home.Dir, l *spawn.Launcher) error {
 }
 
 func (a *app) removeLinks() error {
-	links, own, err := uninstall.RemoveLinks(append(filepath.SplitList(a.getenv("PATH")), console.Caller{Getenv: a.getenv}.LinkDirs()...))
+	links, own, err := fleet.RemoveLinks(append(filepath.SplitList(a.getenv("PATH")), console.Caller{Getenv: a.getenv}.LinkDirs()...))
 	for _, link := range links {
 		a.print("removed %s (the binary %s stays in its checkout)", tilde(a, link), tilde(a, own))
 	}
