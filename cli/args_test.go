@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/cli/line"
+	"netsky/cli/spell"
 
 	"github.com/urfave/cli/v2"
 )
@@ -45,13 +45,13 @@ func TestFlagsFirst(t *testing.T) {
 		{"netsky ask agent1 -- --help", "netsky ask -- agent1 --help"},
 		{"netsky ask agent1 -- -h hi", "netsky ask -- agent1 -h hi"},
 	} {
-		got := strings.Join(line.FlagsFirst((&app{}).cli(), strings.Fields(tt.in)), " ")
+		got := strings.Join(spell.FlagsFirst((&app{}).cli(), strings.Fields(tt.in)), " ")
 		if got != tt.want {
 			t.Errorf("flagsFirst(%s) = %s, want %s", tt.in, got, tt.want)
 		}
 	}
 	text := "-v is what, and -- too?"
-	got := line.FlagsFirst((&app{}).cli(), []string{"netsky", "ask", "agent0", text, "--json"})
+	got := spell.FlagsFirst((&app{}).cli(), []string{"netsky", "ask", "agent0", text, "--json"})
 	if want := []string{"netsky", "ask", "--json", "--", "agent0", text}; strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("a text with a dash: %q, want %q", got, want)
 	}
@@ -75,7 +75,7 @@ func TestHelpNeverRuns(t *testing.T) {
 			}
 		}
 		watch("", table.Commands)
-		err = table.RunContext(t.Context(), line.FlagsFirst(table, append([]string{"netsky"}, args...)))
+		err = table.RunContext(t.Context(), spell.FlagsFirst(table, append([]string{"netsky"}, args...)))
 		return ran, b.String(), err
 	}
 	var each func(path []string, list []*cli.Command)
@@ -139,7 +139,7 @@ func TestCheck(t *testing.T) {
 		{"netsky status --json=maybe", `status: --json "maybe": not a valid value; `},
 		{"netsky channel poison ls --bar", "channel poison ls: no option --bar; "},
 	} {
-		err := line.Check((&app{}).cli(), optionRules, strings.Fields(tt.in))
+		err := spell.Check((&app{}).cli(), optionRules, strings.Fields(tt.in))
 		if (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("Check(%s) = %v, want %q", tt.in, err, tt.want)
 		}
@@ -168,7 +168,7 @@ func TestOptionRules(t *testing.T) {
 			for _, f := range c.Flags {
 				usage := f.(cli.DocGenerationFlag).GetUsage()
 				other, only := strings.CutPrefix(usage, "with --")
-				if other, _, _ = strings.Cut(other, ":"); only && !slices.Contains(rules, line.Rule{Option: f.Names()[0], Needs: other}) {
+				if other, _, _ = strings.Cut(other, ":"); only && !slices.Contains(rules, spell.Rule{Option: f.Names()[0], Needs: other}) {
 					t.Errorf("%s: --%s has no rule: %s", verb, f.Names()[0], usage)
 				}
 			}

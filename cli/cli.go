@@ -26,8 +26,8 @@ import (
 	"netsky/bus/envelope"
 	"netsky/cli/config"
 	"netsky/cli/console"
-	"netsky/cli/line"
 	"netsky/cli/plan"
+	"netsky/cli/spell"
 	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/spawn"
@@ -53,11 +53,11 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 		return 0
 	}
 	table := a.cli()
-	err := line.Check(table, optionRules, args)
+	err := spell.Check(table, optionRules, args)
 	if err != nil {
 		err = exitError{exitUsage, err}
 	} else {
-		err = table.RunContext(ctx, line.FlagsFirst(table, args))
+		err = table.RunContext(ctx, spell.FlagsFirst(table, args))
 	}
 	if err == nil && (a.broken == nil || left(a.broken)) {
 		return 0

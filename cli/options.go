@@ -1,10 +1,10 @@
 package cli
 
-import "netsky/cli/line"
+import "netsky/cli/spell"
 
 // optionRules are the options that mean something only with another, or not beside it: a
 // verb that ignored one would do something else than it was told.
-var optionRules = map[string][]line.Rule{
+var optionRules = map[string][]spell.Rule{
 	"status": {
 		{Option: "width", Needs: "line"}, {Option: "line", Not: "json"}, {Option: "line", Not: "watch"},
 		{Option: "line", Not: "verbose"}, {Option: "watch", Not: "json"},

@@ -15,7 +15,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/cli/console"
-	"netsky/cli/line"
+	"netsky/cli/spell"
 	"netsky/home"
 	"netsky/phone/access"
 	"netsky/store"
@@ -90,12 +90,12 @@ func (c Completer) candidates(words []string, current string) (list []candidate)
 	option := ""
 	if current == "=" {
 		current = ""
-	} else if name, value, ok := strings.Cut(current, "="); ok && line.OptionLike(name) {
+	} else if name, value, ok := strings.Cut(current, "="); ok && spell.OptionLike(name) {
 		option, current = name+"=", value
 		words = append(words, name)
 	}
 	table := c.Table
-	l := line.Parse(table, words)
+	l := spell.Parse(table, words)
 	switch {
 	case l.Open != "":
 		list = c.valuesOf(l.Verbs, strings.TrimLeft(l.Open, "-"))
@@ -115,19 +115,19 @@ func (c Completer) candidates(words []string, current string) (list []candidate)
 }
 
 // optionsOf returns the verb's options that are not on the line yet.
-func optionsOf(table *cli.App, l line.Line) (list []candidate) {
+func optionsOf(table *cli.App, l spell.Line) (list []candidate) {
 	flags := slices.Clone(table.Flags)
 	if l.Command != nil {
 		flags = slices.Clone(l.Command.Flags)
 	}
 	for _, f := range append(flags, cli.HelpFlag) {
 		v, ok := f.(cli.DocGenerationFlag)
-		if seen, visible := f.(cli.VisibleFlag); !ok || visible && !seen.IsVisible() || slices.ContainsFunc(l.Options, func(o string) bool { return line.OptionIn([]cli.Flag{f}, o) }) {
+		if seen, visible := f.(cli.VisibleFlag); !ok || visible && !seen.IsVisible() || slices.ContainsFunc(l.Options, func(o string) bool { return spell.OptionIn([]cli.Flag{f}, o) }) {
 			continue
 		}
 		for _, name := range f.Names() {
 			if len(name) > 1 || len(f.Names()) == 1 {
-				list = append(list, candidate{line.Dashes(name), strings.ReplaceAll(v.GetUsage(), "`", "")})
+				list = append(list, candidate{spell.Dashes(name), strings.ReplaceAll(v.GetUsage(), "`", "")})
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func optionsOf(table *cli.App, l line.Line) (list []candidate) {
 }
 
 // wordsOf returns the verbs or arguments that could come next.
-func (c Completer) wordsOf(table *cli.App, l line.Line) (list []candidate) {
+func (c Completer) wordsOf(table *cli.App, l spell.Line) (list []candidate) {
 	commands := table.Commands
 	if l.Command != nil {
 		commands = l.Command.Subcommands
@@ -159,7 +159,7 @@ func (c Completer) wordsOf(table *cli.App, l line.Line) (list []candidate) {
 	agents := func(more ...agent.ID) []candidate { return c.agentCandidates(more...) }
 	switch verb {
 	case "up":
-		if _, ok := line.NumberIn(l.Words); !ok {
+		if _, ok := spell.NumberIn(l.Words); !ok {
 			return agents(agent.Root, agent.Infinity)
 		}
 	case "down", "forget", "work retire":

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/cli/line"
 )
 
 // A habit is a verb of other programs, with what to type here instead. Verbs that change
@@ -35,7 +34,7 @@ var habits = []habit{
 	}},
 	{[]string{"reload", "reboot"}, func(agents, _ []string) string { return cmd("netsky restart", agents) }},
 	{[]string{"start", "new", "spawn", "create", "launch", "add"}, func(agents, rest []string) string {
-		if n, ok := line.NumberIn(rest); ok && len(agents) == 1 {
+		if n, ok := NumberIn(rest); ok && len(agents) == 1 {
 			return "`netsky up agent" + n + "` starts that agent; `netsky up " + n + "` starts agent0, " + n + " clones and agentinfinity"
 		}
 		if len(agents) == 0 {

@@ -1,7 +1,7 @@
 // Package line parses a command line and puts it in the order that the library needs:
 // people put options before the verb, after it, and after its arguments (`netsky up 2
 // --type demo`).
-package line
+package spell
 
 import (
 	"fmt"
