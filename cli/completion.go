@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"netsky/cli/complete"
-
 	"github.com/urfave/cli/v2"
 )
 
@@ -23,7 +21,7 @@ func (a *app) completionCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			script := complete.Script(shell)
+			script := Script(shell)
 			if script == "" {
 				return usagef("completion: %q: must be bash, zsh or fish", shell)
 			}
@@ -35,7 +33,7 @@ func (a *app) completionCommand() *cli.Command {
 
 // completing answers a shell that asks for completions, and reports whether one asked.
 func (a *app) completing(args []string) bool {
-	q, ok := complete.Asked(args)
+	q, ok := Asked(args)
 	if !ok {
 		return false
 	}
@@ -43,7 +41,7 @@ func (a *app) completing(args []string) bool {
 		cfg, _ := a.cfg() // a broken netsky.toml names none
 		return slices.Concat([]string{"claude", "codex", "demo"}, slices.Sorted(maps.Keys(cfg.Runtime)))
 	}
-	for _, text := range (complete.Completer{Table: a.cli(), Home: a.home, Runtimes: runtimes}).Lines(q) {
+	for _, text := range (Completer{Table: a.cli(), Home: a.home, Runtimes: runtimes}).Lines(q) {
 		a.print("%s", text)
 	}
 	return true

@@ -1,4 +1,4 @@
-package complete
+package cli
 
 // Script returns the shell's completion script, "" for an unknown shell.
 func Script(shell string) string {

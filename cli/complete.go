@@ -1,6 +1,6 @@
 // Package complete answers a shell's requests for completions. It runs no verb and
 // changes nothing.
-package complete
+package cli
 
 import (
 	"cmp"
