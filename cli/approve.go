@@ -14,8 +14,8 @@ import (
 	"netsky/attention/approve"
 	"netsky/bus/envelope"
 	"netsky/cli/config"
-	"netsky/cli/console"
 	"netsky/cli/overview"
+	"netsky/cli/view"
 	"netsky/codex"
 	"netsky/fleet"
 	"netsky/internal/advice"
@@ -185,7 +185,7 @@ func (a *app) interruptCommand() *cli.Command {
 			if c.NArg() < 1 || c.NArg() > 2 {
 				return usagef("interrupt: needs an agent, and takes at most one text, in quotes")
 			}
-			if c.NArg() == 2 && console.Blank(c.Args().Get(1)) {
+			if c.NArg() == 2 && view.Blank(c.Args().Get(1)) {
 				return usagef("interrupt: the text is empty")
 			}
 			id, err := agent.ParseAgent(c.Args().First())

@@ -10,7 +10,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/fleet"
 	"netsky/spawn"
 	"netsky/watch/backoff"
@@ -75,7 +75,7 @@ func (a *app) ask(c *cli.Context) error {
 		}
 		return spawn.NeedsUp(st, what)
 	}
-	_, tty := console.Width(a.err)
+	_, tty := view.Width(a.err)
 	q := fleet.Question{Launcher: l, From: self, To: to, Text: text, Up: st.Alive(), Returns: returns, Start: st.Start, Limit: c.Duration("wait"), Warn: a.warn, Say: func(format string, args ...any) {
 		if tty {
 			a.warn(format, args...)

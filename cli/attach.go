@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/spawn"
 	"netsky/tmux"
 	"netsky/tmux/attach"
@@ -52,7 +52,7 @@ func (a *app) attachCommand() *cli.Command {
 // attach attaches to the agent's session. It returns only if that fails, or if it has
 // switched or opened a window instead.
 func (a *app) attach(ctx context.Context, s *tmux.Server, id agent.ID, readOnly bool) error {
-	_, tty := console.Width(a.out)
+	_, tty := view.Width(a.out)
 	leave, err := attach.To(ctx, attach.Options{Server: s, Session: string(id), ReadOnly: readOnly, Terminal: tty, Outer: a.getenv("TMUX"), Environ: a.environ})
 	switch {
 	case errors.Is(err, attach.ErrNoTerminal):

@@ -14,7 +14,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/home"
 )
 
@@ -59,7 +59,7 @@ func (a *app) sendCommand() *cli.Command {
 // it would settle a question that nobody has answered.
 func (a *app) textArg(c *cli.Context, i int, usage string) (string, error) {
 	text, err := a.givenText(c, i, usage)
-	if err == nil && console.Blank(text) {
+	if err == nil && view.Blank(text) {
 		return "", usagef("%s: the text is empty", verbOf(c))
 	}
 	return text, err

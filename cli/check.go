@@ -15,7 +15,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/cli/config"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/store"
@@ -115,7 +115,7 @@ func (a *app) setCheck(self agent.ID, text string) error {
 	if self != agent.Owner {
 		return usagef("check: --set: only the owner can set the check command")
 	}
-	if console.Blank(text) {
+	if view.Blank(text) {
 		return usagef("check: --set: needs the command, in quotes, such as --set \"make test\"")
 	}
 	h, err := a.home()
@@ -129,7 +129,7 @@ func (a *app) setCheck(self agent.ID, text string) error {
 		return err
 	}
 	a.config.Work.Check = text
-	a.warn("the check is from now on, as written to %s: %s", tilde(a, h.Path(home.ConfigFile)), console.Brief(text, 200))
+	a.warn("the check is from now on, as written to %s: %s", tilde(a, h.Path(home.ConfigFile)), view.Brief(text, 200))
 	return checkOf(a.config).Agree(h)
 }
 
@@ -139,7 +139,7 @@ func checkLine(k land.Checked) string {
 	took := time.Duration(k.Ended-k.Started) * time.Millisecond
 	switch {
 	case k.Known:
-		return fmt.Sprintf("passed %s ago: %s; --again runs it again", console.Ago(time.Since(k.Ended.Time())), what)
+		return fmt.Sprintf("passed %s ago: %s; --again runs it again", view.Ago(time.Since(k.Ended.Time())), what)
 	case k.State == record.Passed:
 		return fmt.Sprintf("passed in %v: %s", took.Round(100*time.Millisecond), what)
 	case k.Reason != "":
@@ -229,7 +229,7 @@ func (a *app) agreeToCheck(d land.Desk, yes bool) error {
 // commandOutput returns what prints a command's output as it comes, if somebody may be looking, and
 // what prints its last line, should that have no end.
 func (a *app) commandOutput() (out io.Writer, flush func()) {
-	if _, ok := console.Width(a.err); !ok {
+	if _, ok := view.Width(a.err); !ok {
 		return nil, func() {}
 	}
 	p := &plainLines{to: a.err}

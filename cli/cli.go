@@ -25,9 +25,9 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/cli/config"
-	"netsky/cli/console"
 	"netsky/cli/plan"
 	"netsky/cli/spell"
+	"netsky/cli/view"
 	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/spawn"
@@ -139,7 +139,7 @@ func (a *app) complain(err error) {
 }
 
 // called returns the text with its commands as they work here.
-func (a *app) called(text string) string { return console.Caller{Getenv: a.getenv}.Called(text) }
+func (a *app) called(text string) string { return view.Caller{Getenv: a.getenv}.Called(text) }
 
 // advise prints what to do next about an error.
 func (a *app) advise(err error) {

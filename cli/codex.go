@@ -8,7 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/config"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/codex"
 	"netsky/home"
 	"netsky/internal/advice"
@@ -82,12 +82,12 @@ func (a *app) codexOnce(c *cli.Context) error {
 	}
 	if c.IsSet("prompt") {
 		text := c.String("prompt")
-		if console.Blank(text) {
+		if view.Blank(text) {
 			return usagef("codex: the text of --prompt is empty")
 		}
 		o.Prompt = &text
 	}
-	_, o.Terminal = console.Width(a.out)
+	_, o.Terminal = view.Width(a.out)
 	if o.Dir, o.Instructions, o.Startup, err = a.codexTexts(l, id); err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
-	"netsky/cli/console"
 	"netsky/cli/spell"
+	"netsky/cli/view"
 	"netsky/home"
 	"netsky/phone/access"
 	"netsky/store"
@@ -109,7 +109,7 @@ func (c Completer) candidates(words []string, current string) (list []candidate)
 		return !strings.HasPrefix(c.word, current) || strings.ContainsAny(c.word, " \t\n'\"\\$`;&|<>()*?[]{}~#!")
 	})
 	for i, one := range list {
-		list[i] = candidate{option + one.word, console.Brief(strings.ReplaceAll(one.meaning, "\t", " "), 60)}
+		list[i] = candidate{option + one.word, view.Brief(strings.ReplaceAll(one.meaning, "\t", " "), 60)}
 	}
 	return list
 }
@@ -315,7 +315,7 @@ func (c Completer) idCandidates() (list []candidate) {
 	for _, e := range all {
 		if e.Err == nil && !e.Envelope.Kind.Control() && !seen[e.Envelope.ID] && len(list) < recent {
 			seen[e.Envelope.ID] = true
-			list = append(list, candidate{e.Envelope.ID, fmt.Sprintf("%s: %s", e.Envelope.From, console.FirstLine(e.Envelope.Text))})
+			list = append(list, candidate{e.Envelope.ID, fmt.Sprintf("%s: %s", e.Envelope.From, view.FirstLine(e.Envelope.Text))})
 		}
 	}
 	return list
@@ -351,7 +351,7 @@ func (c Completer) codeCandidates() (list []candidate) {
 	}
 	asked, _ := h.Approvals() // without mailboxes: no candidates
 	for _, p := range asked {
-		list = append(list, candidate{p.Code, fmt.Sprintf("%s: %s: %s", p.Agent, p.Tool, console.FirstLine(p.Text))})
+		list = append(list, candidate{p.Code, fmt.Sprintf("%s: %s: %s", p.Agent, p.Tool, view.FirstLine(p.Text))})
 	}
 	for _, one := range c.agentCandidates() { // whose last report is that they wait at a dialog
 		id := agent.ID(one.word)
@@ -387,7 +387,7 @@ func (c Completer) poisonCandidates(word string) (list []candidate) {
 	}
 	some, _ := b.List(id, bus.Poison, recent) // without mailboxes: no candidates
 	for _, e := range slices.Backward(some) {
-		list = append(list, candidate{e.Name, console.FirstLine(e.Why)})
+		list = append(list, candidate{e.Name, view.FirstLine(e.Why)})
 	}
 	return list
 }

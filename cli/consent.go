@@ -9,7 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/config"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/home"
 	"netsky/spawn"
 )
@@ -52,8 +52,8 @@ func (a *app) consent(h home.Dir, w config.Warrant, in *bufio.Reader, yes bool) 
 	if yes {
 		return w.Modes[0], nil
 	}
-	_, tty := console.Width(a.in)
-	if _, out := console.Width(a.err); tty && out {
+	_, tty := view.Width(a.in)
+	if _, out := view.Width(a.err); tty && out {
 		return a.askMode(w, in)
 	}
 	return config.Mode{}, usagef("no permission mode is set for %s agents: set `%s` under [%s] in %s, or use --yes for full access",

@@ -16,9 +16,9 @@ import (
 	"netsky/agent"
 	"netsky/attention"
 	"netsky/cli/config"
-	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/cli/plan"
+	"netsky/cli/view"
 	"netsky/daemon"
 	"netsky/daemon/upkeep"
 	"netsky/home"
@@ -230,7 +230,7 @@ func (a *app) daemonStatus(c *cli.Context) error {
 	}
 	switch v.State {
 	case "running":
-		a.print("running, pid %d, version %s, for %s", v.PID, v.Version, console.Ago(time.Since(v.Since.Time())))
+		a.print("running, pid %d, version %s, for %s", v.PID, v.Version, view.Ago(time.Since(v.Since.Time())))
 		return nil
 	case "hung":
 		return fmt.Errorf("daemon: %w", daemon.ErrHung)

@@ -12,7 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/config"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/daemon"
 	"netsky/dashboard/access"
 	"netsky/home"
@@ -139,7 +139,7 @@ func (a *app) dashboardOf(c *cli.Context, h home.Dir) error {
 		a.warn("run/token was missing or readable by others: there is a new one, and all browsers are signed out")
 	}
 	a.print("%s", link.URL)
-	if _, person := console.Width(a.out); person {
+	if _, person := view.Width(a.out); person {
 		fmt.Fprintln(a.err, "netsky: it signs in one browser, once, within five minutes")
 	}
 	if tunnel != "" {
@@ -165,7 +165,7 @@ func (a *app) dashboardBrowsers(c *cli.Context, h home.Dir) error {
 		if b.Plain {
 			how = "  (without JavaScript)"
 		}
-		a.print("%s  seen %s ago, signed in %s ago  %s%s", b.ID, console.Ago(time.Since(b.Seen.Time())), console.Ago(time.Since(b.Since.Time())), b.Words(), how)
+		a.print("%s  seen %s ago, signed in %s ago  %s%s", b.ID, view.Ago(time.Since(b.Seen.Time())), view.Ago(time.Since(b.Since.Time())), b.Words(), how)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/config"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/internal/chaos"
 	"netsky/internal/execx"
 	"netsky/spawn"
@@ -55,7 +55,7 @@ func (a *app) takeTour(c *cli.Context) error {
 		return err
 	}
 	// Nobody reads along where the output is not a terminal.
-	_, terminal := console.Width(a.out)
+	_, terminal := view.Width(a.out)
 	o.Quick = c.Bool("quick") || !terminal
 	err = demo.Tour(ctx, o)
 	if errors.Is(err, demo.ErrInterrupted) {
@@ -73,7 +73,7 @@ func (a *app) tourOptions() (demo.TourOptions, error) {
 			return newApp(a.in, a.out, a.err, environ).launcher()
 		},
 	}
-	if width, ok := console.Width(a.out); ok {
+	if width, ok := view.Width(a.out); ok {
 		o.Width = width
 	}
 	return o, err

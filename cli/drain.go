@@ -12,7 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/prompts"
@@ -86,10 +86,10 @@ func (a *app) drain(c *cli.Context) error {
 			return err
 		}
 	}
-	if console.IsClosed(a.out) {
-		return console.ErrNoStdout
+	if view.IsClosed(a.out) {
+		return view.ErrNoStdout
 	}
-	out, printed := console.NewReader(a.out, a.out, false), 0
+	out, printed := view.NewReader(a.out, a.out, false), 0
 	n, err := l.Bus.Drain(c.Context, id, max, func(e envelope.Envelope) error {
 		text, err := drained(e, c.Bool("json"))
 		if err != nil {

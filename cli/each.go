@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/internal/advice"
 )
 
@@ -90,7 +90,7 @@ func (a *app) requestOf(ctx context.Context, word string, allow bool) (code stri
 	if !allow {
 		question = "Deny it?"
 	}
-	if _, tty := console.Width(a.in); !tty {
+	if _, tty := view.Width(a.in); !tty {
 		return "", advice.With(usagef("approve: %s: not a terminal, where you would be asked", id), "`netsky approve %s` answers it", code)
 	}
 	if ok, err := a.confirm("approve", question); err != nil || !ok {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/cli/console"
 	"netsky/cli/story"
+	"netsky/cli/view"
 	"netsky/store"
 )
 
@@ -68,7 +68,7 @@ func (a *app) find(c *cli.Context) error {
 	}
 	switch {
 	case len(list.Items) == 0:
-		a.warn("no record contains %q", console.Brief(text, 60))
+		a.warn("no record contains %q", view.Brief(text, 60))
 		return exitError{exitFailed, errTold}
 	case list.Cursor != "":
 		a.warn("there is more: -n %d shows up to %d", min(10*n, 1000), min(10*n, 1000))

@@ -11,8 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/console"
 	"netsky/cli/report"
+	"netsky/cli/view"
 	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/spawn"
@@ -202,14 +202,14 @@ func (a *app) listSuspects(l *spawn.Launcher, notes []spawn.Remnant, list []proc
 		if err != nil || command == "" { // gone meanwhile
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("  %7d  %s  %s", p.PID, began.Format(time.DateTime), console.Brief(command, 100)))
+		lines = append(lines, fmt.Sprintf("  %7d  %s  %s", p.PID, began.Format(time.DateTime), view.Brief(command, 100)))
 	}
 	if len(lines) > 0 {
 		a.print("these processes started since then and could belong to it:")
 	} else {
 		a.print("no process that started since then shows a sign of it")
 	}
-	for _, line := range console.First(lines) {
+	for _, line := range view.First(lines) {
 		a.print("%s", line)
 	}
 	if others > 0 {

@@ -14,7 +14,7 @@ import (
 	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/cli/bridge"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/phone"
@@ -134,7 +134,7 @@ func (a *app) imessageSend(c *cli.Context) error {
 		return err
 	}
 	switch {
-	case console.Blank(text):
+	case view.Blank(text):
 		return usagef("imessage send: the text is empty")
 	case len(text) > phone.MaxText:
 		return usagef("imessage send: the text has %d bytes; at most %d are sent", len(text), phone.MaxText)

@@ -12,7 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/bridge"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/internal/advice"
@@ -158,7 +158,7 @@ func (a *app) accessPair(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, ok := console.Width(a.in); !ok {
+	if _, ok := view.Width(a.in); !ok {
 		return usagef("imessage access pair: not a terminal; it asks before it allows anybody")
 	}
 	if err := a.bridged(c.Context, h); err != nil {

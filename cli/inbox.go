@@ -15,8 +15,8 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/cli/console"
 	"netsky/cli/story"
+	"netsky/cli/view"
 	"netsky/home"
 	"netsky/spawn"
 )
@@ -98,9 +98,9 @@ func (a *app) inbox(c *cli.Context) error {
 		defer w.Close()
 		more = w.C
 	}
-	var pages *console.Pager
+	var pages *view.Pager
 	if c.Bool("pause") {
-		pages = console.NewPager(a.in, a.out)
+		pages = view.NewPager(a.in, a.out)
 	}
 	printer := mailPrinter{Reader: a.reader(), most: mostAtOnce, text: func(e bus.Entry) (string, error) {
 		if c.Bool("json") {
@@ -108,7 +108,7 @@ func (a *app) inbox(c *cli.Context) error {
 			return string(line) + "\n", err
 		}
 		if !pages.Room(2 + strings.Count(e.Envelope.Text, "\n")) {
-			return "", console.ErrClosed
+			return "", view.ErrClosed
 		}
 		return story.Mail(e), nil
 	}}
@@ -118,7 +118,7 @@ func (a *app) inbox(c *cli.Context) error {
 	shown := 0
 	for all := c.Bool("all"); ; all = false {
 		n, err := a.showMail(ctx, l, all, newest, printer)
-		if errors.Is(err, console.ErrClosed) {
+		if errors.Is(err, view.ErrClosed) {
 			return nil // what was not printed stays new
 		}
 		if err != nil {
@@ -163,7 +163,7 @@ func (a *app) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool, newest
 		return err
 	}
 	switch taken, err := a.reader().Show(ctx, string(text)+"\n"); {
-	case left(err), errors.Is(err, console.ErrNotTaken):
+	case left(err), errors.Is(err, view.ErrNotTaken):
 		a.notShown("has gone", len(messages), all)
 		return nil
 	case err != nil:
@@ -197,13 +197,13 @@ const mostAtOnce = 256
 
 // A mailPrinter prints messages.
 type mailPrinter struct {
-	*console.Reader
+	*view.Reader
 	text func(bus.Entry) (string, error)
 	most int // messages at once
 }
 
 // showMail prints the mail and marks what was taken as read: one message at first, and more
-// at once as long as the reader takes all. The error is console.ErrClosed if the reader has
+// at once as long as the reader takes all. The error is view.ErrClosed if the reader has
 // gone.
 func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest int, out mailPrinter) (n int, err error) {
 	list, copies, err := bus.Letters(l.Bus, all)
@@ -215,7 +215,7 @@ func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest 
 		return 0, err
 	}
 	defer func() {
-		if ferr := r.File(); errors.Is(err, console.ErrClosed) {
+		if ferr := r.File(); errors.Is(err, view.ErrClosed) {
 			err = cmp.Or(ferr, err)
 		} else {
 			err = errors.Join(err, ferr)
@@ -227,9 +227,9 @@ func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest 
 	list = a.newest(list, newest)
 	first := 0 // the first message not known to be taken
 	defer func() {
-		if len(list) > first && (left(err) || errors.Is(err, console.ErrNotTaken)) {
+		if len(list) > first && (left(err) || errors.Is(err, view.ErrNotTaken)) {
 			a.notShown("has gone", len(list)-first, all)
-			err = console.ErrClosed
+			err = view.ErrClosed
 		} else if err == nil && first < n {
 			a.notShown("has not taken all", n-first, all)
 		}
@@ -290,9 +290,9 @@ func (a *app) notShown(why string, n int, all bool) {
 }
 
 // reader returns the Reader for stdout.
-func (a *app) reader() *console.Reader {
-	_, person := console.Width(a.err)
-	return console.NewReader(a.stdout(), a.out, person)
+func (a *app) reader() *view.Reader {
+	_, person := view.Width(a.err)
+	return view.NewReader(a.stdout(), a.out, person)
 }
 
 // unread counts the owner's messages that were not shown yet, and those of them that have

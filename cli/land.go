@@ -12,7 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/config"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/work/git"
 	"netsky/work/land"
 	"netsky/work/record"
@@ -204,7 +204,7 @@ func (a *app) landLs(c *cli.Context) error {
 		return a.writeJSON(map[string]any{"landings": list})
 	}
 	width := 0
-	if w, ok := console.Width(a.out); ok {
+	if w, ok := view.Width(a.out); ok {
 		width = w
 	}
 	for _, line := range landingLines(list, subjects(c.Context, list), width) {
@@ -230,7 +230,7 @@ func landingLines(list []record.Landing, subjects map[string]string, width int) 
 		subject := cmp.Or(l.URL, subjects[commit])
 		rows = append(rows, []string{
 			l.ID, l.Started.Time().Local().Format("Jan 02 15:04"), string(l.Agent), l.State, proof, strings.TrimPrefix(l.Target, "refs/heads/"), l.How,
-			commit[:min(7, len(commit))], console.Brief(subject, 72),
+			commit[:min(7, len(commit))], view.Brief(subject, 72),
 		})
 	}
 	last := len(rows[0]) - 1
@@ -256,7 +256,7 @@ func landingLines(list []record.Landing, subjects map[string]string, width int) 
 		if room {
 			b.WriteString(row[last])
 		}
-		lines = append(lines, console.Cut(strings.TrimRight(b.String(), " "), width))
+		lines = append(lines, view.Cut(strings.TrimRight(b.String(), " "), width))
 	}
 	return lines
 }

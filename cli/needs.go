@@ -12,8 +12,8 @@ import (
 
 	"netsky/attention"
 	"netsky/bus/envelope"
-	"netsky/cli/console"
 	"netsky/cli/overview"
+	"netsky/cli/view"
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/work"
@@ -45,7 +45,7 @@ func (a *app) needsCommand() *cli.Command {
 						lines = append(lines, "! the list may be incomplete: "+unsure.Error())
 					}
 					for i, line := range lines {
-						lines[i] = console.Cut(envelope.Plain(line), width)
+						lines[i] = view.Cut(envelope.Plain(line), width)
 					}
 					return lines[:min(len(lines), max(height, 1))], err
 				})

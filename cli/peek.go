@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/spawn"
 )
 
@@ -68,7 +68,7 @@ func (a *app) paneLines(c *cli.Context, l *spawn.Launcher, id agent.ID, n int) (
 }
 
 func (a *app) followPane(c *cli.Context, l *spawn.Launcher, id agent.ID, n int) error {
-	if _, ok := console.Width(a.out); !ok {
+	if _, ok := view.Width(a.out); !ok {
 		return usagef("peek --follow: not a terminal")
 	}
 	tick := time.NewTicker(300 * time.Millisecond)

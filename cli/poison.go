@@ -12,7 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/home"
 )
 
@@ -94,7 +94,7 @@ func (a *app) poisonLs(c *cli.Context) error {
 		}
 		found += len(list)
 		for _, e := range list {
-			why := console.FirstLine(e.Why)
+			why := view.FirstLine(e.Why)
 			if now := poisonNow(b, e); now != "" {
 				why = now
 			}

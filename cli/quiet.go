@@ -7,7 +7,7 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/watch/hang"
 )
 
@@ -50,7 +50,7 @@ func (a *app) quiet(c *cli.Context) error {
 	default:
 		d, err := time.ParseDuration(word)
 		if err != nil || d < time.Minute || d > attention.LongestQuiet {
-			return usagef("quiet: %q: must be a duration from 1m to %s, such as 1h, or off", console.FirstLine(word), hang.Span(attention.LongestQuiet))
+			return usagef("quiet: %q: must be a duration from 1m to %s, such as 1h, or off", view.FirstLine(word), hang.Span(attention.LongestQuiet))
 		}
 		q, err := attention.Silence(c.Context, h, d, string(agent.Owner), now)
 		if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/cli/plan"
+	"netsky/cli/view"
 	"netsky/daemon"
 	"netsky/internal/advice"
 	"netsky/internal/execx"
@@ -52,7 +52,7 @@ func (a *app) restartCommand() *cli.Command {
 				if r.Handoff, err = a.textFile("--handoff", c.String("handoff")); err != nil {
 					return err
 				}
-				if console.Blank(r.Handoff) || len(r.Handoff) > restart.MaxHandoff {
+				if view.Blank(r.Handoff) || len(r.Handoff) > restart.MaxHandoff {
 					return usagef("restart: a handoff has 1 to %d bytes of text; this one has %d", restart.MaxHandoff, len(r.Handoff))
 				}
 			}

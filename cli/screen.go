@@ -4,19 +4,19 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"netsky/cli/console"
 	"netsky/cli/report"
+	"netsky/cli/view"
 )
 
 // tilde shortens a path below the user's home.
-func tilde(a *app, path string) string { return console.Tilde(a.getenv("HOME"), path) }
+func tilde(a *app, path string) string { return view.Tilde(a.getenv("HOME"), path) }
 
 // dumb reports whether the terminal understands no control sequences.
 func (a *app) dumb() bool { return a.getenv("TERM") == "dumb" || a.getenv("TERM") == "" }
 
 // colors reports whether output to stdout may be coloured.
 func (a *app) colors() bool {
-	_, tty := console.Width(a.out)
+	_, tty := view.Width(a.out)
 	return tty && a.getenv("NO_COLOR") == "" && !a.dumb()
 }
 
@@ -33,8 +33,8 @@ func (a *app) clear() {
 // printer returns where an up or a down is reported.
 func (a *app) printer(asJSON bool) report.Printer {
 	var size func() (int, int)
-	if _, ok := console.Width(a.out); ok && !a.dumb() {
-		size = func() (int, int) { return console.Size(a.out) }
+	if _, ok := view.Width(a.out); ok && !a.dumb() {
+		size = func() (int, int) { return view.Size(a.out) }
 	}
 	return report.Printer{Out: a.stdout(), Size: size, JSON: asJSON, Warn: a.warn, Home: a.getenv("HOME"), Version: Version}
 }

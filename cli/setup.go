@@ -15,8 +15,8 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/config"
-	"netsky/cli/console"
 	"netsky/cli/report"
+	"netsky/cli/view"
 	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/advice"
@@ -113,7 +113,7 @@ func (a *app) uninstall(c *cli.Context) error {
 			return err
 		}
 	}
-	for _, line := range console.First(ignored) {
+	for _, line := range view.First(ignored) {
 		a.warn("a purge also removes what git ignores: %s", tilde(a, line))
 	}
 	if !c.Bool("yes") {
@@ -224,7 +224,7 @@ func uninstallQuestion(a *app, h home.Dir, purge bool) string {
 
 // confirm asks on the terminal; without one it requires --yes.
 func (a *app) confirm(verb, question string) (bool, error) {
-	if _, ok := console.Width(a.in); !ok {
+	if _, ok := view.Width(a.in); !ok {
 		return false, usagef("%s: not a terminal; use --yes to confirm", verb)
 	}
 	fmt.Fprintf(a.err, "%s [y/N] ", question)
@@ -262,7 +262,7 @@ func (a *app) purge(ctx context.Context, h home.Dir, l *spawn.Launcher) error {
 }
 
 func (a *app) removeLinks() error {
-	links, own, err := fleet.RemoveLinks(append(filepath.SplitList(a.getenv("PATH")), console.Caller{Getenv: a.getenv}.LinkDirs()...))
+	links, own, err := fleet.RemoveLinks(append(filepath.SplitList(a.getenv("PATH")), view.Caller{Getenv: a.getenv}.LinkDirs()...))
 	for _, link := range links {
 		a.print("removed %s (the binary %s stays in its checkout)", tilde(a, link), tilde(a, own))
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/cli/story"
+	"netsky/cli/view"
 	"netsky/home"
 	"netsky/spawn"
 	"netsky/store"
@@ -137,9 +137,9 @@ func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status)
 	v.Hold(l.Home)
 	since := ""
 	if !st.Since.IsZero() {
-		since = ", for " + console.Ago(time.Since(st.Since))
+		since = ", for " + view.Ago(time.Since(st.Since))
 	}
-	a.print("%s: %s%s%s", v.Agent, v.State, since, console.Note(v.Words()))
+	a.print("%s: %s%s%s", v.Agent, v.State, since, view.Note(v.Words()))
 	a.print("  evidence  %s", v.Evidence)
 	if v.Start != "" {
 		where := ""

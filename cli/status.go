@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/cli/config"
-	"netsky/cli/console"
 	"netsky/cli/overview"
+	"netsky/cli/view"
 	"netsky/spawn"
 )
 
@@ -122,13 +122,13 @@ func (a *app) overviewOptions(l *spawn.Launcher) overview.Options {
 
 // watch prints the text again every second, until Ctrl-C.
 func (a *app) watch(c *cli.Context, text func(width, height int) ([]string, error)) error {
-	if _, ok := console.Width(a.out); !ok {
+	if _, ok := view.Width(a.out); !ok {
 		return usagef("%s --watch: not a terminal", c.Command.Name)
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		width, height := console.Size(a.out)
+		width, height := view.Size(a.out)
 		lines, err := text(width, height)
 		if c.Context.Err() != nil { // Ctrl-C may have ended a program that was asked
 			fmt.Fprintln(a.out)

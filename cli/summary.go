@@ -12,23 +12,23 @@ import (
 	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/cli/config"
-	"netsky/cli/console"
 	"netsky/cli/overview"
+	"netsky/cli/view"
 )
 
 // statusLine prints the state in one short line of at most width columns, 0 for no
 // limit. It is for tmux: errors appear in that line.
 func (a *app) statusLine(ctx context.Context, width int) error {
 	text := func(s string) error {
-		fmt.Fprintln(a.stdout(), console.Cut(s, width))
+		fmt.Fprintln(a.stdout(), view.Cut(s, width))
 		return nil
 	}
 	if _, err := a.home(); err != nil {
-		return errors.Join(text("netsky: "+console.FirstLine(err.Error())), exitError{status(err), errTold})
+		return errors.Join(text("netsky: "+view.FirstLine(err.Error())), exitError{status(err), errTold})
 	}
 	l, err := a.launcher()
 	if err != nil {
-		return text("netsky: " + console.FirstLine(err.Error()))
+		return text("netsky: " + view.FirstLine(err.Error()))
 	}
 	list, err := l.Inspect(ctx)
 	if err != nil && len(list) == 0 {

@@ -12,7 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/config"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
@@ -236,7 +236,7 @@ func (a *app) taskCancel(c *cli.Context) error {
 	}
 	for _, id := range ids[min(len(ids), 1):] {
 		if !strings.HasPrefix(id, task.Prefix) {
-			return usagef("task cancel: %q: is no id of a task; put the reason in quotes, behind the ids", console.Brief(id, 40))
+			return usagef("task cancel: %q: is no id of a task; put the reason in quotes, behind the ids", view.Brief(id, 40))
 		}
 	}
 	if len(ids) == 0 {
@@ -266,7 +266,7 @@ func (a *app) endTask(c *cli.Context, id string, change task.Change) error {
 	if err != nil && !errors.Is(err, store.ErrSpooled) {
 		return a.taskErr(verb, err)
 	}
-	a.print("%s: %s  %s", k.ID, strings.ReplaceAll(a.wordOf(c.Context, l.Home, k), "_", " "), console.Brief(k.Title, 80))
+	a.print("%s: %s  %s", k.ID, strings.ReplaceAll(a.wordOf(c.Context, l.Home, k), "_", " "), view.Brief(k.Title, 80))
 	if note != "" {
 		a.warn("%s", note)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/console"
 	"netsky/cli/story"
+	"netsky/cli/view"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/watch/backoff"
@@ -90,7 +90,7 @@ func (a *app) taskList(c *cli.Context) error {
 	if c.Bool("json") {
 		return a.writeJSON(map[string]any{"tasks": list})
 	}
-	width, _ := console.Width(a.out)
+	width, _ := view.Width(a.out)
 	limit := c.Int("limit")
 	if c.Bool("all") || c.String("state") != "" && limit == 0 {
 		limit = -1

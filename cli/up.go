@@ -10,10 +10,10 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/cli/plan"
 	"netsky/cli/report"
+	"netsky/cli/view"
 	"netsky/daemon"
 	"netsky/internal/execx"
 	"netsky/spawn"
@@ -342,7 +342,7 @@ func (u *upRun) tell(ends []spawn.Progress) error {
 		u.tellDemo(ends)
 		return nil
 	}
-	_, tty := console.Width(a.out)
+	_, tty := view.Width(a.out)
 	if u.whole && tty && !u.c.Bool("no-attach") && a.getenv("TMUX") == "" && u.self == agent.Owner {
 		if u.elsewhere {
 			a.warn("not attached, as agent0 works in another directory: `netsky attach` opens its pane")
@@ -386,7 +386,7 @@ func (a *app) sendObjective(c *cli.Context, l *spawn.Launcher, id agent.ID, text
 		return fmt.Errorf("objective: not sent: %w", err)
 	}
 	if !c.Bool("json") {
-		a.warn("sent %s to %s: %s", r.ID, id, console.FirstLine(text))
+		a.warn("sent %s to %s: %s", r.ID, id, view.FirstLine(text))
 	}
 	// Recorded here too, as an agent that was already up has had no new start.
 	l.Journal.Record(c.Context, store.UpsertActor{ID: id, Role: id.Role(), Objective: text, Desired: store.DesiredUp})

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"netsky/bus/envelope"
-	"netsky/cli/console"
 	"netsky/cli/plan"
+	"netsky/cli/view"
 	"netsky/spawn"
 )
 
@@ -30,7 +30,7 @@ func (u *upRun) tellDemo(ends []spawn.Progress) {
 		u.a.explainDemo(demos, u.why)
 	default:
 		run := map[bool]string{true: "runs", false: "run"}[len(on) == 1]
-		u.a.warn("%s %s on demo, a program without a model: %s", console.Names(on), run, console.FirstLine(u.why.Error()))
+		u.a.warn("%s %s on demo, a program without a model: %s", view.Names(on), run, view.FirstLine(u.why.Error()))
 	}
 }
 
@@ -41,5 +41,5 @@ agent0 is the manager, agent1… are the workers, agentinfinity does repairs. Tr
   netsky ask agent0 "/delegate agent1 what is your name?"    have agent0 ask agent1, and print the answer
   netsky attach agent1                                       look at its pane; C-b d leaves
   netsky status                                              print the state of each agent
-`, n, envelope.Plain(console.FirstLine(why.Error())))))
+`, n, envelope.Plain(view.FirstLine(why.Error())))))
 }

@@ -11,8 +11,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/cli/console"
 	"netsky/cli/plan"
+	"netsky/cli/view"
 	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/spawn"
@@ -73,15 +73,15 @@ func (a *app) agreeTo(h home.Dir, c check.Command, when string, self agent.ID, y
 	if ok, err := c.Agreed(h); ok || err != nil {
 		return err
 	}
-	_, in := console.Width(a.in)
-	_, out := console.Width(a.err)
+	_, in := view.Width(a.in)
+	_, out := view.Width(a.err)
 	about := fmt.Sprintf("`%s` under [work] in %s", c.What, tilde(a, h.Path(home.ConfigFile)))
 	switch {
 	case self.IsAgent():
-		return usagef("%s: the owner has not agreed to this text yet, and only the owner can: %s", about, console.Brief(c.Text, 200))
+		return usagef("%s: the owner has not agreed to this text yet, and only the owner can: %s", about, view.Brief(c.Text, 200))
 	case yes:
 	case !in || !out:
-		return usagef("%s: you have not agreed to this text yet: %s\nrun this on a terminal, where you are asked, or with --yes", about, console.Brief(c.Text, 200))
+		return usagef("%s: you have not agreed to this text yet: %s\nrun this on a terminal, where you are asked, or with --yes", about, view.Brief(c.Text, 200))
 	default:
 		fmt.Fprintf(a.err, "%s %s. It may do what you may do:\n\n%s\n\nRun this text from now on? [y/N] ", about, when, "    "+strings.ReplaceAll(envelope.Plain(c.Text), "\n", "\n    "))
 		line, err := bufio.NewReader(a.in).ReadString('\n')
@@ -89,7 +89,7 @@ func (a *app) agreeTo(h home.Dir, c check.Command, when string, self agent.ID, y
 			return usagef("%s: not agreed to; nothing was done", about)
 		}
 	}
-	a.warn("%s is run from now on as it is; a changed text asks again: %s", about, console.Brief(c.Text, 200))
+	a.warn("%s is run from now on as it is; a changed text asks again: %s", about, view.Brief(c.Text, 200))
 	return c.Agree(h)
 }
 
@@ -111,7 +111,7 @@ func (u *upRun) setUp(ctx context.Context) {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			u.a.warn("%s: setup: %s", at.Agent, console.Brief(setup.Text, 100))
+			u.a.warn("%s: setup: %s", at.Agent, view.Brief(setup.Text, 100))
 			log := home.LogDir + "/setup-" + string(at.Agent) + ".log"
 			r, err := setup.Run(ctx, check.Options{Home: h, Dir: at.Placed.Dir, Log: log, Env: env, Extra: portOf(env), Within: work.SetupTime.Duration})
 			switch {
@@ -160,7 +160,7 @@ func (u *upRun) tellPlaces() {
 		groups[i].fresh = groups[i].fresh || at.Fresh
 	}
 	for _, g := range groups {
-		who, dir := console.Names(g.agents), tilde(u.a, g.at.Dir)
+		who, dir := view.Names(g.agents), tilde(u.a, g.at.Dir)
 		works, own := "works", "a git worktree and on a branch of its own"
 		if len(g.agents) > 1 {
 			works, own = "work", "git worktrees and on branches of their own"

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/cli/console"
 	"netsky/cli/plan"
+	"netsky/cli/view"
 	"netsky/internal/advice"
 	"netsky/spawn"
 )
@@ -23,11 +23,11 @@ func (a *app) chooseDir(p *plan.Planner, ids []agent.ID, flag string) error {
 	unsaid := exitError{exitUsage, advice.With(
 		fmt.Errorf("%s: is netsky's own checkout, where agents work only if you ask for it; nothing was started", own),
 		"cd to your project first, or use --dir DIR (--dir . is this directory)")}
-	if _, ok := console.Width(a.in); !ok {
+	if _, ok := view.Width(a.in); !ok {
 		return unsaid
 	}
 	fmt.Fprintf(a.err, "This is netsky's own checkout, %s.\nIn which directory should the agents work? They may edit what is there (. is this one): ", tilde(a, own))
-	answer, err := console.ReadLine(a.in)
+	answer, err := view.ReadLine(a.in)
 	if err != nil && answer == "" {
 		return err
 	}
@@ -76,13 +76,13 @@ func (a *app) agreeToMany(plans []spawn.Plan, yes bool) error {
 	if err != nil || yes {
 		return err
 	}
-	_, in := console.Width(a.in)
-	_, out := console.Width(a.err)
+	_, in := view.Width(a.in)
+	_, out := view.Width(a.err)
 	if !in || !out {
 		return usagef("up: %s: more than %d clones need --yes", cost, maxUnasked)
 	}
 	fmt.Fprintf(a.err, "%s.\nStart them? [y/N] ", cost)
-	answer, err := console.ReadLine(a.in)
+	answer, err := view.ReadLine(a.in)
 	if err != nil && answer == "" {
 		return usagef("up: no answer; nothing was started")
 	}

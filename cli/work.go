@@ -15,7 +15,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/cli/config"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/store"
@@ -104,7 +104,7 @@ func (a *app) work(c *cli.Context) error {
 		return errors.Join(a.writeJSON(map[string]any{"work": list}), err)
 	}
 	width := 0
-	if w, ok := console.Width(a.out); ok {
+	if w, ok := view.Width(a.out); ok {
 		width = w
 	}
 	lines := workLines(list, width)
@@ -228,9 +228,9 @@ func workLines(list []work.State, width int) (lines []string) {
 			lines = append(lines, strings.TrimRight(line+"  "+st.Next, " "))
 			continue
 		}
-		lines = append(lines, console.Cut(strings.TrimRight(line, " "), width))
+		lines = append(lines, view.Cut(strings.TrimRight(line, " "), width))
 		if st.Next != "" {
-			lines = append(lines, console.Cut(fmt.Sprintf("%*s  %s", names, "", st.Next), width))
+			lines = append(lines, view.Cut(fmt.Sprintf("%*s  %s", names, "", st.Next), width))
 		}
 	}
 	return lines
@@ -254,7 +254,7 @@ func (a *app) workGone(c *cli.Context) error {
 		if r.Time > 0 {
 			when = r.Time.Time().Local().Format(time.DateOnly)
 		}
-		a.print("%s  %s  %s", strings.TrimPrefix(r.Ref, retire.Refs), when, console.Brief(r.Subject, 60))
+		a.print("%s  %s  %s", strings.TrimPrefix(r.Ref, retire.Refs), when, view.Brief(r.Subject, 60))
 		a.print("  %s", r.Command)
 	}
 	if len(list) == 0 && err == nil {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/spawn"
 )
 
@@ -72,5 +72,5 @@ func Line(list spawn.Statuses, needs, unread, width int, notes ...string) string
 			return line
 		}
 	}
-	return console.Cut(few[0], width)
+	return view.Cut(few[0], width)
 }

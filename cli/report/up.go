@@ -15,9 +15,9 @@ import (
 	"netsky/agent"
 	"netsky/attention/approve"
 	"netsky/bus/envelope"
-	"netsky/cli/console"
 	"netsky/cli/overview"
 	"netsky/cli/plan"
+	"netsky/cli/view"
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/spawn"
@@ -32,7 +32,7 @@ type Up struct {
 	may      func(runtime string) string
 	plans    map[agent.ID]spawn.Plan
 	places   map[agent.ID]plan.Place
-	board    *console.Board
+	board    *view.Board
 
 	failed map[string]agent.ID // the first agent with that failure
 }
@@ -68,7 +68,7 @@ func NewUp(p Printer, runtimes map[string]spawn.Runtime, may func(runtime string
 	if p.JSON {
 		out, p.Size = io.Discard, nil
 	}
-	r.board = console.NewBoard(out, p.Size)
+	r.board = view.NewBoard(out, p.Size)
 	r.Warn = func(format string, args ...any) { r.board.Above(func() { p.Warn(format, args...) }) }
 	return r
 }
@@ -105,7 +105,7 @@ func (r *Up) Progress(p spawn.Progress) {
 		return
 	}
 	name, one := string(p.Agent), r.plans[p.Agent]
-	what := one.Runtime.Name() + "  " + console.Tilde(r.Home, one.Dir) + r.branch(p.Agent)
+	what := one.Runtime.Name() + "  " + view.Tilde(r.Home, one.Dir) + r.branch(p.Agent)
 	if may := r.may(one.Runtime.Name()); may != "" {
 		what += "  " + may
 	}
@@ -116,15 +116,15 @@ func (r *Up) Progress(p spawn.Progress) {
 		if p.State == agent.Waiting {
 			p.Note += " (`netsky attach " + name + "`)"
 		}
-		r.board.Set(name, boardLine(name, p.State.Word(), what+console.Note(p.Note)), true)
+		r.board.Set(name, boardLine(name, p.State.Word(), what+view.Note(p.Note)), true)
 	case spawn.StepAlready:
 		state := p.State
 		if state == agent.Idle { // as for one that has just started
 			state = agent.State(state.Word())
 		}
-		r.board.Set(name, boardLine(name, string(state), "already up"+on(p.Runtime)+console.Note(p.Note)), true)
+		r.board.Set(name, boardLine(name, string(state), "already up"+on(p.Runtime)+view.Note(p.Note)), true)
 	case spawn.StepSlow:
-		r.board.Set(name, boardLine(name, "starting", what+console.Note(p.Note)), true)
+		r.board.Set(name, boardLine(name, "starting", what+view.Note(p.Note)), true)
 	case spawn.StepFailed:
 		text := boardLine(name, "failed", p.Err.Error())
 		if errors.Is(p.Err, spawn.ErrUnknown) {
@@ -166,7 +166,7 @@ func (r *Up) Stayed(list []spawn.Status) (ends []spawn.Progress) {
 	for _, st := range list {
 		p := spawn.Progress{Agent: st.Agent, Step: spawn.StepAlready, State: st.State, Note: st.Detail, Runtime: st.Runtime, Dir: st.Dir}
 		r.Progress(p)
-		p.Err = fmt.Errorf("runs on %s, not on %s", console.OrDash(st.Runtime), r.plans[st.Agent].Runtime.Name())
+		p.Err = fmt.Errorf("runs on %s, not on %s", view.OrDash(st.Runtime), r.plans[st.Agent].Runtime.Name())
 		ends = append(ends, p)
 	}
 	return ends

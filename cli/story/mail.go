@@ -6,7 +6,7 @@ import (
 
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/cli/console"
+	"netsky/cli/view"
 	"netsky/store"
 )
 
@@ -47,10 +47,10 @@ func FoundLines(f store.Found) []string {
 	}
 	about := ""
 	if f.About != "" {
-		about = "  about " + console.Brief(f.About, 60)
+		about = "  about " + view.Brief(f.About, 60)
 	}
 	return []string{
 		fmt.Sprintf("%s  %-7s  %s  (%s)%s%s", Stamp(f.Time), f.Kind, who, f.ID, about, file),
-		"    " + console.Brief(strings.Join(strings.Fields(f.Text), " "), 160),
+		"    " + view.Brief(strings.Join(strings.Fields(f.Text), " "), 160),
 	}
 }

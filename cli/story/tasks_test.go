@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/cli/console"
 	"netsky/cli/story"
+	"netsky/cli/view"
 	"netsky/store"
 	"netsky/work/dispatch"
 	"netsky/work/record"
@@ -43,7 +43,7 @@ func TestTaskLines(t *testing.T) {
 		lines := story.TaskLines(list, width, 0, now)
 		var heads []string
 		for _, l := range lines {
-			if n := console.Columns(l); width > 0 && n > width {
+			if n := view.Columns(l); width > 0 && n > width {
 				t.Errorf("%d columns, of %d: %s", n, width, l)
 			}
 			if strings.ContainsAny(l, "\x1b\n") {

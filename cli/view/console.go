@@ -1,7 +1,7 @@
 // Package console prints for people: it reports the size of the terminal behind a
 // stream, cuts and formats text, and reports what a reader has taken. It keeps nothing
 // beyond the process.
-package console
+package view
 
 import (
 	"errors"

@@ -1,10 +1,10 @@
-package console_test
+package view_test
 
 import (
 	"strings"
 	"testing"
 
-	"netsky/cli/console"
+	"netsky/cli/view"
 )
 
 func TestCut(t *testing.T) {
@@ -18,12 +18,12 @@ func TestCut(t *testing.T) {
 		{"日本語", 6, "日本語"}, {"日本語", 5, "日本…"}, {"日本語", 4, "日…"}, {"日", 1, "…"},
 		{"e\u0301e\u0301", 2, "e\u0301e\u0301"}, {"e\u0301ab", 2, "e\u0301…"}, {"🚀🚀", 3, "🚀…"},
 	} {
-		got := console.Cut(tt.text, tt.width)
-		if got != tt.want || tt.width > 0 && console.Columns(got) > tt.width {
+		got := view.Cut(tt.text, tt.width)
+		if got != tt.want || tt.width > 0 && view.Columns(got) > tt.width {
 			t.Errorf("Cut(%q, %d) = %q, want %q", tt.text, tt.width, got, tt.want)
 		}
 	}
-	if s := strings.Repeat("x", 200); console.Columns(s) != 200 {
+	if s := strings.Repeat("x", 200); view.Columns(s) != 200 {
 		t.Error("not 200 columns")
 	}
 }

@@ -1,11 +1,11 @@
-package console_test
+package view_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"netsky/cli/console"
+	"netsky/cli/view"
 )
 
 // A terminal is what one shows of what is written to it: rows that were scrolled off, and the screen.
@@ -67,7 +67,7 @@ func TestBoard(t *testing.T) {
 			} else {
 				out.width, out.height = tt.width, tt.height
 			}
-			b := console.NewBoard(out, size)
+			b := view.NewBoard(out, size)
 			for _, name := range []string{"a", "b"} {
 				b.Set(name, name+" spawned "+long, false)
 			}
