@@ -14,7 +14,6 @@ import (
 	"netsky/attention/approve"
 	"netsky/bus/envelope"
 	"netsky/cli/config"
-	"netsky/cli/overview"
 	"netsky/cli/view"
 	"netsky/codex"
 	"netsky/fleet"
@@ -54,7 +53,7 @@ func (a *app) approvalsCommand() *cli.Command {
 				a.print("%s  %s  %s", p.Code, p.Agent, requestLines(p))
 			}
 			for _, d := range dialogs {
-				a.print("%s", overview.DialogWords(d))
+				a.print("%s", view.DialogWords(d))
 			}
 			if len(list)+len(dialogs) == 0 {
 				a.print("nothing waits for your approval")

@@ -16,7 +16,6 @@ import (
 	"netsky/agent"
 	"netsky/attention"
 	"netsky/cli/config"
-	"netsky/cli/overview"
 	"netsky/cli/plan"
 	"netsky/cli/view"
 	"netsky/daemon"
@@ -224,7 +223,7 @@ func (a *app) daemonStatus(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	v := overview.DaemonOf(c.Context, h)
+	v := view.DaemonOf(c.Context, h)
 	if c.Bool("json") {
 		return a.writeJSON(v)
 	}

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"os/exec"
 
-	"netsky/cli/overview"
+	"netsky/cli/view"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/store"
@@ -34,7 +34,7 @@ func (a *app) hints(err error) []string {
 	case errors.Is(err, home.ErrHomeOpen) && found == nil:
 		return []string{"netsky did not create it and leaves its mode alone; to keep other users out: chmod 700 " + advice.Word(h.Root())}
 	case store.Damaged(err) && found == nil:
-		return []string{overview.RepairRecords(h)}
+		return []string{view.RepairRecords(h)}
 	case errors.Is(err, fs.ErrPermission):
 		return []string{"the home and everything below it must belong to you: " + a.getenv("HOME") + "/.netsky, or NETSKY_HOME"}
 	}

@@ -12,7 +12,6 @@ import (
 
 	"netsky/attention"
 	"netsky/bus/envelope"
-	"netsky/cli/overview"
 	"netsky/cli/view"
 	"netsky/internal/advice"
 	"netsky/spawn"
@@ -142,6 +141,6 @@ func (a *app) need(ctx context.Context, l *spawn.Launcher, code string) (attenti
 	if err != nil {
 		return attention.Need{}, false
 	}
-	found, _ := overview.Needs(ctx, a.overviewOptions(l), list, overview.Daemon{}) // what can't be read has no code
+	found, _ := view.Needs(ctx, a.overviewOptions(l), list, view.Daemon{}) // what can't be read has no code
 	return attention.Find(found, code)
 }

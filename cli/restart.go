@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/overview"
 	"netsky/cli/plan"
 	"netsky/cli/view"
 	"netsky/daemon"
@@ -98,7 +97,7 @@ func (a *app) restart(ctx context.Context, l *spawn.Launcher, ids []agent.ID, r 
 			return jerr
 		}
 	}
-	for _, note := range overview.DaemonOf(ctx, l.Home).Notes(Version) {
+	for _, note := range view.DaemonOf(ctx, l.Home).Notes(Version) {
 		a.warn("%s", note) // it is not restarted
 	}
 	switch {

@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/overview"
 	"netsky/cli/story"
 	"netsky/cli/view"
 	"netsky/home"
@@ -80,14 +79,14 @@ func (a *app) showAddress(c *cli.Context, h home.Dir, id agent.ID) error {
 	if err != nil {
 		return err
 	}
-	var now *overview.Agent
+	var now *view.Agent
 	if id.IsAgent() {
 		list, err := l.Inspect(c.Context)
 		if err != nil {
 			a.warn("%v", err)
 		}
 		st := list.Find(id)
-		v := overview.Of(st)
+		v := view.Of(st)
 		v.Hold(l.Home)
 		if now = &v; !c.Bool("json") {
 			a.showAgent(c.Context, l, st)
@@ -106,7 +105,7 @@ func (a *app) showAddress(c *cli.Context, h home.Dir, id agent.ID) error {
 	}
 	if c.Bool("json") {
 		return a.writeJSON(struct {
-			Status *overview.Agent `json:"status,omitempty"`
+			Status *view.Agent `json:"status,omitempty"`
 			store.Timeline
 		}{now, t})
 	}
@@ -133,7 +132,7 @@ func (a *app) timeline(ctx context.Context, h home.Dir, id string) (store.Timeli
 
 // showAgent prints an agent's state, and the last lines of a dead one.
 func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status) {
-	v := overview.Of(st)
+	v := view.Of(st)
 	v.Hold(l.Home)
 	since := ""
 	if !st.Since.IsZero() {

@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/cli/config"
-	"netsky/cli/overview"
 	"netsky/cli/view"
 	"netsky/spawn"
 )
@@ -64,17 +63,17 @@ func (a *app) statusCommand() *cli.Command {
 	}
 }
 
-func (a *app) view(ctx context.Context) (overview.View, error) {
+func (a *app) view(ctx context.Context) (view.View, error) {
 	l, err := a.launcher()
 	if err != nil {
-		return overview.View{}, err
+		return view.View{}, err
 	}
-	return overview.Collect(ctx, a.overviewOptions(l)), nil
+	return view.Collect(ctx, a.overviewOptions(l)), nil
 }
 
 // viewWithout is view for a home whose configuration can't be read, on the tmux server that
 // its agents were started on. The error says why; without a view nothing is known.
-func (a *app) viewWithout(ctx context.Context, why error) (v overview.View, err error) {
+func (a *app) viewWithout(ctx context.Context, why error) (v view.View, err error) {
 	h, err := a.home()
 	if err != nil {
 		return v, why
@@ -87,7 +86,7 @@ func (a *app) viewWithout(ctx context.Context, why error) (v overview.View, err 
 	if !a.lastServer(l) {
 		return v, why
 	}
-	return overview.Collect(ctx, a.overviewOptions(l)), exitError{exitPartly, why}
+	return view.Collect(ctx, a.overviewOptions(l)), exitError{exitPartly, why}
 }
 
 // lastServer makes the launcher use the tmux server that agents were last started on. It
@@ -110,8 +109,8 @@ func (a *app) lastServer(l *spawn.Launcher) bool {
 	return socket != ""
 }
 
-func (a *app) overviewOptions(l *spawn.Launcher) overview.Options {
-	return overview.Options{
+func (a *app) overviewOptions(l *spawn.Launcher) view.Options {
+	return view.Options{
 		Launcher: l, Runtimes: a.planner(l).Runtimes(), Version: Version, UserHome: a.getenv("HOME"),
 		Unread:  func() (unread, settled int, err error) { return a.unread(l) },
 		Mistake: func() (text, then string) { return config.Mistake(l.Home) },

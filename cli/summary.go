@@ -12,7 +12,6 @@ import (
 	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/cli/config"
-	"netsky/cli/overview"
 	"netsky/cli/view"
 )
 
@@ -40,13 +39,13 @@ func (a *app) statusLine(ctx context.Context, width int) error {
 	}
 	// What can't be read is in status.
 	within, cancel := context.WithTimeout(ctx, lineWithin)
-	d, notes := overview.DaemonOf(within, l.Home), []string(nil)
+	d, notes := view.DaemonOf(within, l.Home), []string(nil)
 	cancel()
 	if d.State == "hung" { // or slow: that is for status to find out
 		d.State, notes = "running", []string{"daemon ?"}
 	}
-	found, _ := overview.Needs(ctx, a.overviewOptions(l), list, d)
-	fmt.Fprintln(a.stdout(), overview.Line(list, len(found), unread, width, notes...))
+	found, _ := view.Needs(ctx, a.overviewOptions(l), list, d)
+	fmt.Fprintln(a.stdout(), view.Line(list, len(found), unread, width, notes...))
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/cli/overview"
 	"netsky/cli/plan"
 	"netsky/cli/report"
 	"netsky/cli/view"
@@ -291,7 +290,7 @@ func (u *upRun) start() ([]spawn.Progress, error) {
 		a.complain(err) // some of them were started
 	}
 	a.tellCarried(l.Unproved(), before)
-	for _, n := range append(overview.BuildNotes(stayedUp(u.prep.States, ends), Version), overview.UntestedStarts(l.Home, ends)...) {
+	for _, n := range append(view.BuildNotes(stayedUp(u.prep.States, ends), Version), view.UntestedStarts(l.Home, ends)...) {
 		a.warn("%s", n)
 	}
 	if u.derr == nil {
@@ -322,7 +321,7 @@ func (u *upRun) tell(ends []spawn.Progress) error {
 	if !asJSON {
 		for _, d := range u.rep.Dialogs(all) {
 			if d.Decidable || len(d.Agents) > 1 {
-				a.warn("%s", overview.DialogWords(d))
+				a.warn("%s", view.DialogWords(d))
 			}
 		}
 	}

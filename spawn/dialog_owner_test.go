@@ -10,7 +10,7 @@ import (
 	"netsky/attention"
 	"netsky/attention/approve"
 	"netsky/cli/bridge"
-	"netsky/cli/overview"
+	"netsky/cli/view"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/pane"
@@ -50,7 +50,7 @@ func TestDialogAnsweredByPhone(t *testing.T) {
 	r := decidingAsker{seenAsker{asker{"moon"}}}
 	w.up(r, "agent1", "agent2")
 	desk := bridge.Desk{
-		Overview: overview.Options{Launcher: w.l, Runtimes: map[string]spawn.Runtime{"asker": r}},
+		Overview: view.Options{Launcher: w.l, Runtimes: map[string]spawn.Runtime{"asker": r}},
 		Approve:  approve.Desk{Home: w.home, Bus: w.bus, Warn: func(err error) { t.Error(err) }},
 	}
 	var n attention.Need

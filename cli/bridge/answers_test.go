@@ -22,7 +22,7 @@ import (
 	"netsky/attention/approve"
 	"netsky/bus"
 	"netsky/cli/bridge"
-	"netsky/cli/overview"
+	"netsky/cli/view"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
@@ -123,7 +123,7 @@ func newOwner(t *testing.T, r *rand.Rand) *owner {
 	l := &spawn.Launcher{Home: w.home, Bus: b, Journal: store.NewJournal(w.home), Tmux: &tmux.Server{Socket: w.home.Path("run/s")}}
 	t.Cleanup(func() { l.Journal.Close() })
 	w.serve(b)
-	w.bridge(b, bridge.Desk{Overview: overview.Options{Launcher: l}, Approve: w.desk})
+	w.bridge(b, bridge.Desk{Overview: view.Options{Launcher: l}, Approve: w.desk})
 	w.asker = startAsker(t, w.home)
 	return w
 }

@@ -12,7 +12,7 @@ import (
 	"netsky/attention"
 	"netsky/attention/approve"
 	"netsky/bus/envelope"
-	"netsky/cli/overview"
+	"netsky/cli/view"
 	"netsky/cost"
 	"netsky/fleet"
 	"netsky/phone"
@@ -23,7 +23,7 @@ import (
 
 // A Desk does what the owner asks for by text, as the verbs do it.
 type Desk struct {
-	Overview overview.Options
+	Overview view.Options
 	Approve  approve.Desk
 }
 
@@ -37,7 +37,7 @@ func (d Desk) launcher() *spawn.Launcher { return d.Overview.Launcher }
 // Needs implements [phone.Desk].
 func (d Desk) Needs(ctx context.Context) ([]attention.Need, error) {
 	list, err := d.launcher().Inspect(ctx)
-	found, nerr := overview.Needs(ctx, d.Overview, list, overview.Daemon{State: "running", Wanted: true})
+	found, nerr := view.Needs(ctx, d.Overview, list, view.Daemon{State: "running", Wanted: true})
 	return found, errors.Join(err, nerr)
 }
 
@@ -147,7 +147,7 @@ func (d Desk) How(ctx context.Context, code string) string {
 
 // Status implements [phone.Desk].
 func (d Desk) Status(ctx context.Context) (string, error) {
-	v := overview.Collect(ctx, d.Overview)
+	v := view.Collect(ctx, d.Overview)
 	var lines []string
 	down := 0
 	for _, a := range v.Agents {

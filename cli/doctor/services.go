@@ -13,7 +13,6 @@ import (
 	"netsky/agent"
 	"netsky/attention"
 	"netsky/cli/bridge"
-	"netsky/cli/overview"
 	"netsky/cli/view"
 	"netsky/fleet"
 	"netsky/home"
@@ -42,7 +41,7 @@ func checkRecords(ctx context.Context, e *exam) []Finding {
 	case errors.Is(err, store.ErrOlder):
 		return []Finding{{Level: Warn, Text: err.Error(), Do: "netsky was updated: the next verb that uses them migrates them; `netsky daemon stop`, then `netsky up`, replaces the older daemon"}}
 	case store.Damaged(err):
-		return []Finding{{Level: Wrong, Text: err.Error(), Do: overview.RepairRecords(e.Home)}}
+		return []Finding{{Level: Wrong, Text: err.Error(), Do: view.RepairRecords(e.Home)}}
 	case cut(err) || ctx.Err() != nil:
 		return []Finding{{Level: Warn, Text: fmt.Sprintf("meta.db is too large, or too busy, to be checked in %v", e.Within)}}
 	}
@@ -114,7 +113,7 @@ func (e *exam) replay(ctx context.Context) (string, error) {
 }
 
 func checkDaemon(ctx context.Context, e *exam) []Finding {
-	v := overview.DaemonOf(ctx, e.Home)
+	v := view.DaemonOf(ctx, e.Home)
 	switch {
 	case v.State == "running" && !home.Removed(v.Binary):
 		f := ok("running, pid %d", v.PID)
@@ -209,7 +208,7 @@ func checkTicker(ctx context.Context, e *exam) []Finding {
 		return []Finding{ok("not running; nothing is wanted up")}
 	case up && terr == nil && t.Alive() && !home.Removed(t.Binary):
 		age := e.Now().Sub(time.UnixMilli(t.TickMS))
-		if t.Error != "" && overview.DaemonOf(ctx, e.Home).Since <= store.Time(t.TickMS) { // it has not been started since
+		if t.Error != "" && view.DaemonOf(ctx, e.Home).Since <= store.Time(t.TickMS) { // it has not been started since
 			return []Finding{{Level: Wrong, Text: fmt.Sprintf("it could not start the daemon %s ago: %s", view.Ago(age), t.Error), Do: "`netsky daemon run` shows why"}}
 		}
 		if t.TickMS > 0 && age > 5*time.Minute+2*e.Config.Watchdog.Tick.Duration {
@@ -224,7 +223,7 @@ func checkTicker(ctx context.Context, e *exam) []Finding {
 	}
 	text, level := "not running: nothing restarts the daemon if it dies", Wrong
 	list, err := e.agents()
-	if v := overview.DaemonOf(ctx, e.Home); err == nil && v.State == "running" && !home.Removed(v.Binary) && slices.ContainsFunc(list, func(st spawn.Status) bool { return st.Wanted && st.Alive() }) {
+	if v := view.DaemonOf(ctx, e.Home); err == nil && v.State == "running" && !home.Removed(v.Binary) && slices.ContainsFunc(list, func(st spawn.Status) bool { return st.Wanted && st.Alive() }) {
 		text, level = "not running; the daemon starts another within a minute", Warn
 	}
 	return []Finding{e.gone(level, text, "started the ticker")}

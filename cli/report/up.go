@@ -15,7 +15,6 @@ import (
 	"netsky/agent"
 	"netsky/attention/approve"
 	"netsky/bus/envelope"
-	"netsky/cli/overview"
 	"netsky/cli/plan"
 	"netsky/cli/view"
 	"netsky/daemon"
@@ -82,7 +81,7 @@ func (r *Up) Daemon(p daemon.Pong, started daemon.Started, err error) {
 		r.board.Set("daemon", boardLine("daemon", "ready", fmt.Sprintf("%s, pid %d", started, p.PID)), true)
 	default:
 		r.board.Set("daemon", boardLine("daemon", "ready", fmt.Sprintf("already up, pid %d", p.PID)), true)
-		for _, n := range (overview.Daemon{State: "running", Version: p.Version, Binary: p.Binary}).Notes(r.Version) {
+		for _, n := range (view.Daemon{State: "running", Version: p.Version, Binary: p.Binary}).Notes(r.Version) {
 			r.Warn("%s", n)
 		}
 	}

@@ -1,7 +1,7 @@
 // Package overview collects the state of a home for `netsky status` and formats it as a
 // screen, as one line, or as JSON. It needs neither the daemon nor the database, and
 // changes nothing.
-package overview
+package view
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"netsky/agent"
 	"netsky/attention"
 	"netsky/bus/courier"
-	"netsky/cli/view"
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/internal/advice"
@@ -117,7 +116,7 @@ func Collect(ctx context.Context, o Options) View {
 	l := o.Launcher
 	v := View{
 		Home: l.Home.Root(), Dirs: []string{}, Agents: []Agent{}, Notes: []string{}, Needs: []attention.Need{},
-		now: time.Now(), version: o.Version, home: view.Tilde(o.UserHome, l.Home.Root()),
+		now: time.Now(), version: o.Version, home: Tilde(o.UserHome, l.Home.Root()),
 	}
 	list, tmuxErr := l.Inspect(ctx)
 	if tmuxErr != nil {
@@ -153,7 +152,7 @@ func Collect(ctx context.Context, o Options) View {
 		case home.Removed(t.Binary):
 			v.Notes = append(v.Notes, "the ticker can't start the daemon: its program "+t.Binary+" is gone (`netsky up` starts another ticker)")
 		case t.Error != "" && !(v.Daemon.State == "running" && v.Daemon.Since > store.Time(t.TickMS)): // not started since
-			v.Notes = append(v.Notes, fmt.Sprintf("the ticker could not start the daemon %s ago: %s", view.Ago(v.now.Sub(time.UnixMilli(t.TickMS))), t.Error))
+			v.Notes = append(v.Notes, fmt.Sprintf("the ticker could not start the daemon %s ago: %s", Ago(v.now.Sub(time.UnixMilli(t.TickMS))), t.Error))
 		}
 	}
 	if why := v.Daemon.Web.Error; why != "" {
@@ -212,7 +211,7 @@ func (v *View) place(h home.Dir, userHome string) {
 		}
 	}
 	if len(v.Dirs) > 0 {
-		v.dirs = view.Tilde(userHome, v.Dirs[0])
+		v.dirs = Tilde(userHome, v.Dirs[0])
 	}
 	if more := len(v.Dirs) - 1; more > 0 {
 		v.dirs += fmt.Sprintf(" and %d more", more)
@@ -358,7 +357,7 @@ func BuildNotes(list spawn.Statuses, version string) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	who, verb := view.Names(names), "runs"
+	who, verb := Names(names), "runs"
 	if len(names) > 1 {
 		verb = "run"
 	}

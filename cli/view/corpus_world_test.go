@@ -1,4 +1,4 @@
-package overview_test
+package view_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
-	"netsky/cli/overview"
+	"netsky/cli/view"
 	"netsky/codex"
 	"netsky/home"
 	"netsky/internal/corpus"
@@ -42,7 +42,7 @@ type scene struct {
 }
 
 // classify returns what status says of each observation.
-func classify(t *testing.T, list []*observation) map[*observation]overview.Agent {
+func classify(t *testing.T, list []*observation) map[*observation]view.Agent {
 	t.Helper()
 	dead := mustDie(t)
 	screens := map[string]map[string]string{"claude/": corpus.Files(t, "screens/claude"), "codex/": corpus.Files(t, "screens/codex")}
@@ -58,7 +58,7 @@ func classify(t *testing.T, list []*observation) map[*observation]overview.Agent
 		scenes[key].list = append(scenes[key].list, o)
 	}
 	var mu sync.Mutex
-	said := make(map[*observation]overview.Agent)
+	said := make(map[*observation]view.Agent)
 	var all sync.WaitGroup
 	for _, s := range scenes {
 		s.open()
@@ -128,7 +128,7 @@ func (s *scene) tmux() string {
 func startOf(i int) string { return fmt.Sprintf("%016x", i+1) }
 
 // classify makes all observations, then looks at them once.
-func (s *scene) classify() map[*observation]overview.Agent {
+func (s *scene) classify() map[*observation]view.Agent {
 	ctx, cancel := context.WithTimeout(s.Context(), testworld.Patience)
 	defer cancel()
 	var all sync.WaitGroup
@@ -153,8 +153,8 @@ func (s *scene) classify() map[*observation]overview.Agent {
 		ctx, cancel = context.WithTimeout(ctx, time.Second)
 		defer cancel()
 	}
-	v := overview.Collect(ctx, overview.Options{Launcher: s.l, Unread: func() (int, int, error) { return 0, 0, nil }})
-	said := make(map[*observation]overview.Agent)
+	v := view.Collect(ctx, view.Options{Launcher: s.l, Unread: func() (int, int, error) { return 0, 0, nil }})
+	said := make(map[*observation]view.Agent)
 	for _, a := range v.Agents {
 		n, _ := a.Agent.Number()
 		said[s.list[n-1]] = a

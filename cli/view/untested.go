@@ -1,10 +1,9 @@
-package overview
+package view
 
 import (
 	"fmt"
 
 	"netsky/agent"
-	"netsky/cli/view"
 	"netsky/home"
 	"netsky/spawn"
 )
@@ -28,7 +27,7 @@ func UntestedNotes(list spawn.Statuses) (notes []string) {
 		if len(names[r]) > 1 {
 			verb = "run"
 		}
-		notes = append(notes, fmt.Sprintf("%s %s on %s", view.Names(names[r]), verb, r))
+		notes = append(notes, fmt.Sprintf("%s %s on %s", Names(names[r]), verb, r))
 	}
 	return notes
 }

@@ -1,4 +1,4 @@
-package overview
+package view
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
-	"netsky/cli/view"
 	"netsky/spawn"
 )
 
@@ -72,5 +71,5 @@ func Line(list spawn.Statuses, needs, unread, width int, notes ...string) string
 			return line
 		}
 	}
-	return view.Cut(few[0], width)
+	return Cut(few[0], width)
 }

@@ -1,4 +1,4 @@
-package overview
+package view
 
 import (
 	"fmt"
@@ -12,7 +12,6 @@ import (
 	"netsky/attention/approve"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
-	"netsky/cli/view"
 )
 
 // marks precede each agent, as in systemctl.
@@ -82,12 +81,12 @@ func (v View) Screen(verbose bool) (s Screen) {
 	for _, v2 := range v.Agents {
 		since := ""
 		if v2.Since != 0 {
-			since = view.Ago(v.now.Sub(v2.Since.Time()))
+			since = Ago(v.now.Sub(v2.Since.Time()))
 		}
 		line := fmt.Sprintf("%s %-14s %-*s %5s  %-7s %s", marks[v2.State].sign, v2.Agent, wide, v2.State, since, v2.Runtime, envelope.Plain(v2.Words()))
 		r := row{v2.State, []string{strings.TrimRight(line, " ")}}
 		if verbose {
-			r.lines = append(r.lines, "    "+v2.Evidence+"; "+v2.where(v.version), "    "+view.OrDash(v2.Dir))
+			r.lines = append(r.lines, "    "+v2.Evidence+"; "+v2.where(v.version), "    "+OrDash(v2.Dir))
 		}
 		s.agents = append(s.agents, r)
 	}
@@ -95,7 +94,7 @@ func (v View) Screen(verbose bool) (s Screen) {
 	s.needs = append(s.needs, v.NeedLines(5)...)
 	for _, s := range v.Agents {
 		if s.Strays > 0 {
-			need("%s's inbox: %d ignored, because only files named *.json are read (%s)", s.Agent, s.Strays, view.SomeOf(s.stray, s.Strays))
+			need("%s's inbox: %d ignored, because only files named *.json are read (%s)", s.Agent, s.Strays, SomeOf(s.stray, s.Strays))
 		}
 	}
 	if v.Unread+v.Settled > 0 {
@@ -154,13 +153,13 @@ func (s Screen) Fit(width, height int, colors bool) []string {
 			footer = s.hiddenWords(hidden) + "  " + footer
 		}
 	}
-	lines := []string{view.Cut(s.head, width)}
+	lines := []string{Cut(s.head, width)}
 	for i, r := range s.agents {
 		if hidden[i] {
 			continue
 		}
 		for n, l := range r.lines {
-			l = view.Cut(l, width)
+			l = Cut(l, width)
 			if m := marks[r.state]; colors && n == 0 {
 				l = "\x1b[" + m.color + "m" + m.sign + "\x1b[0m" + strings.TrimPrefix(l, m.sign)
 			}
@@ -168,10 +167,10 @@ func (s Screen) Fit(width, height int, colors bool) []string {
 		}
 	}
 	for _, n := range needs {
-		lines = append(lines, view.Cut(n, width))
+		lines = append(lines, Cut(n, width))
 	}
 	if height > 0 {
-		lines = append(lines, view.Cut(footer, width))
+		lines = append(lines, Cut(footer, width))
 		lines = lines[max(len(lines)-height, 0):]
 	}
 	return lines
@@ -222,7 +221,7 @@ func daemonWords(v View) string {
 		}
 		return "hung"
 	case "running":
-		return fmt.Sprintf("running, pid %d, for %s", v.Daemon.PID, view.Ago(v.now.Sub(v.Daemon.Since.Time())))
+		return fmt.Sprintf("running, pid %d, for %s", v.Daemon.PID, Ago(v.now.Sub(v.Daemon.Since.Time())))
 	}
 	return v.Daemon.Word()
 }
