@@ -16,7 +16,7 @@ import (
 	"netsky/attention"
 	claudeusage "netsky/claude"
 	"netsky/cli/config"
-	"netsky/cli/story"
+	"netsky/cli/view"
 	codexusage "netsky/codex"
 	"netsky/cost"
 	"netsky/home"
@@ -96,7 +96,7 @@ func (a *app) cost(c *cli.Context) error {
 // costLines are a table: a line for each sum, and what there is to say about prices and budgets.
 func costLines(a cost.Account) []string {
 	if len(a.Sums) == 0 {
-		return []string{story.NoUsage}
+		return []string{view.NoUsage}
 	}
 	rows := [][]string{{strings.ToUpper(string(a.By)), "REQUESTS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "COST"}}
 	row := func(name string, s cost.Amounts) {

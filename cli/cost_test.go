@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/cli/story"
+	"netsky/cli/view"
 	"netsky/internal/loopmodel"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/loopmodel/openai"
@@ -61,7 +61,7 @@ func TestCost(t *testing.T) {
 		"[agents.0]\nruntime = \"demo\"\n[agents.infinity]\nruntime = \"demo\"\n[price.\"" + openai.Model + "\"]\ninput = 1000000.0\noutput = 1000000.0\ncache_read = 0.0\n"
 	w.config(t, freely+limited+"[budget]\nagent_tokens = 250\n")
 	w.mustUp(t, "up", "2", "--no-attach", "--dir", w.dir+"/src")
-	mustContain(t, "cost", w.must(t, "netsky", "cost"), story.NoUsage)
+	mustContain(t, "cost", w.must(t, "netsky", "cost"), view.NoUsage)
 	mustContain(t, "the answer", w.mustAsk(t, "one"), "one")
 	w.must(t, "netsky", "ask", "agent2", "two")
 	testworld.WaitOr(t, func() bool {

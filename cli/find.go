@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/cli/story"
 	"netsky/cli/view"
 	"netsky/store"
 )
@@ -62,7 +61,7 @@ func (a *app) find(c *cli.Context) error {
 		return a.writeJSON(map[string]any{"found": list.Items, "cursor": list.Cursor})
 	}
 	for _, f := range list.Items {
-		for _, line := range story.FoundLines(f) {
+		for _, line := range view.FoundLines(f) {
 			a.print("%s", line)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/cli/story"
 	"netsky/cli/view"
 	"netsky/home"
 	"netsky/spawn"
@@ -110,7 +109,7 @@ func (a *app) inbox(c *cli.Context) error {
 		if !pages.Room(2 + strings.Count(e.Envelope.Text, "\n")) {
 			return "", view.ErrClosed
 		}
-		return story.Mail(e), nil
+		return view.Mail(e), nil
 	}}
 	if pages != nil {
 		printer.most = 1

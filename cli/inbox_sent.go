@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/cli/story"
+	"netsky/cli/view"
 	"netsky/store"
 )
 
@@ -37,7 +37,7 @@ func (a *app) inboxSent(c *cli.Context) error {
 		return err
 	}
 	defer db.Close()
-	list, cursor, err := story.SentMessages(c.Context, db, h, store.Page{Limit: limit, Cursor: c.String("cursor")})
+	list, cursor, err := view.SentMessages(c.Context, db, h, store.Page{Limit: limit, Cursor: c.String("cursor")})
 	if err != nil {
 		return err
 	}

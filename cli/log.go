@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/story"
+	"netsky/cli/view"
 	"netsky/home"
 	"netsky/store"
 )
@@ -128,7 +128,7 @@ func (a *app) printLogs(list []store.Log, last int64, asJSON bool) (int64, error
 		if e.Level != store.LevelInfo {
 			level = strings.ToUpper(e.Level) + " "
 		}
-		a.print("%s  %-9s %-14s %s%s%s", story.Stamp(e.Time), e.Part, e.Actor, level, e.Text, story.About(e.About, ""))
+		a.print("%s  %-9s %-14s %s%s%s", view.Stamp(e.Time), e.Part, e.Actor, level, e.Text, view.About(e.About, ""))
 	}
 	return last, a.broken
 }

@@ -10,7 +10,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/cli/spell"
-	"netsky/cli/story"
+	"netsky/cli/view"
 	"netsky/internal/advice"
 	"netsky/store"
 	"netsky/work/task"
@@ -104,7 +104,7 @@ func (a *app) noteList(c *cli.Context) error {
 		return a.writeJSON(map[string]any{"notes": list.Items})
 	}
 	for i := len(list.Items) - 1; i >= 0; i-- {
-		for _, line := range story.NoteLines(list.Items[i]) {
+		for _, line := range view.NoteLines(list.Items[i]) {
 			a.print("%s", line)
 		}
 	}

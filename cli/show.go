@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/story"
 	"netsky/cli/view"
 	"netsky/home"
 	"netsky/spawn"
@@ -49,7 +48,7 @@ func (a *app) showCommand() *cli.Command {
 			if c.Bool("json") {
 				return a.writeJSON(t)
 			}
-			for _, line := range append(story.Lines(t), taskOf(t)...) {
+			for _, line := range append(view.Lines(t), taskOf(t)...) {
 				a.print("%s", line)
 			}
 			return nil
@@ -110,7 +109,7 @@ func (a *app) showAddress(c *cli.Context, h home.Dir, id agent.ID) error {
 		}{now, t})
 	}
 	if err == nil {
-		for _, line := range story.Lines(t) {
+		for _, line := range view.Lines(t) {
 			a.print("%s", line)
 		}
 	}
@@ -216,7 +215,7 @@ func (a *app) showFromBus(c *cli.Context, id string, why error) error {
 	}
 	for _, e := range list {
 		a.print("%s in %s's mailbox", e.Place, e.Mailbox)
-		if _, err := fmt.Fprint(a.stdout(), story.Mail(e)); err != nil {
+		if _, err := fmt.Fprint(a.stdout(), view.Mail(e)); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/story"
 	"netsky/cli/view"
 	"netsky/spawn"
 	"netsky/store"
@@ -95,7 +94,7 @@ func (a *app) taskList(c *cli.Context) error {
 	if c.Bool("all") || c.String("state") != "" && limit == 0 {
 		limit = -1
 	}
-	if lines := story.TaskLines(list, width, limit, time.Now()); len(lines) > 0 {
+	if lines := view.TaskLines(list, width, limit, time.Now()); len(lines) > 0 {
 		a.print("%s", strings.Join(lines, "\n"))
 	} else {
 		a.warn("%s", noTasks(c, f))
@@ -194,6 +193,6 @@ func (a *app) taskShow(c *cli.Context) error {
 	if c.Bool("json") {
 		return a.writeJSON(s)
 	}
-	a.print("%s", strings.Join(story.TaskStory(s), "\n"))
+	a.print("%s", strings.Join(view.TaskStory(s), "\n"))
 	return nil
 }

@@ -1,4 +1,4 @@
-package story_test
+package view_test
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/cli/story"
 	"netsky/cli/view"
 	"netsky/store"
 	"netsky/work/dispatch"
@@ -40,7 +39,7 @@ func TestTaskLines(t *testing.T) {
 	now := time.Now()
 	list := many(now)
 	for _, width := range []int{0, 40, 79, 80, 200} {
-		lines := story.TaskLines(list, width, 0, now)
+		lines := view.TaskLines(list, width, 0, now)
 		var heads []string
 		for _, l := range lines {
 			if n := view.Columns(l); width > 0 && n > width {
@@ -61,14 +60,14 @@ func TestTaskLines(t *testing.T) {
 			t.Errorf("%d lines", len(lines))
 		}
 	}
-	count := func(limit int) int { return len(story.TaskLines(list, 80, limit, now)) }
+	count := func(limit int) int { return len(view.TaskLines(list, 80, limit, now)) }
 	if n := count(-1); n != 206 {
 		t.Errorf("all: %d lines", n)
 	}
 	if n := count(2); n != 24 { // six groups, each with a head, two lines, and how many are left
 		t.Errorf("two of each: %d lines", n)
 	}
-	if n := len(story.TaskLines(nil, 80, 0, now)); n != 0 {
+	if n := len(view.TaskLines(nil, 80, 0, now)); n != 0 {
 		t.Errorf("of none: %d lines", n)
 	}
 }
@@ -77,7 +76,7 @@ func TestTaskLines(t *testing.T) {
 func TestFinishedIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{task.Landed, task.Done, store.TaskCancelled} {
-		lines := story.TaskLines([]dispatch.View{{Task: store.Task{ID: "t-0123456789", Title: "x"}, Word: word}}, 80, 0, time.Now())
+		lines := view.TaskLines([]dispatch.View{{Task: store.Task{ID: "t-0123456789", Title: "x"}, Word: word}}, 80, 0, time.Now())
 		if len(lines) != 2 || !strings.HasSuffix(lines[1], "  x  "+word) {
 			t.Errorf("%s: %q", word, lines)
 		}
@@ -89,8 +88,8 @@ func TestClaimedIsNotDone(t *testing.T) {
 	t.Parallel()
 	k := store.Task{ID: "t-0123456789abcdef", Title: "x", State: store.TaskDone, ClosedBy: "agent1", Assignee: "agent1", Head: strings.Repeat("a", 40), Proof: "go test: ok"}
 	v := dispatch.View{Task: k, Word: task.Claimed}
-	text := strings.Join(story.TaskLines([]dispatch.View{v}, 80, 0, time.Now()), "\n") + "\n" +
-		strings.Join(story.TaskStory(dispatch.Story{View: v, Needs: []dispatch.View{v}, NeededBy: []dispatch.View{v}}), "\n")
+	text := strings.Join(view.TaskLines([]dispatch.View{v}, 80, 0, time.Now()), "\n") + "\n" +
+		strings.Join(view.TaskStory(dispatch.Story{View: v, Needs: []dispatch.View{v}, NeededBy: []dispatch.View{v}}), "\n")
 	if strings.Contains(text, "done") || strings.Count(text, "claimed") < 4 {
 		t.Errorf("%s", text)
 	}
@@ -105,7 +104,7 @@ func TestCostIsCounted(t *testing.T) {
 	t.Parallel()
 	for turns, want := range map[int]string{1: "claude: 1 turn, 2 tokens in", 3: "claude: 3 turns, 2 tokens in"} {
 		s := dispatch.Story{View: dispatch.View{Task: store.Task{ID: "t-0123456789abcdef", Title: "x"}}, Cost: []record.Cost{{Model: "claude", Turns: turns, Input: 2}}}
-		if text := strings.Join(story.TaskStory(s), "\n"); !strings.Contains(text, want) {
+		if text := strings.Join(view.TaskStory(s), "\n"); !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package story formats a record's history as lines of text.
-package story
+package view
 
 import (
 	"cmp"
@@ -7,12 +7,11 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/cli/view"
 	"netsky/store"
 )
 
 // row formats an event's time, kind, agent and text, and the line above them.
-const row = "  %-12s  %-14s %-20s %s"
+const storyRow = "  %-12s  %-14s %-20s %s"
 
 // Lines returns the history of one record.
 func Lines(t store.Timeline) []string {
@@ -42,7 +41,7 @@ func Lines(t store.Timeline) []string {
 	case t.Task != nil:
 		l.add("task %s: %s (%s)", t.Task.ID, t.Task.Title, t.Task.Word())
 	case t.Actor != nil:
-		l.add("on record: %s%s", t.Actor.ID, view.Note(agent.RoleWord(t.Actor.Role)))
+		l.add("on record: %s%s", t.Actor.ID, Note(agent.RoleWord(t.Actor.Role)))
 		if t.Actor.Objective != "" {
 			l.add("  objective %s", t.Actor.Objective)
 		}
@@ -53,7 +52,7 @@ func Lines(t store.Timeline) []string {
 		l.add("  …")
 	}
 	if len(t.Events) > 0 {
-		l.add(row, "time", "event", "agent", "text  (id)")
+		l.add(storyRow, "time", "event", "agent", "text  (id)")
 	}
 	day := ""
 	for _, e := range t.Events {
@@ -70,7 +69,7 @@ func Lines(t store.Timeline) []string {
 		if e.Kind == string(store.Answered) { // the answer's id
 			text = "by " + text
 		}
-		line := fmt.Sprintf(row, at.Format("15:04:05.000"), strings.ReplaceAll(e.Kind, "_", " "), who, view.Brief(text, 90)+About(e.Ref, t.Subject.ID))
+		line := fmt.Sprintf(storyRow, at.Format("15:04:05.000"), strings.ReplaceAll(e.Kind, "_", " "), who, Brief(text, 90)+About(e.Ref, t.Subject.ID))
 		l.add("%s", strings.TrimRight(line, " "))
 	}
 	return l
@@ -119,14 +118,14 @@ func endWords(s store.Session) string {
 	case s.Ended == 0:
 		return ", open: " + string(s.State)
 	case s.Status != nil:
-		return fmt.Sprintf(", ended %s with status %d%s", Stamp(s.Ended), *s.Status, view.Note(s.Reason))
+		return fmt.Sprintf(", ended %s with status %d%s", Stamp(s.Ended), *s.Status, Note(s.Reason))
 	case s.Signal != "":
-		return fmt.Sprintf(", ended %s by %s%s", Stamp(s.Ended), s.Signal, view.Note(s.Reason))
+		return fmt.Sprintf(", ended %s by %s%s", Stamp(s.Ended), s.Signal, Note(s.Reason))
 	}
 	if s.Reason == store.EndedUnseen {
 		return fmt.Sprintf(", ended before %s; when and how is not known", Stamp(s.Ended))
 	}
-	return fmt.Sprintf(", ended %s%s", Stamp(s.Ended), view.Note(s.Reason))
+	return fmt.Sprintf(", ended %s%s", Stamp(s.Ended), Note(s.Reason))
 }
 
 // Stamp formats a time in the local zone.

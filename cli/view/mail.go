@@ -1,4 +1,4 @@
-package story
+package view
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/cli/view"
 	"netsky/store"
 )
 
@@ -47,10 +46,10 @@ func FoundLines(f store.Found) []string {
 	}
 	about := ""
 	if f.About != "" {
-		about = "  about " + view.Brief(f.About, 60)
+		about = "  about " + Brief(f.About, 60)
 	}
 	return []string{
 		fmt.Sprintf("%s  %-7s  %s  (%s)%s%s", Stamp(f.Time), f.Kind, who, f.ID, about, file),
-		"    " + view.Brief(strings.Join(strings.Fields(f.Text), " "), 160),
+		"    " + Brief(strings.Join(strings.Fields(f.Text), " "), 160),
 	}
 }

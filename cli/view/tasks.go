@@ -1,4 +1,4 @@
-package story
+package view
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"netsky/bus/envelope"
-	"netsky/cli/view"
 	"netsky/store"
 	"netsky/work/dispatch"
 	"netsky/work/task"
@@ -59,7 +58,7 @@ func TaskLines(list []dispatch.View, width, limit int, now time.Time) (lines []s
 			lines = append(lines, g.line(v, who, width, now))
 		}
 		if left := len(of) - most; left > 0 {
-			lines = append(lines, view.Cut(fmt.Sprintf("  and %d more: --all lists them", left), width))
+			lines = append(lines, Cut(fmt.Sprintf("  and %d more: --all lists them", left), width))
 		}
 	}
 	return lines
@@ -74,19 +73,19 @@ func (g group) line(v dispatch.View, who, width int, now time.Time) string {
 		note = strings.TrimSpace(v.Word + " " + note)
 	}
 	if width <= 0 {
-		return strings.TrimRight(head+title+view.Note(note), " ")
+		return strings.TrimRight(head+title+Note(note), " ")
 	}
-	note = view.Cut(note, max(width*2/5, 8))
+	note = Cut(note, max(width*2/5, 8))
 	room := width - len(head)
 	if note != "" {
-		room -= view.Columns(note) + 2
+		room -= Columns(note) + 2
 	}
-	return view.Cut(strings.TrimRight(head+view.Cut(title, max(room, 8))+view.Note(note), " "), width)
+	return Cut(strings.TrimRight(head+Cut(title, max(room, 8))+Note(note), " "), width)
 }
 
 // plain returns a text as one line without control characters.
 func plain(text string) string {
-	return strings.Join(strings.Fields(envelope.Plain(view.FirstLine(text))), " ")
+	return strings.Join(strings.Fields(envelope.Plain(FirstLine(text))), " ")
 }
 
 // age writes a duration in at most four characters.
@@ -111,7 +110,7 @@ func TaskStory(s dispatch.Story) []string {
 	var l lines
 	k := s.Task
 	l.add("task %s: %s", k.ID, plain(k.Title))
-	l.add("  %-10s %s%s", "state", strings.ReplaceAll(s.Word, "_", " "), view.Note(plain(s.Now)))
+	l.add("  %-10s %s%s", "state", strings.ReplaceAll(s.Word, "_", " "), Note(plain(s.Now)))
 	asked := cmp.Or(string(k.AskedBy), "nobody") + ", " + Stamp(k.Created)
 	if k.Message != "" {
 		asked += fmt.Sprintf(", in the message %s (`netsky show %s`)", k.Message, k.Message)
@@ -130,7 +129,7 @@ func TaskStory(s dispatch.Story) []string {
 		if g.Answer != "" {
 			became = fmt.Sprintf("answered (`netsky show %s`)", g.Answer)
 		}
-		l.add("  %-10s %s, %s, %s%s", "given to", g.Worker, Stamp(g.Sent), g.Brief, view.Note(became))
+		l.add("  %-10s %s, %s, %s%s", "given to", g.Worker, Stamp(g.Sent), g.Brief, Note(became))
 	}
 	l.became(s)
 	for _, c := range s.Cost {

@@ -1,4 +1,4 @@
-package story
+package view
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"netsky/agent"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
-	"netsky/cli/view"
 	"netsky/home"
 	"netsky/store"
 )
@@ -59,7 +58,7 @@ func SentMessages(ctx context.Context, db *store.DB, h home.Dir, page store.Page
 				return nil, "", err
 			}
 			if envelope.Kind(answer.Kind) == envelope.KindError {
-				v.became = "answered with an error: " + view.Brief(view.FirstLine(answer.Text), 100)
+				v.became = "answered with an error: " + Brief(FirstLine(answer.Text), 100)
 			}
 		}
 		sent = append(sent, v)
@@ -71,7 +70,7 @@ func SentMessages(ctx context.Context, db *store.DB, h home.Dir, page store.Page
 func (s Sent) Lines() []string {
 	return []string{
 		Stamp(s.Time) + "  to " + string(s.To) + "  " + s.became + "  (" + s.ID + ")",
-		"    " + view.Brief(strings.Join(strings.Fields(s.Text), " "), 160),
+		"    " + Brief(strings.Join(strings.Fields(s.Text), " "), 160),
 	}
 }
 
@@ -89,5 +88,5 @@ func becameOf(list []store.Delivery) string {
 	case store.Answered:
 		return "answered by " + d.Answer
 	}
-	return string(d.State) + view.Note(view.FirstLine(d.Reason))
+	return string(d.State) + Note(FirstLine(d.Reason))
 }
