@@ -13,7 +13,7 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/config"
-	"netsky/cli/report"
+	"netsky/cli/view"
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/internal/advice"
@@ -76,7 +76,7 @@ func (a *app) down(c *cli.Context) error {
 	}
 	ctx := c.Context
 	a.tellNumber(ctx, l, c.Args().Slice(), ids)
-	rep := &report.Down{Printer: a.printer(c.Bool("json"))}
+	rep := &view.Down{Printer: a.printer(c.Bool("json"))}
 	o := spawn.DownOptions{
 		Agents: ids, Force: force, All: all, By: string(self), Keep: a.keepRunning(l.Home), Report: rep.Progress,
 	}
@@ -135,16 +135,16 @@ func (a *app) down(c *cli.Context) error {
 var errUnproved = errors.New("verify: not proved")
 
 // verifyDown prints what is left, or that it is proved that nothing is.
-func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *report.Down, ids []agent.ID, all bool) error {
+func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *view.Down, ids []agent.ID, all bool) error {
 	left, err := l.Remnants(ctx, a.keepRunning(l.Home)...)
 	if err != nil {
 		err = fmt.Errorf("verify: %w", err)
 	}
-	left = report.RemnantsOf(left, ids, all)
+	left = view.RemnantsOf(left, ids, all)
 	for _, r := range left {
 		rep.Say("still there: " + r.What)
 	}
-	unproved := report.RemnantsOf(l.Unproved(), ids, all)
+	unproved := view.RemnantsOf(l.Unproved(), ids, all)
 	for _, r := range unproved {
 		rep.Say("not proved: " + r.What)
 	}
@@ -180,7 +180,7 @@ func (a *app) verifyDown(ctx context.Context, l *spawn.Launcher, rep *report.Dow
 // unprovedHint returns what can be done about starts whose end is not proved.
 func unprovedHint(list []spawn.Remnant) string {
 	command := "netsky forget --unproved"
-	for _, id := range report.AgentsOf(list) {
+	for _, id := range view.AgentsOf(list) {
 		command += " " + string(id)
 	}
 	return "what detached itself may still run: `" + command + "` lists it, and takes your word that nothing is left"
@@ -239,7 +239,7 @@ func (a *app) keepRunning(h home.Dir) []int {
 
 // withDaemon returns a function that also ends the daemon and keeps it ended, while
 // no up can start or find it.
-func (a *app) withDaemon(ctx context.Context, h home.Dir, by agent.ID, rep *report.Down) func(end func() error) error {
+func (a *app) withDaemon(ctx context.Context, h home.Dir, by agent.ID, rep *view.Down) func(end func() error) error {
 	return func(end func() error) error {
 		d, err := h.LoadDesired(agent.DaemonName)
 		was := err != nil || d.Up
@@ -268,7 +268,7 @@ func (a *app) withDaemon(ctx context.Context, h home.Dir, by agent.ID, rep *repo
 	}
 }
 
-func (a *app) endDaemon(ctx context.Context, h home.Dir, rep *report.Down) error {
+func (a *app) endDaemon(ctx context.Context, h home.Dir, rep *view.Down) error {
 	ended, err := daemon.Stop(ctx, h)
 	if err != nil {
 		return err
@@ -281,7 +281,7 @@ func (a *app) endDaemon(ctx context.Context, h home.Dir, rep *report.Down) error
 }
 
 // stillUp prints what this down has left running on purpose.
-func (a *app) stillUp(ctx context.Context, l *spawn.Launcher, rep *report.Down) {
+func (a *app) stillUp(ctx context.Context, l *spawn.Launcher, rep *view.Down) {
 	var up []string
 	list, err := l.Inspect(ctx)
 	switch st := list.Find(agent.Infinity); {

@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/report"
 	"netsky/cli/view"
 	"netsky/home"
 	"netsky/internal/proc"
@@ -91,7 +90,7 @@ func (a *app) forget(c *cli.Context) error {
 // unproved returns the notes about these agents, or about all if none are named,
 // after checking whether they still apply.
 func (a *app) unproved(ctx context.Context, l *spawn.Launcher, ids []agent.ID) ([]spawn.Remnant, error) {
-	of := func() []spawn.Remnant { return report.RemnantsOf(l.Unproved(), ids, len(ids) == 0) }
+	of := func() []spawn.Remnant { return view.RemnantsOf(l.Unproved(), ids, len(ids) == 0) }
 	before := of()
 	if len(before) == 0 { // and nothing is created in a home that does not exist
 		return nil, nil
@@ -178,7 +177,7 @@ func (a *app) takeWord(ctx context.Context, l *spawn.Launcher, notes []spawn.Rem
 	if err := l.TakeWord(ctx, notes, agent.Owner); err != nil {
 		return err
 	}
-	for _, id := range report.AgentsOf(notes) {
+	for _, id := range view.AgentsOf(notes) {
 		a.print("%s: recorded that nothing of it is left, as you confirmed; `netsky log` shows it", id)
 	}
 	return nil

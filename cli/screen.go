@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"netsky/cli/report"
 	"netsky/cli/view"
 )
 
@@ -31,12 +30,12 @@ func (a *app) clear() {
 }
 
 // printer returns where an up or a down is reported.
-func (a *app) printer(asJSON bool) report.Printer {
+func (a *app) printer(asJSON bool) view.Printer {
 	var size func() (int, int)
 	if _, ok := view.Width(a.out); ok && !a.dumb() {
 		size = func() (int, int) { return view.Size(a.out) }
 	}
-	return report.Printer{Out: a.stdout(), Size: size, JSON: asJSON, Warn: a.warn, Home: a.getenv("HOME"), Version: Version}
+	return view.Printer{Out: a.stdout(), Size: size, JSON: asJSON, Warn: a.warn, Home: a.getenv("HOME"), Version: Version}
 }
 
 func (a *app) writeJSON(v any) error {

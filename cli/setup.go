@@ -15,7 +15,6 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/config"
-	"netsky/cli/report"
 	"netsky/cli/view"
 	"netsky/fleet"
 	"netsky/home"
@@ -143,7 +142,7 @@ func (a *app) uninstall(c *cli.Context) error {
 		case err == nil: // else the disk may be full
 			defer lock.Unlock()
 		}
-		rep := &report.Down{Printer: a.printer(false)}
+		rep := &view.Down{Printer: a.printer(false)}
 		_, err = l.Down(c.Context, spawn.DownOptions{
 			Force: true, All: true, By: string(agent.Owner), Keep: a.keepRunning(h), Report: rep.Progress,
 			Within: a.withDaemon(c.Context, h, agent.Owner, rep),

@@ -11,7 +11,6 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/cli/plan"
-	"netsky/cli/report"
 	"netsky/cli/view"
 	"netsky/daemon"
 	"netsky/internal/execx"
@@ -116,7 +115,7 @@ type upRun struct {
 	misplaced []spawn.Status // up on another runtime than requested
 	disobeyed error          // options that can't be applied to agents that are up
 
-	rep    *report.Up
+	rep    *view.Up
 	pong   daemon.Pong
 	derr   error // of the daemon
 	stayed []spawn.Progress
@@ -203,7 +202,7 @@ func (u *upRun) prepare() (err error) {
 		}
 		return err
 	}
-	u.rep = report.NewUp(u.a.printer(u.c.Bool("json")), u.a.planner(u.l).Runtimes(), func(runtime string) string { return u.a.config.May(runtime) }, all)
+	u.rep = view.NewUp(u.a.printer(u.c.Bool("json")), u.a.planner(u.l).Runtimes(), func(runtime string) string { return u.a.config.May(runtime) }, all)
 	if disobeyed == nil {
 		disobeyed = plan.DisobeyedDir(u.plans, u.prep.States, u.wish.Dir, u.a.planner(u.l).Base)
 	}

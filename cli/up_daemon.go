@@ -7,7 +7,7 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/config"
-	"netsky/cli/report"
+	"netsky/cli/view"
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/internal/execx"
@@ -36,7 +36,7 @@ func (a *app) wantDaemon(ctx context.Context, l *spawn.Launcher) error {
 	if err == nil && !home.Removed(p.Binary) && stillWanted(l.Home) == nil {
 		return nil
 	}
-	return l.Alone(ctx, func(err error) { report.Blocked(a.warn, err) }, func() error {
+	return l.Alone(ctx, func(err error) { view.Blocked(a.warn, err) }, func() error {
 		if err := l.Home.SetDesired(agent.DaemonName, true, string(agent.Owner)); err != nil {
 			return err
 		}

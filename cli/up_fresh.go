@@ -7,7 +7,7 @@ import (
 
 	"netsky/agent"
 	"netsky/claude"
-	"netsky/cli/report"
+	"netsky/cli/view"
 	"netsky/codex"
 	"netsky/home"
 	"netsky/spawn"
@@ -22,7 +22,7 @@ func (a *app) endForFresh(ctx context.Context, l *spawn.Launcher, id, self agent
 	}
 	if st := list.Find(id); st.State != agent.Down && st.Pane() != "" {
 		_, err = l.Down(ctx, spawn.DownOptions{
-			Agents: []agent.ID{id}, By: string(self), Keep: a.keepRunning(l.Home), Report: report.Fresh(a.printer(false), st),
+			Agents: []agent.ID{id}, By: string(self), Keep: a.keepRunning(l.Home), Report: view.Fresh(a.printer(false), st),
 		})
 		if err == nil && ctx.Err() != nil {
 			err = fmt.Errorf("%s: ended, and not started again: %w", id, ctx.Err())

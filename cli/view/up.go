@@ -1,6 +1,6 @@
 // Package report prints the progress of an up or a down: line by line for people, or as
 // one JSON object at the end.
-package report
+package view
 
 import (
 	"cmp"
@@ -16,7 +16,6 @@ import (
 	"netsky/attention/approve"
 	"netsky/bus/envelope"
 	"netsky/cli/plan"
-	"netsky/cli/view"
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/spawn"
@@ -31,7 +30,7 @@ type Up struct {
 	may      func(runtime string) string
 	plans    map[agent.ID]spawn.Plan
 	places   map[agent.ID]plan.Place
-	board    *view.Board
+	board    *Board
 
 	failed map[string]agent.ID // the first agent with that failure
 }
@@ -67,7 +66,7 @@ func NewUp(p Printer, runtimes map[string]spawn.Runtime, may func(runtime string
 	if p.JSON {
 		out, p.Size = io.Discard, nil
 	}
-	r.board = view.NewBoard(out, p.Size)
+	r.board = NewBoard(out, p.Size)
 	r.Warn = func(format string, args ...any) { r.board.Above(func() { p.Warn(format, args...) }) }
 	return r
 }
@@ -81,7 +80,7 @@ func (r *Up) Daemon(p daemon.Pong, started daemon.Started, err error) {
 		r.board.Set("daemon", boardLine("daemon", "ready", fmt.Sprintf("%s, pid %d", started, p.PID)), true)
 	default:
 		r.board.Set("daemon", boardLine("daemon", "ready", fmt.Sprintf("already up, pid %d", p.PID)), true)
-		for _, n := range (view.Daemon{State: "running", Version: p.Version, Binary: p.Binary}).Notes(r.Version) {
+		for _, n := range (Daemon{State: "running", Version: p.Version, Binary: p.Binary}).Notes(r.Version) {
 			r.Warn("%s", n)
 		}
 	}
@@ -104,7 +103,7 @@ func (r *Up) Progress(p spawn.Progress) {
 		return
 	}
 	name, one := string(p.Agent), r.plans[p.Agent]
-	what := one.Runtime.Name() + "  " + view.Tilde(r.Home, one.Dir) + r.branch(p.Agent)
+	what := one.Runtime.Name() + "  " + Tilde(r.Home, one.Dir) + r.branch(p.Agent)
 	if may := r.may(one.Runtime.Name()); may != "" {
 		what += "  " + may
 	}
@@ -115,15 +114,15 @@ func (r *Up) Progress(p spawn.Progress) {
 		if p.State == agent.Waiting {
 			p.Note += " (`netsky attach " + name + "`)"
 		}
-		r.board.Set(name, boardLine(name, p.State.Word(), what+view.Note(p.Note)), true)
+		r.board.Set(name, boardLine(name, p.State.Word(), what+Note(p.Note)), true)
 	case spawn.StepAlready:
 		state := p.State
 		if state == agent.Idle { // as for one that has just started
 			state = agent.State(state.Word())
 		}
-		r.board.Set(name, boardLine(name, string(state), "already up"+on(p.Runtime)+view.Note(p.Note)), true)
+		r.board.Set(name, boardLine(name, string(state), "already up"+on(p.Runtime)+Note(p.Note)), true)
 	case spawn.StepSlow:
-		r.board.Set(name, boardLine(name, "starting", what+view.Note(p.Note)), true)
+		r.board.Set(name, boardLine(name, "starting", what+Note(p.Note)), true)
 	case spawn.StepFailed:
 		text := boardLine(name, "failed", p.Err.Error())
 		if errors.Is(p.Err, spawn.ErrUnknown) {
@@ -165,7 +164,7 @@ func (r *Up) Stayed(list []spawn.Status) (ends []spawn.Progress) {
 	for _, st := range list {
 		p := spawn.Progress{Agent: st.Agent, Step: spawn.StepAlready, State: st.State, Note: st.Detail, Runtime: st.Runtime, Dir: st.Dir}
 		r.Progress(p)
-		p.Err = fmt.Errorf("runs on %s, not on %s", view.OrDash(st.Runtime), r.plans[st.Agent].Runtime.Name())
+		p.Err = fmt.Errorf("runs on %s, not on %s", OrDash(st.Runtime), r.plans[st.Agent].Runtime.Name())
 		ends = append(ends, p)
 	}
 	return ends
