@@ -14,7 +14,6 @@ import (
 	"netsky/agent"
 	"netsky/cli/config"
 	"netsky/daemon"
-	"netsky/daemon/ticker"
 	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/spawn"
@@ -101,7 +100,7 @@ func (a *app) tick(c *cli.Context) error {
 		return err
 	}
 	defer lock.Unlock()
-	p, did, err := ticker.Tick(c.Context, h, bin, a.daemonEnv(h))
+	p, did, err := daemon.Tick(c.Context, h, bin, a.daemonEnv(h))
 	switch {
 	case errors.Is(err, daemon.ErrUnwanted):
 		a.print("the daemon is meant to be down")
@@ -141,7 +140,7 @@ func (a *app) ticker(c *cli.Context) error {
 		a.warn("%v; ticking every minute", err)
 	}
 	a.print("netsky's ticker: every %v, starts the daemon again if it is gone", every)
-	ticker.Run(c.Context, ticker.Options{
+	daemon.RunTicker(c.Context, daemon.TickerOptions{
 		Home: h, Binary: bin, Socket: a.getenv(spawn.TickerSocket), Environ: execx.Inherited(a.environ), Every: every, Out: a.out,
 		Warn: func(err error) { a.warn("%v", err) },
 	})

@@ -1,7 +1,7 @@
 // Package ticker restarts the daemon when it is gone, as the daemon's watchdog does with the
 // ticker. Each tick is a process of its own, so that one that hangs is ended and does not
 // stop the ticking; state/ticker.json holds the result of the last.
-package ticker
+package daemon
 
 import (
 	"bytes"
@@ -17,27 +17,26 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/daemon"
 	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/store"
 )
 
 // Tick starts the daemon if its desired state is up and it does not answer. did says what
-// it did, and is recorded; "" if the daemon answers. The error matches daemon.ErrUnwanted if
+// it did, and is recorded; "" if the daemon answers. The error matches ErrUnwanted if
 // its desired state is down.
-func Tick(ctx context.Context, h home.Dir, bin string, environ []string) (p daemon.Pong, did string, err error) {
+func Tick(ctx context.Context, h home.Dir, bin string, environ []string) (p Pong, did string, err error) {
 	switch d, err := h.LoadDesired(agent.DaemonName); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return p, "", fmt.Errorf("can't read whether the daemon should be running: %w", err)
 	case !d.Up:
-		return p, "", daemon.ErrUnwanted
+		return p, "", ErrUnwanted
 	}
-	p, started, err := daemon.Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, environ)
+	p, started, err := Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, environ)
 	switch started {
 	case "":
 		return p, "", err
-	case daemon.Began:
+	case Began:
 		did = "the daemon was not running: started another"
 	default:
 		did = "the daemon: " + string(started)
@@ -50,8 +49,8 @@ func Tick(ctx context.Context, h home.Dir, bin string, environ []string) (p daem
 	return p, did, nil
 }
 
-// Options configure a ticker.
-type Options struct {
+// TickerOptions configure a ticker.
+type TickerOptions struct {
 	Home    home.Dir
 	Binary  string
 	Socket  string // of the tmux server it runs on
@@ -62,8 +61,8 @@ type Options struct {
 	Warn    func(error)
 }
 
-// Run ticks until ctx ends.
-func Run(ctx context.Context, o Options) {
+// RunTicker ticks until ctx ends.
+func RunTicker(ctx context.Context, o TickerOptions) {
 	// With this file the ticker can be ended even without tmux.
 	me := agent.Ticker{Process: proc.Self(), Binary: o.Binary, Socket: o.Socket, EveryMS: o.Every.Milliseconds()}
 	if err := o.Home.SaveTicker(me); err != nil {
@@ -88,7 +87,7 @@ func Run(ctx context.Context, o Options) {
 const tickWithin = 30 * time.Second
 
 // tick returns why the daemon could not be started, or "".
-func (o Options) tick(ctx context.Context) (why string) {
+func (o TickerOptions) tick(ctx context.Context) (why string) {
 	within, cancel := context.WithTimeout(ctx, cmp.Or(o.Within, tickWithin))
 	defer cancel()
 	cmd := exec.CommandContext(within, o.Binary, "watchdog", "tick")

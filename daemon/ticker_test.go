@@ -1,4 +1,4 @@
-package ticker_test
+package daemon_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/daemon/ticker"
+	"netsky/daemon"
 	"netsky/internal/testworld"
 )
 
@@ -23,7 +23,7 @@ func TestHungTick(t *testing.T) {
 	var out bytes.Buffer
 	go func() {
 		defer close(ended)
-		ticker.Run(ctx, ticker.Options{
+		daemon.RunTicker(ctx, daemon.TickerOptions{
 			Home: h, Binary: bin, Every: 10 * time.Millisecond, Within: 50 * time.Millisecond, Out: &out,
 			Warn: func(err error) {
 				select {
