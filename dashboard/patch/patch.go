@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"netsky/bus/envelope"
-	"netsky/dashboard/syntax"
 	"netsky/work/diff"
 	"netsky/work/record"
 )
@@ -147,9 +146,9 @@ func (f *File) shows(id string) bool {
 
 // lay makes the file's rows.
 func (f *File) lay(remarks []record.Comment, at *Place) {
-	was, now := syntax.For(f.Old), syntax.For(f.Path)
+	was, now := For(f.Old), For(f.Path)
 	if f.Old == "" {
-		was = syntax.For(f.Path)
+		was = For(f.Path)
 	}
 	ends := crlf(f.Hunks)
 	for _, h := range f.Hunks {
@@ -224,9 +223,9 @@ func crlf(hunks []diff.Hunk) bool {
 	return true
 }
 
-var classes = map[syntax.Kind]string{syntax.Comment: "sc", syntax.String: "ss", syntax.Number: "sn", syntax.Keyword: "sk"}
+var classes = map[Kind]string{Comment: "sc", String: "ss", Number: "sn", Keyword: "sk"}
 
-func spans(list []syntax.Span) []Span {
+func spans(list []Colored) []Span {
 	out := make([]Span, len(list))
 	for i, s := range list {
 		out[i] = Span{classes[s.Kind], envelope.Plain(s.Text)}

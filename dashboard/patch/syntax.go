@@ -5,7 +5,7 @@
 // often as netsky's verbs.)
 //
 // A line takes time linear in its length.
-package syntax
+package patch
 
 import (
 	"path"
@@ -25,8 +25,8 @@ const (
 	Keyword
 )
 
-// A Span is a part of a line.
-type Span struct {
+// A Colored is a part of a line.
+type Colored struct {
 	Kind Kind
 	Text string
 }
@@ -51,7 +51,7 @@ func For(file string) Scanner {
 }
 
 // Line returns the spans of the next line, which together are the line. The line has no line end.
-func (s *Scanner) Line(line string) []Span {
+func (s *Scanner) Line(line string) []Colored {
 	if s.lang == nil || len(line) > maxLine {
 		return plain(line)
 	}
@@ -77,11 +77,11 @@ func (s *Scanner) Line(line string) []Span {
 	return all.end()
 }
 
-func plain(line string) []Span {
+func plain(line string) []Colored {
 	if line == "" {
 		return nil
 	}
-	return []Span{{Plain, line}}
+	return []Colored{{Plain, line}}
 }
 
 func before(line string, at int) rune {
@@ -152,7 +152,7 @@ type run struct {
 	from  int // where the last span begins
 	to    int
 	kind  Kind
-	spans []Span
+	spans []Colored
 }
 
 // add adds the next n bytes, to the last span if they are of its kind.
@@ -164,9 +164,9 @@ func (r *run) add(kind Kind, n int) {
 }
 
 // end completes the last span.
-func (r *run) end() []Span {
+func (r *run) end() []Colored {
 	if r.to > r.from {
-		r.spans = append(r.spans, Span{r.kind, r.line[r.from:r.to]})
+		r.spans = append(r.spans, Colored{r.kind, r.line[r.from:r.to]})
 		r.from = r.to
 	}
 	return r.spans

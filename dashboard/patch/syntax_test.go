@@ -1,17 +1,17 @@
-package syntax_test
+package patch_test
 
 import (
 	"strings"
 	"testing"
 
-	"netsky/dashboard/syntax"
+	"netsky/dashboard/patch"
 )
 
 // marked renders a line's spans, each that is colored in brackets with the first letter of its kind.
-func marked(spans []syntax.Span) string {
+func marked(spans []patch.Colored) string {
 	var b strings.Builder
 	for _, s := range spans {
-		if s.Kind == syntax.Plain {
+		if s.Kind == patch.Plain {
 			b.WriteString(s.Text)
 			continue
 		}
@@ -41,7 +41,7 @@ func TestLines(t *testing.T) {
 		{"l.rs", "let l: &'static str = 1.5;", "[k:let] l: &[s:'static str = 1.5;]"},
 		{"é.go", "größe := nil", "größe := [k:nil]"},
 	} {
-		s := syntax.For(tt.file)
+		s := patch.For(tt.file)
 		var got []string
 		for line := range strings.SplitSeq(tt.text, "\n") {
 			got = append(got, marked(s.Line(line)))
@@ -50,8 +50,8 @@ func TestLines(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s", tt.file, got, tt.want)
 		}
 	}
-	s := syntax.For("a.go")
-	if got := s.Line(strings.Repeat("1", 2001)); len(got) != 1 || got[0].Kind != syntax.Plain {
+	s := patch.For("a.go")
+	if got := s.Line(strings.Repeat("1", 2001)); len(got) != 1 || got[0].Kind != patch.Plain {
 		t.Errorf("a line of 2001 bytes has %d spans", len(got))
 	}
 }
@@ -61,7 +61,7 @@ func FuzzLine(f *testing.F) {
 	f.Add("b.py", "\"\"\"\xff\n\\")
 	f.Add("c.html", "<!---->\"")
 	f.Fuzz(func(t *testing.T, file, text string) {
-		s := syntax.For(file)
+		s := patch.For(file)
 		for line := range strings.SplitSeq(text, "\n") {
 			var b strings.Builder
 			for _, span := range s.Line(line) {
