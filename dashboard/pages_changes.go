@@ -10,7 +10,6 @@ import (
 	"net/http"
 
 	"netsky/agent"
-	"netsky/dashboard/patch"
 	"netsky/dashboard/web"
 	"netsky/dashboard/worded"
 	"netsky/store"
@@ -29,13 +28,13 @@ type changesBody struct {
 	At      store.Time // as of when the change is
 	Why     string     // why it is not shown
 	Only    string     // the one file that is shown; "" is all
-	Files   []patch.File
+	Files   []File
 	Others  []record.Comment // on other files
 	Added   int
 	Removed int
-	Ask     *patch.Place // where a comment is being written
-	Asked   bool         // a row has its form
-	Key     string       // of that comment
+	Ask     *Place // where a comment is being written
+	Asked   bool   // a row has its form
+	Key     string // of that comment
 	Pending []record.Comment
 	Batches []worded.Batch
 	Name    string // of what Files show; the script keeps what has the same name
@@ -50,7 +49,7 @@ func (p *pages) changesPage(ctx context.Context, sh *shell, q *query) (string, e
 	}
 	b := changesBody{Off: p.o.Work == nil, Agent: id, Only: q.text("file"), Key: newDraft()}
 	if at := q.text("at"); at != "" {
-		place, ok := patch.ParsePlace(at)
+		place, ok := ParsePlace(at)
 		if !ok {
 			q.wrong("at", "not a line like a.go:12, or a.go:-12 for the line as it was")
 		}
@@ -109,8 +108,8 @@ func (p *pages) readChange(ctx context.Context, sh *shell, b *changesBody) error
 		b.Name = sh.Have
 		return nil
 	}
-	b.Files = patch.Lay(change.Files, append(sent, b.Pending...), b.Ask)
-	b.Others = patch.Elsewhere(b.Files, b.Pending)
+	b.Files = Lay(change.Files, append(sent, b.Pending...), b.Ask)
+	b.Others = Elsewhere(b.Files, b.Pending)
 	for _, f := range b.Files {
 		b.Added, b.Removed = b.Added+f.Added, b.Removed+f.Removed
 		b.Asked = b.Asked || f.Asks()
@@ -140,10 +139,10 @@ func (b changesBody) Link(at ...any) string {
 func (b changesBody) Kept() string { return b.Link() + "#c-" + diff.Keyed(b.Key) }
 
 // Commented is where a comment at the file and the side of a line is written.
-func (b changesBody) Commented(f patch.File, r patch.Row) string {
-	p := patch.Place{File: f.Path, Line: r.New}
+func (b changesBody) Commented(f File, r Row) string {
+	p := Place{File: f.Path, Line: r.New}
 	if r.Kind == "-" {
-		p = patch.Place{File: f.Before(), Line: r.Old, Old: true}
+		p = Place{File: f.Before(), Line: r.Old, Old: true}
 	}
 	return b.Link("at", p) // whose form takes the focus, which a fragment would keep from it
 }
@@ -152,7 +151,7 @@ func (b changesBody) Commented(f patch.File, r patch.Row) string {
 // twice keeps one.
 func (p *pages) commentForm(w http.ResponseWriter, r *http.Request) {
 	p.remark(w, r, func(ctx context.Context, id agent.ID, f map[string]string) (string, error) {
-		at, ok := patch.ParsePlace(f["at"])
+		at, ok := ParsePlace(f["at"])
 		switch {
 		case !ok:
 			return "", badf("at: %s is not a line like a.go:12", web.Quote(f["at"]))

@@ -1,4 +1,4 @@
-package patch_test
+package dashboard_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode"
 
-	"netsky/dashboard/patch"
+	"netsky/dashboard"
 	"netsky/work/diff"
 	"netsky/work/record"
 )
@@ -15,20 +15,20 @@ func TestPlaces(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		text string
-		want patch.Place
+		want dashboard.Place
 		ok   bool
 	}{
-		{"a.go:12", patch.Place{File: "a.go", Line: 12}, true},
-		{"x:y/a.go:-3", patch.Place{File: "x:y/a.go", Line: 3, Old: true}, true},
-		{"a.go", patch.Place{}, false},
-		{"a.go:0", patch.Place{}, false},
-		{"a.go:--1", patch.Place{}, false},
-		{"a.go:-+1", patch.Place{}, false},
-		{"a.go:", patch.Place{}, false},
-		{":1", patch.Place{}, false},
-		{"a.go:99999999999999999999", patch.Place{}, false},
+		{"a.go:12", dashboard.Place{File: "a.go", Line: 12}, true},
+		{"x:y/a.go:-3", dashboard.Place{File: "x:y/a.go", Line: 3, Old: true}, true},
+		{"a.go", dashboard.Place{}, false},
+		{"a.go:0", dashboard.Place{}, false},
+		{"a.go:--1", dashboard.Place{}, false},
+		{"a.go:-+1", dashboard.Place{}, false},
+		{"a.go:", dashboard.Place{}, false},
+		{":1", dashboard.Place{}, false},
+		{"a.go:99999999999999999999", dashboard.Place{}, false},
 	} {
-		got, ok := patch.ParsePlace(tt.text)
+		got, ok := dashboard.ParsePlace(tt.text)
 		if got != tt.want || ok != tt.ok {
 			t.Errorf("ParsePlace(%q) = %+v, %v", tt.text, got, ok)
 		}
@@ -48,7 +48,7 @@ func file(path string, n int, text string) diff.File {
 }
 
 // rows are the lines of a table as text, with what is said at them.
-func rows(f patch.File) string {
+func rows(f dashboard.File) string {
 	var b strings.Builder
 	for _, r := range f.Rows {
 		if r.Head {
@@ -79,7 +79,7 @@ func TestRemarks(t *testing.T) {
 	f := diff.File{Path: "b.go", Old: "a.go", Status: "renamed", OldMode: "100644", NewMode: "100755", Hunks: []diff.Hunk{{Old: 4, New: 4, Section: "func\u202e x", Lines: []diff.Line{
 		{Kind: " ", Old: 4, New: 4, Text: "one"}, {Kind: "-", Old: 5, Text: "two"}, {Kind: "+", New: 5, Text: "three\x1b"}, {Kind: "+", New: 6, Text: "four\r", NoEnd: true},
 	}}}}
-	at := patch.Place{File: "b.go", Line: 5}
+	at := dashboard.Place{File: "b.go", Line: 5}
 	remarks := []record.Comment{
 		{ID: "A", File: "a.go", Line: 5, Old: true, Excerpt: "4: one\n5: two"},
 		{ID: "B", File: "b.go", Line: 6, Excerpt: "6: four"},
@@ -88,7 +88,7 @@ func TestRemarks(t *testing.T) {
 		{ID: "E", File: "c.go", Line: 1},
 		{ID: "F", File: "a.go", Line: 4},
 	}
-	list := patch.Lay([]diff.File{f}, remarks, &at)
+	list := dashboard.Lay([]diff.File{f}, remarks, &at)
 	const want = `@func\u202e x| one|-two!A|+three\x1b?|+four\x0d!B|loose Cloose D`
 	if got := rows(list[0]); got != want {
 		t.Errorf("%s\nwant %s", got, want)
@@ -97,7 +97,7 @@ func TestRemarks(t *testing.T) {
 		t.Errorf("facts: %s", got)
 	}
 	var others string
-	for _, k := range patch.Elsewhere(list, remarks) {
+	for _, k := range dashboard.Elsewhere(list, remarks) {
 		others += k.ID
 	}
 	if others != "EF" {
@@ -109,7 +109,7 @@ func TestRemarks(t *testing.T) {
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	files := []diff.File{file("a", 1400, "x"), file("b", 1600, "x"), file("c", 1400, "x"), file("d", 1400, "x"), file("e", 10, "x")}
-	shown := func(list []patch.File) (s string) {
+	shown := func(list []dashboard.File) (s string) {
 		for _, f := range list {
 			if !f.Out {
 				s += f.Path
@@ -117,13 +117,13 @@ func TestBounds(t *testing.T) {
 		}
 		return s
 	}
-	if got := shown(patch.Lay(files, nil, nil)); got != "ace" {
+	if got := shown(dashboard.Lay(files, nil, nil)); got != "ace" {
 		t.Errorf("shown: %s", got)
 	}
-	if got := shown(patch.Lay(files, nil, &patch.Place{File: "b", Line: 3})); !strings.Contains(got, "b") {
+	if got := shown(dashboard.Lay(files, nil, &dashboard.Place{File: "b", Line: 3})); !strings.Contains(got, "b") {
 		t.Errorf("the one that is commented on: %s", got)
 	}
-	if got := patch.Lay(files[1:2], nil, nil)[0]; len(got.Rows) != 1600 {
+	if got := dashboard.Lay(files[1:2], nil, nil)[0]; len(got.Rows) != 1600 {
 		t.Errorf("alone: %d rows", len(got.Rows))
 	}
 }
@@ -143,7 +143,7 @@ func TestFacts(t *testing.T) {
 		{diff.File{Status: "modified", OldMode: "100644", NewMode: "100644", Cut: true}, "not all of it is shown"},
 		{diff.File{Status: "copied", Old: "x\u202ey", OldMode: "100644", NewMode: "100644"}, `copied from x\u202ey`},
 	} {
-		if got := strings.Join(patch.Lay([]diff.File{tt.f}, nil, nil)[0].Facts, ", "); got != tt.want {
+		if got := strings.Join(dashboard.Lay([]diff.File{tt.f}, nil, nil)[0].Facts, ", "); got != tt.want {
 			t.Errorf("%+v: %s, want %s", tt.f, got, tt.want)
 		}
 	}
@@ -156,15 +156,15 @@ func FuzzLay(f *testing.F) {
 		for i, line := range strings.Split(text, "\n") {
 			lines = append(lines, diff.Line{Kind: "+", New: i + 1, Text: line})
 		}
-		var place *patch.Place
-		if p, ok := patch.ParsePlace(at); ok {
-			if again, _ := patch.ParsePlace(p.String()); again != p {
+		var place *dashboard.Place
+		if p, ok := dashboard.ParsePlace(at); ok {
+			if again, _ := dashboard.ParsePlace(p.String()); again != p {
 				t.Errorf("%+v came back as %+v", p, again)
 			}
 			place = &p
 		}
 		d := diff.File{Path: path, Status: "modified", Hunks: []diff.Hunk{{New: 1, Lines: lines}}}
-		for _, r := range patch.Lay([]diff.File{d}, nil, place)[0].Rows {
+		for _, r := range dashboard.Lay([]diff.File{d}, nil, place)[0].Rows {
 			for _, s := range r.Spans {
 				for _, c := range s.Text {
 					if unicode.IsControl(c) && c != '\t' || unicode.Is(unicode.Bidi_Control, c) {

@@ -1,17 +1,17 @@
-package patch_test
+package dashboard_test
 
 import (
 	"strings"
 	"testing"
 
-	"netsky/dashboard/patch"
+	"netsky/dashboard"
 )
 
 // marked renders a line's spans, each that is colored in brackets with the first letter of its kind.
-func marked(spans []patch.Colored) string {
+func marked(spans []dashboard.Colored) string {
 	var b strings.Builder
 	for _, s := range spans {
-		if s.Kind == patch.Plain {
+		if s.Kind == dashboard.Plain {
 			b.WriteString(s.Text)
 			continue
 		}
@@ -41,7 +41,7 @@ func TestLines(t *testing.T) {
 		{"l.rs", "let l: &'static str = 1.5;", "[k:let] l: &[s:'static str = 1.5;]"},
 		{"é.go", "größe := nil", "größe := [k:nil]"},
 	} {
-		s := patch.For(tt.file)
+		s := dashboard.For(tt.file)
 		var got []string
 		for line := range strings.SplitSeq(tt.text, "\n") {
 			got = append(got, marked(s.Line(line)))
@@ -50,8 +50,8 @@ func TestLines(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s", tt.file, got, tt.want)
 		}
 	}
-	s := patch.For("a.go")
-	if got := s.Line(strings.Repeat("1", 2001)); len(got) != 1 || got[0].Kind != patch.Plain {
+	s := dashboard.For("a.go")
+	if got := s.Line(strings.Repeat("1", 2001)); len(got) != 1 || got[0].Kind != dashboard.Plain {
 		t.Errorf("a line of 2001 bytes has %d spans", len(got))
 	}
 }
@@ -61,7 +61,7 @@ func FuzzLine(f *testing.F) {
 	f.Add("b.py", "\"\"\"\xff\n\\")
 	f.Add("c.html", "<!---->\"")
 	f.Fuzz(func(t *testing.T, file, text string) {
-		s := patch.For(file)
+		s := dashboard.For(file)
 		for line := range strings.SplitSeq(text, "\n") {
 			var b strings.Builder
 			for _, span := range s.Line(line) {

@@ -4,7 +4,7 @@
 // All that it returns is text that is safe to show: what could hide, reorder or imitate is written as
 // an escape, as envelope.Plain does. The layout is bounded: files beyond the bound have no rows, and
 // say so. It keeps no state, so a crash leaves nothing.
-package patch
+package dashboard
 
 import (
 	"crypto/sha256"

@@ -5,7 +5,7 @@
 // often as netsky's verbs.)
 //
 // A line takes time linear in its length.
-package patch
+package dashboard
 
 import (
 	"path"
