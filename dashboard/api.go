@@ -13,7 +13,6 @@ import (
 	"netsky/dashboard/live"
 	"netsky/dashboard/term"
 	"netsky/dashboard/web"
-	"netsky/dashboard/worded"
 	"netsky/store"
 )
 
@@ -50,9 +49,9 @@ func (s *Server) api(r *web.Routes) {
 	}))
 	r.Get("/api/sessions", listed(s, (*query).sessions, Reader.Sessions))
 	r.Get("/api/sessions/{id}", one(s, Reader.Session))
-	r.Get("/api/tasks", listed(s, (*query).tasks, func(db Reader, ctx context.Context, f store.TaskFilter) (l store.List[worded.Task], err error) {
+	r.Get("/api/tasks", listed(s, (*query).tasks, func(db Reader, ctx context.Context, f store.TaskFilter) (l store.List[Task], err error) {
 		list, err := db.Tasks(ctx, f)
-		return store.List[worded.Task]{Items: s.called(ctx, list.Items), Cursor: list.Cursor}, err
+		return store.List[Task]{Items: s.called(ctx, list.Items), Cursor: list.Cursor}, err
 	}))
 	r.Get("/api/tasks/{id}", one(s, func(db Reader, ctx context.Context, id string) (k givenTask, err error) {
 		task, err := db.Task(ctx, id)
@@ -60,7 +59,7 @@ func (s *Server) api(r *web.Routes) {
 			return k, err
 		}
 		k.Task = s.called(ctx, []store.Task{task})[0]
-		k.Given, err = worded.GivenOf(ctx, db, task)
+		k.Given, err = GivenOf(ctx, db, task)
 		return k, err
 	}))
 	r.Get("/api/messages", listed(s, (*query).messages, Reader.Messages))
@@ -76,8 +75,8 @@ func (s *Server) api(r *web.Routes) {
 
 // A givenTask is a task with its briefs and their answers.
 type givenTask struct {
-	worded.Task
-	Given []worded.Given `json:"given"`
+	Task
+	Given []Given `json:"given"`
 }
 
 func records(s *Server, read func(context.Context, Reader, *query) (any, error)) http.HandlerFunc {

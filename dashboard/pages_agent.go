@@ -14,7 +14,6 @@ import (
 	"netsky/dashboard/live"
 	"netsky/dashboard/term"
 	"netsky/dashboard/web"
-	"netsky/dashboard/worded"
 	"netsky/store"
 	"netsky/work/tree"
 )
@@ -90,7 +89,7 @@ type agentBody struct {
 	Pane     paneBody
 	Session  *store.Session
 	Sessions []store.Session // the ones before
-	Tasks    []worded.Task
+	Tasks    []Task
 	Queue    []letter // waiting in its inbox, or claimed
 	Mail     []letter
 	Logs     []store.Log

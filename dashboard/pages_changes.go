@@ -11,7 +11,6 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard/web"
-	"netsky/dashboard/worded"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/diff"
@@ -22,7 +21,7 @@ import (
 type changesBody struct {
 	Off     bool
 	Agent   agent.ID
-	Tree    *worded.Tree // nil: how its work is, is not known
+	Tree    *Tree // nil: how its work is, is not known
 	TreeAt  store.Time
 	Change  work.Change
 	At      store.Time // as of when the change is
@@ -36,7 +35,7 @@ type changesBody struct {
 	Asked   bool   // a row has its form
 	Key     string // of that comment
 	Pending []record.Comment
-	Batches []worded.Batch
+	Batches []Batch
 	Name    string // of what Files show; the script keeps what has the same name
 	Keep    bool   // the browser has Files already
 }
@@ -64,7 +63,7 @@ func (p *pages) changesPage(ctx context.Context, sh *shell, q *query) (string, e
 	b.TreeAt = store.At(at)
 	for _, st := range list {
 		if st.Agent == id {
-			b.Tree = new(worded.TreeOf(st))
+			b.Tree = new(TreeOf(st))
 		}
 	}
 	if b.Tree == nil { // what is wrong with others is said on the work page
@@ -101,7 +100,7 @@ func (p *pages) readChange(ctx context.Context, sh *shell, b *changesBody) error
 	var sent []record.Comment
 	b.Pending, sent, err = p.o.Work.Comments(ctx, b.Agent)
 	sh.failed(err)
-	b.Batches = worded.Batches(sent)
+	b.Batches = Batches(sent)
 	b.Change = change
 	b.name(sent)
 	if b.Keep = sh.Update && sh.Have != "" && (sh.Have == b.Name || b.Ask != nil); b.Keep { // nothing moves while a comment is written

@@ -10,7 +10,6 @@ import (
 	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/dashboard/live"
-	"netsky/dashboard/worded"
 	"netsky/store"
 )
 
@@ -21,7 +20,7 @@ type overviewBody struct {
 	Roster []roster            // with many agents, the others
 	Down   []live.Agent        // as intended
 	Ready  []attention.Command // what could be done with the agents' work, though nothing waits for it
-	Tasks  []worded.Task
+	Tasks  []Task
 	Mail   []letter
 	Unread int
 	UpTo   string // the newest unread file

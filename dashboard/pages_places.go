@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/dashboard/worded"
 	"netsky/work/record"
 )
 
@@ -43,7 +42,7 @@ func (p *pages) places(ctx context.Context, sh *shell, text string) (list []foun
 	landings, _ := p.o.Work.Landings(ctx, record.Filter{Limit: inPlaces}) // the page of work reports what can't be read
 	for _, l := range landings {
 		if l.ID == word || commit(word, l.After, l.Head, l.Undo, l.Before) {
-			list = append(list, foundPlace{"landing", l.Agent, cmp.Or(l.After, l.Head) + " " + worded.LandingOf(l).Says, "/work"})
+			list = append(list, foundPlace{"landing", l.Agent, cmp.Or(l.After, l.Head) + " " + LandingOf(l).Says, "/work"})
 		}
 	}
 	checks, _ := p.o.Work.Checks(ctx, record.Filter{Limit: inPlaces})

@@ -9,7 +9,6 @@ import (
 	"netsky/bus/envelope"
 	"netsky/cost"
 	"netsky/dashboard/live"
-	"netsky/dashboard/worded"
 	"netsky/store"
 )
 
@@ -23,7 +22,7 @@ type messageBody struct {
 	Steps      []stage // of the first delivery
 	Question   *store.Message
 	Led        []letter            // replies that are not in the story
-	Tasks      []worded.Task       // that it asks for, gives, or answers
+	Tasks      []Task              // that it asks for, gives, or answers
 	Sessions   map[agent.ID]string // in which each recipient took it
 	Others     []store.Message     // from other senders with the same id
 	Story      story
@@ -127,9 +126,9 @@ func (p *pages) messageRecords(ctx context.Context, db Reader, b *messageBody) e
 }
 
 // tasksOf adds to the tasks that a message asks for the one that it gives, or whose brief it answers.
-func (p *pages) tasksOf(ctx context.Context, db Reader, m store.Message, list []store.Task) ([]worded.Task, error) {
+func (p *pages) tasksOf(ctx context.Context, db Reader, m store.Message, list []store.Task) ([]Task, error) {
 	for _, brief := range []string{m.ID, m.InReplyTo} {
-		id, ok := worded.BriefOf(brief)
+		id, ok := BriefOf(brief)
 		if !ok || slices.ContainsFunc(list, func(k store.Task) bool { return k.ID == id }) {
 			continue
 		}
@@ -170,13 +169,13 @@ func stagesOf(d store.Delivery, answer bool) []stage {
 // A taskBody is a task with the message that asked for it, the sessions that worked on
 // it, and its proof.
 type taskBody struct {
-	Task     worded.Task
+	Task     Task
 	Cause    *store.Message
-	Needs    []worded.Task
-	NeededBy []worded.Task
+	Needs    []Task
+	NeededBy []Task
 	Used     *cost.Amounts
 	Sessions []store.Session // that may have worked on it
-	Given    []worded.Given  // its briefs and their answers
+	Given    []Given         // its briefs and their answers
 	Story    story
 }
 
@@ -206,7 +205,7 @@ func (p *pages) taskPage(ctx context.Context, sh *shell, q *query) (string, erro
 	if b.Sessions, err = worked(ctx, db, k); err != nil {
 		return "", err
 	}
-	if b.Given, err = worded.GivenOf(ctx, db, k); err != nil {
+	if b.Given, err = GivenOf(ctx, db, k); err != nil {
 		return "", err
 	}
 	t, err := db.Timeline(ctx, k.ID)
@@ -253,7 +252,7 @@ type sessionBody struct {
 	Live    bool // the agent's last session, not ended according to the records
 	Running bool // and running now
 	Agent   live.Agent
-	Tasks   []worded.Task // that it may have worked on
+	Tasks   []Task // that it may have worked on
 	Story   story
 }
 

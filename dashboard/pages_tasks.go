@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"netsky/dashboard/worded"
 	"netsky/store"
 )
 
@@ -95,11 +94,11 @@ func (p *pages) taskGroups(ctx context.Context) []grouper {
 	ended := func(word string) grouper { // which of them are in it, is known of those on the page
 		return grouper{title: stateTitle(word), states: []string{word}, tone: word, only: store.TaskDone}
 	}
-	closed := ended(worded.Closed)
+	closed := ended(Closed)
 	closed.tone = store.TaskDone
 	return []grouper{
-		group(store.TaskInProgress), group(store.TaskBlocked), ended(worded.Claimed), group(store.TaskOpen), closed, group(store.TaskCancelled),
+		group(store.TaskInProgress), group(store.TaskBlocked), ended(Claimed), group(store.TaskOpen), closed, group(store.TaskCancelled),
 	}
 }
 
-func groupOf(t any) string { return t.(worded.Task).Group() }
+func groupOf(t any) string { return t.(Task).Group() }

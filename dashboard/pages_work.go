@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/dashboard/worded"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/diff"
@@ -46,9 +45,9 @@ const onWork = 12
 type workBody struct {
 	Off      bool // it is not available here
 	At       store.Time
-	Trees    []worded.Tree
-	Landings []worded.Landing
-	Checks   []worded.Check
+	Trees    []Tree
+	Landings []Landing
+	Checks   []Check
 }
 
 func (p *pages) workPage(ctx context.Context, sh *shell, q *query) (string, error) {
@@ -62,17 +61,17 @@ func (p *pages) workPage(ctx context.Context, sh *shell, q *query) (string, erro
 	sh.failed(err)
 	b.At = store.At(at)
 	for _, st := range list {
-		b.Trees = append(b.Trees, worded.TreeOf(st))
+		b.Trees = append(b.Trees, TreeOf(st))
 	}
 	landings, err := p.o.Work.Landings(ctx, record.Filter{Limit: onWork})
 	sh.failed(err)
 	for _, l := range landings {
-		b.Landings = append(b.Landings, worded.LandingOf(l))
+		b.Landings = append(b.Landings, LandingOf(l))
 	}
 	checks, err := p.o.Work.Checks(ctx, record.Filter{Limit: onWork})
 	sh.failed(err)
 	for _, k := range checks {
-		b.Checks = append(b.Checks, worded.Check{Check: k, Took: elapsed(k.Started, k.Ended)})
+		b.Checks = append(b.Checks, Check{Check: k, Took: elapsed(k.Started, k.Ended)})
 	}
 	sh.Body = b
 	return "work", nil

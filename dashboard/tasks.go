@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"netsky/dashboard/worded"
 	"netsky/store"
 )
 
@@ -14,7 +13,7 @@ import (
 const wordLimit = 2 * time.Second
 
 // called returns the tasks with their words.
-func (s *Server) called(ctx context.Context, list []store.Task) []worded.Task {
+func (s *Server) called(ctx context.Context, list []store.Task) []Task {
 	out := s.told(ctx, list)
 	if s.o.Work != nil && len(list) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, wordLimit)
@@ -28,11 +27,11 @@ func (s *Server) called(ctx context.Context, list []store.Task) []worded.Task {
 
 // told returns the tasks with what the records say: called by their state, and why those don't go on that are
 // blocked or wait. What can't be read is left out.
-func (s *Server) told(ctx context.Context, list []store.Task) []worded.Task {
-	out := make([]worded.Task, len(list))
+func (s *Server) told(ctx context.Context, list []store.Task) []Task {
+	out := make([]Task, len(list))
 	db, err := s.records()
 	for i, k := range list {
-		if out[i] = (worded.Task{Task: k, Called: k.Word()}); err != nil {
+		if out[i] = (Task{Task: k, Called: k.Word()}); err != nil {
 			continue
 		}
 		switch {
@@ -58,7 +57,7 @@ func waitsFor(ctx context.Context, db Reader, k store.Task) string {
 			continue
 		}
 		need, err := db.Task(ctx, d.Needs)
-		if err != nil && !errors.Is(err, store.ErrNotFound) || err == nil && !worded.Unfinished(need) {
+		if err != nil && !errors.Is(err, store.ErrNotFound) || err == nil && !Unfinished(need) {
 			continue
 		}
 		if n++; n == 1 {

@@ -3,7 +3,7 @@
 //
 // The words are those of the packages that know; here is what a page adds. It keeps no state, so a crash
 // leaves nothing.
-package worded
+package dashboard
 
 import (
 	"context"
