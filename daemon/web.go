@@ -15,7 +15,6 @@ import (
 	"netsky/attention/approve"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
-	"netsky/dashboard/trees"
 	"netsky/home"
 )
 
@@ -100,7 +99,7 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 	if d.o.Answer {
 		answers = desk{approve.Desk{Home: d.o.Home, Bus: d.o.Bus, Warn: func(err error) { d.o.Log.Warn("approval", "error", err) }}}
 	}
-	works := trees.New(trees.Options{Home: d.o.Home, Bus: d.o.Bus, Records: d.database, Record: d.o.Launcher.Journal.Record, Check: d.o.Check, Up: d.isUp})
+	works := dashboard.NewTrees(dashboard.TreesOptions{Home: d.o.Home, Bus: d.o.Bus, Records: d.database, Record: d.o.Launcher.Journal.Record, Check: d.o.Check, Up: d.isUp})
 	defer func() {
 		if err := works.Close(); err != nil {
 			d.o.Log.Warn("worktrees", "error", err)

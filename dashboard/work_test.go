@@ -16,7 +16,6 @@ import (
 	"netsky/agent"
 	"netsky/cost"
 	"netsky/dashboard"
-	"netsky/dashboard/trees"
 	"netsky/internal/corpus"
 	"netsky/internal/testworld"
 	"netsky/store"
@@ -32,7 +31,7 @@ func treed(tb testing.TB) (*world, testworld.Repo) {
 		db, err := o.Records()
 		mustDo(tb, err)
 		j = store.NewJournal(o.Home)
-		t := trees.New(trees.Options{Home: o.Home, Bus: testworld.Bus(tb, o.Home, "agent1"), Records: func() *store.DB { return db.(*store.DB) }, Record: j.Record})
+		t := dashboard.NewTrees(dashboard.TreesOptions{Home: o.Home, Bus: testworld.Bus(tb, o.Home, "agent1"), Records: func() *store.DB { return db.(*store.DB) }, Record: j.Record})
 		o.Work = t
 		tb.Cleanup(func() {
 			if err := t.Close(); err != nil {

@@ -2,7 +2,7 @@
 // say by store/work, and the owner's comments by package review.
 //
 // It decides nothing and keeps nothing but what package look keeps, so a crash leaves nothing more.
-package trees
+package dashboard
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	"netsky/work/task"
 )
 
-// Options configure Trees.
-type Options struct {
+// TreesOptions configure Trees.
+type TreesOptions struct {
 	Home    home.Dir
 	Bus     *bus.Bus
 	Records func() *store.DB // the open database; nil while there is none
@@ -32,14 +32,14 @@ type Options struct {
 // Trees are the agents' work. It implements dashboard.Work.
 type Trees struct {
 	*work.Looker
-	o      Options
+	o      TreesOptions
 	review diff.Review
 }
 
-var errNoRecords = errors.New("the records can't be read at the moment")
+var errTreesNoRecords = errors.New("the records can't be read at the moment")
 
-// New returns the agents' work. The caller must Close it.
-func New(o Options) *Trees {
+// NewTrees returns the agents' work. The caller must Close it.
+func NewTrees(o TreesOptions) *Trees {
 	t := &Trees{o: o}
 	t.Looker = work.NewLooker(work.LookerOptions{Home: o.Home, Records: o.Records, Check: t.check, Up: o.Up})
 	t.review = diff.Review{
@@ -61,7 +61,7 @@ func (t *Trees) check() check.Command {
 func (t *Trees) records(do func(record.Records) error) error {
 	db := t.o.Records()
 	if db == nil {
-		return errNoRecords
+		return errTreesNoRecords
 	}
 	return do(record.Records{DB: db})
 }
