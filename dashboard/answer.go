@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"netsky/dashboard/access"
 	"netsky/dashboard/live"
-	"netsky/dashboard/web"
 	"netsky/store"
 )
 
@@ -23,7 +23,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if status >= 500 {
 		s.o.Log.Warn("answer", "path", r.URL.Path, "error", err)
 	}
-	web.Refuse(w, r, status, err.Error())
+	access.Refuse(w, r, status, err.Error())
 }
 
 func statusOf(err error) int {
@@ -53,7 +53,7 @@ func answer(s *Server, read func(context.Context, *query) (any, error)) http.Han
 			s.fail(w, r, err)
 			return
 		}
-		web.JSON(w, r, http.StatusOK, v)
+		access.JSON(w, r, http.StatusOK, v)
 	}
 }
 

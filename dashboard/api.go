@@ -12,12 +12,11 @@ import (
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
 	"netsky/dashboard/term"
-	"netsky/dashboard/web"
 	"netsky/store"
 )
 
 func (s *Server) routes() http.Handler {
-	r := new(web.Routes)
+	r := new(access.Routes)
 	r.Get(access.EventsPath, s.events)
 	r.Get(access.SocketPath, s.socket)
 	r.Get(palettePath, s.paletteCSS)
@@ -26,12 +25,12 @@ func (s *Server) routes() http.Handler {
 	s.api(r)
 	s.pages(r)
 	r.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
-		web.Refuse(w, req, http.StatusNotFound, "not found")
+		access.Refuse(w, req, http.StatusNotFound, "not found")
 	})
 	return r
 }
 
-func (s *Server) api(r *web.Routes) {
+func (s *Server) api(r *access.Routes) {
 	r.Get("/api/snapshot", answer(s, func(ctx context.Context, q *query) (any, error) { return s.overview(ctx), nil }))
 	r.Get("/api/agents", answer(s, func(ctx context.Context, q *query) (any, error) { return items(s.o.Agents.Agents(ctx)) }))
 	r.Get("/api/approvals", answer(s, func(ctx context.Context, q *query) (any, error) { return items(s.approvals()) }))
@@ -120,7 +119,7 @@ func items[T any](list []T, err error) (any, error) {
 func deliveriesOf(db Reader, ctx context.Context, message string) (store.List[store.Delivery], error) {
 	l, err := db.Deliveries(ctx, store.DeliveryFilter{Message: message})
 	if err == nil && len(l.Items) == 0 {
-		err = fmt.Errorf("deliveries of %s: %w", web.Quote(message), store.ErrNotFound)
+		err = fmt.Errorf("deliveries of %s: %w", access.Quote(message), store.ErrNotFound)
 	}
 	return l, err
 }
@@ -174,7 +173,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 	if !websocket.IsWebSocketUpgrade(r) {
 		w.Header().Set("Upgrade", "websocket")
-		web.Refuse(w, r, http.StatusUpgradeRequired, "expected a websocket handshake")
+		access.Refuse(w, r, http.StatusUpgradeRequired, "expected a websocket handshake")
 		return
 	}
 	if sub, err := subscription(r); err != nil {

@@ -8,8 +8,8 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard"
+	"netsky/dashboard/access"
 	"netsky/dashboard/live"
-	"netsky/dashboard/web"
 	"netsky/store"
 )
 
@@ -184,7 +184,7 @@ func TestProblems(t *testing.T) {
 		"/api/snapshot?x=y": 400, "/api/messages/m-1?x=y": 400,
 	} {
 		a := w.get(t, path)
-		var p web.Problem
+		var p access.Problem
 		if err := json.Unmarshal([]byte(a.body), &p); err != nil || a.status != want || p.Status != want || p.Type != "about:blank" ||
 			p.Title == "" || p.Detail == "" || a.header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s: %d %s %s, want %d", path, a.status, a.header.Get("Content-Type"), a.body, want)

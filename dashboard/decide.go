@@ -10,7 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
-	"netsky/dashboard/web"
+	"netsky/dashboard/access"
 )
 
 // A Desk takes the owner's answers to agents' requests for approval.
@@ -38,17 +38,17 @@ func (s *Server) answerAPI(w http.ResponseWriter, r *http.Request) {
 	var f map[string]string
 	if err == nil {
 		status = http.StatusBadRequest
-		f, err = web.Fields(data, "code", "digest", "answer")
+		f, err = access.Fields(data, "code", "digest", "answer")
 	}
 	var done Answered
 	if err == nil {
 		done, status, err = s.decide(r.Context(), f)
 	}
 	if err != nil {
-		web.Refuse(w, r, status, err.Error())
+		access.Refuse(w, r, status, err.Error())
 		return
 	}
-	web.JSON(w, r, http.StatusOK, done)
+	access.JSON(w, r, http.StatusOK, done)
 }
 
 // answerForm is POST /approval, the same by a form. It redirects to the page that the form
@@ -59,7 +59,7 @@ func (p *pages) answerForm(w http.ResponseWriter, r *http.Request) {
 		_, status, err = p.decide(r.Context(), f)
 	}
 	if err != nil {
-		web.Refuse(w, r, status, err.Error())
+		access.Refuse(w, r, status, err.Error())
 		return
 	}
 	w.Header().Set("Location", cameFrom(r))
@@ -89,7 +89,7 @@ func (s *Server) decide(ctx context.Context, f map[string]string) (a Answered, s
 		if how == "" {
 			how = "it may have been answered or withdrawn"
 		}
-		return a, http.StatusConflict, fmt.Errorf("nothing was answered: %s is not pending: %s", web.Quote(code), how)
+		return a, http.StatusConflict, fmt.Errorf("nothing was answered: %s is not pending: %s", access.Quote(code), how)
 	case n.Digest != f["digest"]:
 		return a, http.StatusConflict, fmt.Errorf("nothing was answered: %s is not what you were shown; now it says: %s (digest %s)", code, n.Line(), n.Digest)
 	}

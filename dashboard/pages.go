@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/dashboard/access"
 	"netsky/dashboard/live"
-	"netsky/dashboard/web"
 	"netsky/store"
 )
 
@@ -50,7 +50,7 @@ type asset struct {
 
 // pages adds the pages and their assets. They read through s.records, s.o.Agents,
 // s.approvals and s.live, as the API does.
-func (s *Server) pages(r *web.Routes) {
+func (s *Server) pages(r *access.Routes) {
 	p := &pages{Server: s, set: map[string]func() *template.Template{}, assets: sync.OnceValue(assets)}
 	for _, name := range []string{
 		"overview", "agent", "panes", "tasks", "task", "messages", "message", "sessions", "session", "logs", "note", "find", "say", "error", "work", "changes", "cost",
@@ -82,7 +82,7 @@ func (s *Server) pages(r *web.Routes) {
 	r.Post("/read", p.readForm)
 	r.Post("/approval", p.answerForm)
 	r.Get("/api/needs", answer(p.Server, p.needs))
-	r.Get(web.StaticPath+"{name}", p.static)
+	r.Get(access.StaticPath+"{name}", p.static)
 }
 
 // kindOf returns the content type of an asset. Package mime would read the system's own
@@ -111,7 +111,7 @@ func assets() map[string]asset {
 			panic("dashboard: " + err.Error())
 		}
 		sum := sha256.Sum256(data)
-		found[f.Name()] = asset{data, kindOf(f.Name()), web.StaticPath + f.Name() + "?v=" + hex.EncodeToString(sum[:6])}
+		found[f.Name()] = asset{data, kindOf(f.Name()), access.StaticPath + f.Name() + "?v=" + hex.EncodeToString(sum[:6])}
 	}
 	return found
 }
@@ -119,7 +119,7 @@ func assets() map[string]asset {
 func (p *pages) static(w http.ResponseWriter, r *http.Request) {
 	a, ok := p.assets()[r.PathValue("name")]
 	if !ok {
-		web.Refuse(w, r, http.StatusNotFound, "not found")
+		access.Refuse(w, r, http.StatusNotFound, "not found")
 		return
 	}
 	w.Header().Set("Content-Type", a.kind)
@@ -244,7 +244,7 @@ func (p *pages) render(w http.ResponseWriter, r *http.Request, status int, name 
 	var b bytes.Buffer
 	if err := p.set[name]().ExecuteTemplate(&b, "page", sh); err != nil {
 		p.o.Log.Warn("page", "path", r.URL.Path, "error", err)
-		web.Refuse(w, r, http.StatusInternalServerError, "the page could not be rendered")
+		access.Refuse(w, r, http.StatusInternalServerError, "the page could not be rendered")
 		return
 	}
 	h := w.Header()

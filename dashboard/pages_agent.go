@@ -11,9 +11,9 @@ import (
 	"netsky/agent"
 	"netsky/attention"
 	"netsky/cost"
+	"netsky/dashboard/access"
 	"netsky/dashboard/live"
 	"netsky/dashboard/term"
-	"netsky/dashboard/web"
 	"netsky/store"
 	"netsky/work/tree"
 )
@@ -100,7 +100,7 @@ type agentBody struct {
 func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, error) {
 	id, err := pathAgent(q.path("id"))
 	if err != nil || !id.IsAgent() {
-		return "", errors.Join(err, fmt.Errorf("%s: %w", web.Quote(q.path("id")), store.ErrNotFound))
+		return "", errors.Join(err, fmt.Errorf("%s: %w", access.Quote(q.path("id")), store.ErrNotFound))
 	}
 	above := q.number("history", 0, maxHistory)
 	b := agentBody{}
@@ -235,7 +235,7 @@ func (p *pages) panesPage(ctx context.Context, sh *shell, q *query) (string, err
 	for _, text := range q.values["agent"] {
 		id, err := agent.Parse(text)
 		if err != nil || !id.IsAgent() {
-			return "", badf("agent: %s is not an agent", web.Quote(text))
+			return "", badf("agent: %s is not an agent", access.Quote(text))
 		}
 		chosen[id] = true
 	}

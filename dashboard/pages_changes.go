@@ -10,7 +10,7 @@ import (
 	"net/http"
 
 	"netsky/agent"
-	"netsky/dashboard/web"
+	"netsky/dashboard/access"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/diff"
@@ -80,7 +80,7 @@ func (p *pages) changesPage(ctx context.Context, sh *shell, q *query) (string, e
 func treeAgent(text string) (agent.ID, error) {
 	id, err := pathAgent(text)
 	if err == nil && !id.IsAgent() {
-		err = fmt.Errorf("%s: %w", web.Quote(text), store.ErrNotFound)
+		err = fmt.Errorf("%s: %w", access.Quote(text), store.ErrNotFound)
 	}
 	return id, err
 }
@@ -153,7 +153,7 @@ func (p *pages) commentForm(w http.ResponseWriter, r *http.Request) {
 		at, ok := ParsePlace(f["at"])
 		switch {
 		case !ok:
-			return "", badf("at: %s is not a line like a.go:12", web.Quote(f["at"]))
+			return "", badf("at: %s is not a line like a.go:12", access.Quote(f["at"]))
 		case f["key"] == "":
 			return "", badf("key: missing")
 		}
@@ -209,5 +209,5 @@ func (p *pages) remark(w http.ResponseWriter, r *http.Request, do func(context.C
 			p.o.Log.Warn("comment", "error", err)
 		}
 	}
-	web.Refuse(w, r, status, err.Error())
+	access.Refuse(w, r, status, err.Error())
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/dashboard/web"
+	"netsky/dashboard/access"
 )
 
 // readForm is POST /read: it marks the owner's mail as read, either one message by its
@@ -17,7 +17,7 @@ func (p *pages) readForm(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		from := agent.ID(f["from"])
 		if f["upto"] == "" && (f["id"] == "" || !from.IsAgent()) {
-			web.Refuse(w, r, http.StatusBadRequest, "name a message by id and from, or several by upto")
+			access.Refuse(w, r, http.StatusBadRequest, "name a message by id and from, or several by upto")
 			return
 		}
 		if err, status = p.unread.markRead(f["id"], from, f["upto"]), http.StatusInternalServerError; err == nil {
@@ -27,7 +27,7 @@ func (p *pages) readForm(w http.ResponseWriter, r *http.Request) {
 		}
 		p.o.Log.Warn("read", "error", err)
 	}
-	web.Refuse(w, r, status, "not marked as read: "+err.Error())
+	access.Refuse(w, r, status, "not marked as read: "+err.Error())
 }
 
 // cameFrom returns the page of this server that a form was on.

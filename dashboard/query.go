@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/dashboard/web"
+	"netsky/dashboard/access"
 	"netsky/store"
 )
 
@@ -35,7 +35,7 @@ func newQuery(r *http.Request) *query {
 func (q *query) done() error {
 	for name := range q.values {
 		if q.err == nil && !slices.Contains(q.known, name) {
-			q.err = badf("%s: unknown parameter; known are: %s", web.Quote(name), strings.Join(q.known, ", "))
+			q.err = badf("%s: unknown parameter; known are: %s", access.Quote(name), strings.Join(q.known, ", "))
 		}
 	}
 	return q.err
@@ -43,7 +43,7 @@ func (q *query) done() error {
 
 func (q *query) wrong(name, what string) {
 	if q.err == nil {
-		q.err = badf("%s=%s: %s", name, web.Quote(q.values.Get(name)), what)
+		q.err = badf("%s=%s: %s", name, access.Quote(q.values.Get(name)), what)
 	}
 }
 
@@ -117,7 +117,7 @@ func (q *query) page() store.Page {
 func parseLog(s string) (int64, error) {
 	id, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || id < 0 {
-		return 0, badf("%s: not an event id", web.Quote(s))
+		return 0, badf("%s: not an event id", access.Quote(s))
 	}
 	return id, nil
 }

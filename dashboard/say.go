@@ -14,7 +14,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/dashboard/web"
+	"netsky/dashboard/access"
 	"netsky/store"
 )
 
@@ -32,7 +32,7 @@ type Said struct {
 func (s *Server) say(w http.ResponseWriter, r *http.Request) {
 	status, e, err := s.readMessage(r)
 	if err != nil {
-		web.Refuse(w, r, status, err.Error())
+		access.Refuse(w, r, status, err.Error())
 		return
 	}
 	id, err := s.post(r.Context(), e)
@@ -41,12 +41,12 @@ func (s *Server) say(w http.ResponseWriter, r *http.Request) {
 		if status == http.StatusInternalServerError {
 			s.o.Log.Warn("say", "error", err)
 		}
-		web.Refuse(w, r, status, detail)
+		access.Refuse(w, r, status, detail)
 		return
 	}
 	url := "/api/messages/" + id
 	w.Header().Set("Location", url)
-	web.JSON(w, r, http.StatusAccepted, Said{ID: id, To: e.To, State: "queued", URL: url})
+	access.JSON(w, r, http.StatusAccepted, Said{ID: id, To: e.To, State: "queued", URL: url})
 }
 
 // post sends the message and returns its id.
@@ -104,7 +104,7 @@ func (s *Server) readMessage(r *http.Request) (int, envelope.Envelope, error) {
 	if err != nil {
 		return status, envelope.Envelope{}, err
 	}
-	f, err := web.Fields(data, "to", "text", "id", "in_reply_to")
+	f, err := access.Fields(data, "to", "text", "id", "in_reply_to")
 	if err != nil {
 		return http.StatusBadRequest, envelope.Envelope{}, err
 	}
@@ -138,7 +138,7 @@ func (s *Server) ownersMessage(ctx context.Context, m said) (int, envelope.Envel
 	e := envelope.Envelope{ID: m.id, From: agent.Owner, Text: m.text, Via: "web", InReplyTo: m.inReplyTo}
 	var err error
 	if e.To, err = agent.Parse(m.to); err != nil || !e.To.IsAgent() {
-		return http.StatusBadRequest, e, errors.New("to: " + web.Quote(m.to) + " is not an agent")
+		return http.StatusBadRequest, e, errors.New("to: " + access.Quote(m.to) + " is not an agent")
 	}
 	if strings.TrimSpace(m.text) == "" {
 		return http.StatusBadRequest, e, errors.New("text: empty")
@@ -155,7 +155,7 @@ func (s *Server) ownersMessage(ctx context.Context, m said) (int, envelope.Envel
 		return http.StatusServiceUnavailable, e, fmt.Errorf("not sent: %w", err)
 	}
 	if len(l.Items) == 0 {
-		return http.StatusBadRequest, e, fmt.Errorf("in_reply_to: %s sent you no message %s", e.To, web.Quote(m.inReplyTo))
+		return http.StatusBadRequest, e, fmt.Errorf("in_reply_to: %s sent you no message %s", e.To, access.Quote(m.inReplyTo))
 	}
 	q := l.Items[0]
 	e.Thread = q.Thread

@@ -15,7 +15,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/dashboard"
-	"netsky/dashboard/web"
+	"netsky/dashboard/access"
 	"netsky/internal/corpus"
 	"netsky/store"
 )
@@ -137,7 +137,7 @@ func TestSayRefuses(t *testing.T) {
 			r := w.request(t, "POST", "/api/user-message", tt.body)
 			r.Header.Set("Content-Type", "application/json")
 			a := mustAnswer(t, r)
-			var p web.Problem
+			var p access.Problem
 			if json.Unmarshal([]byte(a.body), &p) != nil || a.status != tt.want || p.Status != tt.want || !strings.Contains(p.Detail, tt.why) {
 				t.Errorf("%d %s, want %d, %q", a.status, a.body, tt.want, tt.why)
 			}

@@ -13,8 +13,6 @@ import (
 	"strings"
 
 	"github.com/gorilla/websocket"
-
-	"netsky/dashboard/web"
 )
 
 // The paths that a Guard answers itself, and those of the streams, which need a tab's
@@ -54,9 +52,9 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	switch {
 	case !g.knownHost(r):
-		web.Refuse(w, r, http.StatusForbidden, "unknown host "+web.Quote(r.Host)+": open the address that `netsky dashboard` prints")
+		Refuse(w, r, http.StatusForbidden, "unknown host "+Quote(r.Host)+": open the address that `netsky dashboard` prints")
 	case foreign(r):
-		web.Refuse(w, r, http.StatusForbidden, "the request comes from another site")
+		Refuse(w, r, http.StatusForbidden, "the request comes from another site")
 	case r.URL.Path == healthPath:
 		g.prove(w, r)
 	default:
@@ -68,7 +66,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (g *Guard) admit(w http.ResponseWriter, r *http.Request) {
 	if why := peerOf(r).stranger(); why != "" {
 		g.wrong(r, "another user")
-		web.Refuse(w, r, http.StatusForbidden, why)
+		Refuse(w, r, http.StatusForbidden, why)
 		return
 	}
 	if isOpen(r.URL.Path) {
@@ -84,14 +82,14 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request) {
 		b, _ := g.state.find(id)
 		switch {
 		case needsOrigin(r) && r.Header.Get("Origin") == "":
-			web.Refuse(w, r, http.StatusForbidden, "the request has no Origin header")
+			Refuse(w, r, http.StatusForbidden, "the request has no Origin header")
 			return
 		case !needsPass(r):
 		case b.Plain && !g.trusts(r):
-			web.Refuse(w, r, http.StatusForbidden, "this browser signed in without JavaScript and is read-only: this system does not report which user a connection belongs to")
+			Refuse(w, r, http.StatusForbidden, "this browser signed in without JavaScript and is read-only: this system does not report which user a connection belongs to")
 			return
 		case !b.Plain && g.tab(r) == "":
-			web.Refuse(w, r, http.StatusForbidden, "this tab is read-only: it does not have the key of a signed-in tab; run `netsky dashboard` in a terminal for a link that signs it in")
+			Refuse(w, r, http.StatusForbidden, "this tab is read-only: it does not have the key of a signed-in tab; run `netsky dashboard` in a terminal for a link that signs it in")
 			return
 		}
 	}
@@ -113,7 +111,7 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request) {
 // isOpen reports whether a path needs no credentials.
 func isOpen(path string) bool {
 	switch path {
-	case loginPath, sessionPath, web.StaticPath + web.SessionScript, web.StaticPath + web.Icon, web.StaticPath + web.PlainStyle:
+	case loginPath, sessionPath, StaticPath + SessionScript, StaticPath + Icon, StaticPath + PlainStyle:
 		return true
 	}
 	return false
@@ -125,7 +123,7 @@ func (g *Guard) refuseLogin(w http.ResponseWriter, r *http.Request) {
 	if _, given := r.Header["Authorization"]; given {
 		status = g.unauthorized(w, r, "token")
 	}
-	web.Refuse(w, r, status, notSignedIn)
+	Refuse(w, r, status, notSignedIn)
 }
 
 // unauthorized counts a wrong secret, and returns the status of the answer.

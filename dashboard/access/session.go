@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strings"
 
-	"netsky/dashboard/web"
 	"netsky/store"
 )
 
@@ -84,10 +83,10 @@ func (g *Guard) loginPage(w http.ResponseWriter, r *http.Request, status int, co
 		on = `<p id=on>This browser is already signed in: <a href="/">open netsky</a></p>`
 	}
 	w.Header().Set("Referrer-Policy", "same-origin") // with no-referrer a form's POST has no origin
-	web.PlainPage(w, status, "Sign in to netsky", fmt.Sprintf(`<form method=post action=%s id=login><label for=code>Code</label>
+	PlainPage(w, status, "Sign in to netsky", fmt.Sprintf(`<form method=post action=%s id=login><label for=code>Code</label>
 <p><input id=code name=code value="%s" autocomplete=off spellcheck=false autofocus required> <button>Sign in</button></p></form>
 <p id=why role=alert>%s</p>%s<p>Run <code>netsky dashboard</code> in a terminal for a link that contains a code.</p>
-<script src="%s%s" data-login></script>`, loginPath, html.EscapeString(code), web.Coded(why), on, web.StaticPath, web.SessionScript))
+<script src="%s%s" data-login></script>`, loginPath, html.EscapeString(code), Coded(why), on, StaticPath, SessionScript))
 }
 
 const badCode = "the code is wrong, has been used, or is older than five minutes; run `netsky dashboard` for a new one"
@@ -113,12 +112,12 @@ func (g *Guard) signIn(w http.ResponseWriter, r *http.Request) {
 		text = f["code"]
 	case "application/x-www-form-urlencoded":
 		if err := r.ParseForm(); err != nil {
-			web.Refuse(w, r, http.StatusBadRequest, "the form is malformed")
+			Refuse(w, r, http.StatusBadRequest, "the form is malformed")
 			return
 		}
 		text, plain = strings.TrimSpace(r.PostForm.Get("code")), true
 	default:
-		web.Refuse(w, r, http.StatusUnsupportedMediaType, "the body must be application/json or a form")
+		Refuse(w, r, http.StatusUnsupportedMediaType, "the body must be application/json or a form")
 		return
 	}
 	if !g.secrets.useCode(text) {
@@ -127,13 +126,13 @@ func (g *Guard) signIn(w http.ResponseWriter, r *http.Request) {
 			g.loginPage(w, r, status, "", badCode)
 			return
 		}
-		web.Refuse(w, r, status, badCode)
+		Refuse(w, r, status, badCode)
 		return
 	}
 	id, err := g.enter(r, plain)
 	if err != nil {
 		g.o.Log.Warn("sign in", "error", err)
-		web.Refuse(w, r, http.StatusInternalServerError, "not signed in: "+err.Error())
+		Refuse(w, r, http.StatusInternalServerError, "not signed in: "+err.Error())
 		return
 	}
 	g.setCookie(w, r, id)
@@ -142,7 +141,7 @@ func (g *Guard) signIn(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusSeeOther)
 		return
 	}
-	web.JSON(w, r, http.StatusOK, signedIn{id, hex.EncodeToString(g.secrets.key(id, r))})
+	JSON(w, r, http.StatusOK, signedIn{id, hex.EncodeToString(g.secrets.key(id, r))})
 }
 
 // enter signs the browser in. One that is signed in keeps its id, so that its other
@@ -198,7 +197,7 @@ func (g *Guard) session(w http.ResponseWriter, r *http.Request) {
 	}
 	id, nonce := f["id"], f["nonce"]
 	if !isID(id) || !isHex(nonce) || len(nonce) < 32 || len(nonce) > 64 {
-		web.Refuse(w, r, http.StatusBadRequest, "id and nonce: malformed")
+		Refuse(w, r, http.StatusBadRequest, "id and nonce: malformed")
 		return
 	}
 	key := g.secrets.key(id, r)
@@ -210,41 +209,41 @@ func (g *Guard) session(w http.ResponseWriter, r *http.Request) {
 			c.State = "gone"
 		}
 		c.Proof = hex.EncodeToString(mac(key, "server", nonce, c.Challenge, c.State))
-		web.JSON(w, r, http.StatusOK, c)
+		JSON(w, r, http.StatusOK, c)
 		return
 	}
 	want := hex.EncodeToString(mac(key, "tab", nonce, f["challenge"]))
 	if !g.secrets.challenged(id, nonce, f["challenge"]) || !same(f["proof"], want) {
-		web.Refuse(w, r, g.unauthorized(w, r, "proof"), "the proof is wrong")
+		Refuse(w, r, g.unauthorized(w, r, "proof"), "the proof is wrong")
 		return
 	}
 	if !known {
-		web.Refuse(w, r, http.StatusUnauthorized, notSignedIn)
+		Refuse(w, r, http.StatusUnauthorized, notSignedIn)
 		return
 	}
 	if err := g.state.seen(id); err != nil {
 		g.o.Log.Warn("browsers", "error", err)
 	}
 	g.setCookie(w, r, id)
-	web.JSON(w, r, http.StatusOK, map[string]string{"tab": g.secrets.pass("tab", id)})
+	JSON(w, r, http.StatusOK, map[string]string{"tab": g.secrets.pass("tab", id)})
 }
 
 // sessionFields reads the JSON of a request to sign in, or refuses the request.
 func (g *Guard) sessionFields(w http.ResponseWriter, r *http.Request, names ...string) (map[string]string, bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		web.Refuse(w, r, http.StatusUnsupportedMediaType, "the body must be application/json")
+		Refuse(w, r, http.StatusUnsupportedMediaType, "the body must be application/json")
 		return nil, false
 	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, 4<<10))
 	if err == nil {
 		var f map[string]string
-		if f, err = web.Fields(data, names...); err == nil {
+		if f, err = Fields(data, names...); err == nil {
 			return f, true
 		}
 	} else {
 		err = errors.New("the body is incomplete")
 	}
-	web.Refuse(w, r, http.StatusBadRequest, err.Error())
+	Refuse(w, r, http.StatusBadRequest, err.Error())
 	return nil, false
 }
 
@@ -253,7 +252,7 @@ func (g *Guard) sessionFields(w http.ResponseWriter, r *http.Request, names ...s
 func (g *Guard) signOut(w http.ResponseWriter, r *http.Request) {
 	by, id := g.shown(r)
 	if by != byCookie {
-		web.Refuse(w, r, http.StatusBadRequest, "only a browser can sign out")
+		Refuse(w, r, http.StatusBadRequest, "only a browser can sign out")
 		return
 	}
 	_, err := g.SignOut(id)
@@ -263,7 +262,7 @@ func (g *Guard) signOut(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		g.o.Log.Warn("sign out", "error", err)
-		web.Refuse(w, r, http.StatusInternalServerError, "signed out, but only until the daemon restarts: "+err.Error())
+		Refuse(w, r, http.StatusInternalServerError, "signed out, but only until the daemon restarts: "+err.Error())
 		return
 	}
 	g.setCookie(w, r, "")
@@ -273,9 +272,9 @@ func (g *Guard) signOut(w http.ResponseWriter, r *http.Request) {
 
 // routes answers the requests that concern signing in, and passes all others to next.
 func (g *Guard) routes(next http.Handler) http.Handler {
-	r := new(web.Routes)
+	r := new(Routes)
 	r.Get(healthPath, func(w http.ResponseWriter, req *http.Request) {
-		web.JSON(w, req, http.StatusOK, map[string]string{"status": "ok"})
+		JSON(w, req, http.StatusOK, map[string]string{"status": "ok"})
 	})
 	r.Both(loginPath, g.login, g.signIn)
 	r.Post(sessionPath, g.session)

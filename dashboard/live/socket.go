@@ -14,7 +14,6 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard/access"
-	"netsky/dashboard/web"
 )
 
 const (
@@ -46,7 +45,7 @@ func (b *Broadcaster) ServeSocket(w http.ResponseWriter, r *http.Request, s Subs
 		CheckOrigin:  func(*http.Request) bool { return true }, // package access has checked it
 		Subprotocols: []string{socketProtocol},
 		Error: func(w http.ResponseWriter, r *http.Request, status int, reason error) {
-			web.Refuse(w, r, status, reason.Error())
+			access.Refuse(w, r, status, reason.Error())
 		},
 	}
 	conn, err := up.Upgrade(w, r, nil)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/dashboard/web"
+	"netsky/dashboard/access"
 )
 
 const (
@@ -31,7 +31,7 @@ func (b *Broadcaster) follow(w http.ResponseWriter, r *http.Request, s Subscript
 	c, err := b.join(s.After, cut)
 	if err != nil {
 		w.Header().Set("Retry-After", "5")
-		web.Refuse(w, r, http.StatusServiceUnavailable, err.Error())
+		access.Refuse(w, r, http.StatusServiceUnavailable, err.Error())
 		return nil, false
 	}
 	c.watch(s.Watch)
@@ -53,7 +53,7 @@ func ParseWatch(list []string) ([]agent.ID, error) {
 	for _, text := range list {
 		id, err := agent.Parse(text)
 		if err != nil || !id.IsAgent() {
-			return nil, fmt.Errorf("watch: %s is not an agent", web.Quote(text))
+			return nil, fmt.Errorf("watch: %s is not an agent", access.Quote(text))
 		}
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)

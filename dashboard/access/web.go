@@ -3,7 +3,7 @@
 // bodies that are objects of strings, and routes by method.
 //
 // It keeps no state, so a crash leaves nothing.
-package web
+package access
 
 import (
 	"bytes"
