@@ -11,7 +11,6 @@ import (
 	"netsky/agent"
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
-	"netsky/dashboard/term"
 	"netsky/store"
 )
 
@@ -208,5 +207,5 @@ const palettePath = "/palette.css"
 func (s *Server) paletteCSS(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/css; charset=utf-8")
 	w.Header().Set("Cache-Control", "private, max-age=86400")
-	w.Write(term.CSS())
+	w.Write(live.CSS())
 }

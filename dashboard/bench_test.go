@@ -13,7 +13,6 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard/live"
-	"netsky/dashboard/term"
 	"netsky/internal/testworld"
 	"netsky/store"
 )
@@ -94,7 +93,7 @@ func paneText(n int) string {
 
 // BenchmarkRender is a capture in which five of fifty rows have changed.
 func BenchmarkRender(b *testing.B) {
-	var r term.Renderer
+	var r live.Renderer
 	texts := make([]string, 64)
 	for i := range texts {
 		texts[i] = paneText(i)

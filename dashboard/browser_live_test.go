@@ -15,7 +15,6 @@ import (
 	"netsky/daemon/observe"
 	"netsky/dashboard"
 	"netsky/dashboard/live"
-	"netsky/dashboard/term"
 	"netsky/internal/testworld"
 	"netsky/spawn/demo"
 	"netsky/store"
@@ -299,7 +298,7 @@ func TestBrowserScrolls(t *testing.T) {
 	for _, first := range []int{1, 4, 3, 19, 60, 61} {
 		w.panes.set("agent1", screen(first))
 		var want []string
-		for _, r := range new(term.Renderer).Render(screen(first)) {
+		for _, r := range new(live.Renderer).Render(screen(first)) {
 			want = append(want, plain(r.Row))
 		}
 		l.waits(fmt.Sprintf(`[...document.querySelectorAll("[data-screen] .r")].map((r) => r.textContent).join("\n") === %q`, strings.Join(want, "\n")))

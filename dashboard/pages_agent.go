@@ -13,7 +13,6 @@ import (
 	"netsky/cost"
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
-	"netsky/dashboard/term"
 	"netsky/store"
 	"netsky/work/tree"
 )
@@ -45,7 +44,7 @@ func endingOf(a live.Agent, last *store.Session) *ending {
 
 // Screen and History are the rows on the screen and those above it. A small terminal is as
 // high as its used rows, with the script, too.
-func (b paneBody) Screen() []term.Row {
+func (b paneBody) Screen() []live.Row {
 	rows := b.Pane.Rows[min(b.Pane.History, len(b.Pane.Rows)):]
 	for n := len(rows); !b.Large && n > max(b.Pane.CursorY+1, 1) && blank(rows[n-1]); n-- {
 		rows = rows[:n-1]
@@ -53,11 +52,11 @@ func (b paneBody) Screen() []term.Row {
 	return rows
 }
 
-func blank(r term.Row) bool {
-	return !slices.ContainsFunc(r, func(run term.Run) bool { return strings.TrimSpace(run.Text) != "" })
+func blank(r live.Row) bool {
+	return !slices.ContainsFunc(r, func(run live.Run) bool { return strings.TrimSpace(run.Text) != "" })
 }
 
-func (b paneBody) History() []term.Row { return b.Pane.Rows[:min(b.Pane.History, len(b.Pane.Rows))] }
+func (b paneBody) History() []live.Row { return b.Pane.Rows[:min(b.Pane.History, len(b.Pane.Rows))] }
 
 // Columns is the class for the pane's width, rounded up to the next one there is.
 func (b paneBody) Columns() string {

@@ -17,7 +17,6 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard/live"
-	"netsky/dashboard/term"
 	"netsky/internal/testworld"
 )
 
@@ -26,9 +25,9 @@ type paneEvent struct {
 	Agent   agent.ID            `json:"agent"`
 	Width   int                 `json:"width"`
 	Height  int                 `json:"height"`
-	Rows    []term.Row          `json:"rows"`
+	Rows    []live.Row          `json:"rows"`
 	Moved   [][3]int            `json:"moved"`
-	Changed map[string]term.Row `json:"changed"`
+	Changed map[string]live.Row `json:"changed"`
 	Error   string              `json:"error"`
 }
 
@@ -61,7 +60,7 @@ func (v *tab) take(tb testing.TB, e event) {
 	}
 }
 
-func plain(r term.Row) string {
+func plain(r live.Row) string {
 	var b strings.Builder
 	for _, run := range r {
 		b.WriteString(run.Text)
@@ -85,7 +84,7 @@ func TestPaneFollows(t *testing.T) {
 			e := s.key(t, "pane:agent1")
 			p = mustData[paneEvent](t, e)
 			// The third row is red now too: tmux carries the style on.
-			if p.Rows != nil || len(p.Changed) != 2 || p.Changed["1"][0] != (term.Run{Text: "TWO", Class: "f1"}) {
+			if p.Rows != nil || len(p.Changed) != 2 || p.Changed["1"][0] != (live.Run{Text: "TWO", Class: "f1"}) {
 				t.Errorf("pane = %s", e.Data)
 			}
 			w.panes.set("agent1", "one row only")
@@ -163,7 +162,7 @@ func TestPaneOnDemand(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.panes.set("agent1", "x\x1b[1my")
 	p := mustGet[live.Pane](t, w, "/api/pane/agent1")
-	if len(p.Rows) != 1 || len(p.Rows[0]) != 2 || p.Rows[0][1] != (term.Run{Text: "y", Class: "b"}) || p.History != 0 {
+	if len(p.Rows) != 1 || len(p.Rows[0]) != 2 || p.Rows[0][1] != (live.Run{Text: "y", Class: "b"}) || p.History != 0 {
 		t.Errorf("pane = %+v", p)
 	}
 	p = mustGet[live.Pane](t, w, "/api/pane/agent1?history=100")

@@ -9,14 +9,13 @@ import (
 	"sync"
 
 	"netsky/agent"
-	"netsky/dashboard/term"
 )
 
 // A frame is a value: one capture of a pane.
 type frame struct {
 	number int // counts the frames of one watched pane
 	head   paneHead
-	lines  []*term.Line
+	lines  []*Line
 
 	onceDelta, onceFull sync.Once
 	delta               []byte // from the frame before; nil if the whole frame is better
@@ -132,7 +131,7 @@ func (f *frame) changes(base *frame) []byte {
 
 // moved returns the rows that base has elsewhere, as [to, from, how many].
 func (f *frame) moved(base *frame) (list [][3]int) {
-	var from map[*term.Line]int
+	var from map[*Line]int
 	looked := 0
 	for i, l := range f.lines {
 		if l == base.lines[i] {
@@ -145,7 +144,7 @@ func (f *frame) moved(base *frame) (list [][3]int) {
 			ok = j >= 0
 		} else {
 			if from == nil {
-				from = make(map[*term.Line]int, len(base.lines))
+				from = make(map[*Line]int, len(base.lines))
 				for j, l := range base.lines {
 					from[l] = j
 				}
@@ -171,5 +170,5 @@ type watched struct {
 	eyes    int  // browsers
 	stirred bool // it may have changed since its latest frame
 
-	r *term.Renderer // used by the rounds only
+	r *Renderer // used by the rounds only
 }

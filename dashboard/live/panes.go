@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/dashboard/term"
 	"netsky/store"
 )
 
@@ -59,7 +58,7 @@ func (c *client) watch(ids []agent.ID) {
 // open starts to follow a pane. The caller holds mu.
 func (b *Broadcaster) open(id agent.ID) *watched {
 	ctx, end := context.WithCancel(context.Background())
-	w := &watched{id: id, key: keyPane + string(id), end: end, failed: make(chan error, 1), r: new(term.Renderer)}
+	w := &watched{id: id, key: keyPane + string(id), end: end, failed: make(chan error, 1), r: new(Renderer)}
 	l := b.look
 	l.panes[id] = w
 	b.running.Go(func() { b.followPane(ctx, l, w) })
@@ -181,7 +180,7 @@ func (b *Broadcaster) round(ctx context.Context, l *look, panes []*watched) {
 		if ctx.Err() != nil {
 			return
 		}
-		w.r = new(term.Renderer)
+		w.r = new(Renderer)
 		frames[i] = failure(w.id, sc.Err)
 		select {
 		case w.failed <- sc.Err:
@@ -213,7 +212,7 @@ type Pane struct {
 	History int        `json:"history"`  // how many of the rows are above the screen
 	CursorX int        `json:"cursor_x"` // with cursor_y -1: not shown
 	CursorY int        `json:"cursor_y"`
-	Rows    []term.Row `json:"rows"`
+	Rows    []Row      `json:"rows"`
 }
 
 // Pane captures an agent's pane, with at most history lines from above it. If it can't,
@@ -228,9 +227,9 @@ func (b *Broadcaster) Pane(ctx context.Context, id agent.ID, history int) (Pane,
 	}
 	p := Pane{
 		Agent: id, Time: store.At(b.o.Now()), Width: sc.Width, Height: sc.Height, History: sc.History,
-		CursorX: sc.CursorX, CursorY: sc.CursorY, Rows: []term.Row{},
+		CursorX: sc.CursorX, CursorY: sc.CursorY, Rows: []Row{},
 	}
-	for _, l := range new(term.Renderer).Render(sc.Text) {
+	for _, l := range new(Renderer).Render(sc.Text) {
 		p.Rows = append(p.Rows, l.Row)
 	}
 	return p, nil

@@ -1,4 +1,4 @@
-package term
+package live
 
 import (
 	"encoding/json"

@@ -4,7 +4,7 @@
 // It promises that only text, the classes of its own style sheet, colours and http
 // addresses get from a pane into a page, and that a line which two captures have in
 // common is rendered once. It has no state but a [Renderer]'s.
-package term
+package live
 
 import (
 	"net/url"

@@ -1,4 +1,4 @@
-package term_test
+package live_test
 
 import (
 	"encoding/json"
@@ -9,22 +9,22 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/dashboard/term"
+	"netsky/dashboard/live"
 	"netsky/internal/corpus"
 )
 
 // render is a captured screen as rows.
-func render(text string) []term.Row { return rows(new(term.Renderer), text) }
+func render(text string) []live.Row { return rows(new(live.Renderer), text) }
 
-func rows(r *term.Renderer, text string) []term.Row {
-	list := []term.Row{}
+func rows(r *live.Renderer, text string) []live.Row {
+	list := []live.Row{}
 	for _, l := range r.Render(text) {
 		list = append(list, l.Row)
 	}
 	return list
 }
 
-func plain(r term.Row) string {
+func plain(r live.Row) string {
 	var b strings.Builder
 	for _, run := range r {
 		b.WriteString(run.Text)
@@ -33,11 +33,11 @@ func plain(r term.Row) string {
 }
 
 func TestRender(t *testing.T) {
-	type run = term.Run
-	row := func(runs ...run) term.Row { return append(term.Row{}, runs...) }
+	type run = live.Run
+	row := func(runs ...run) live.Row { return append(live.Row{}, runs...) }
 	for _, tt := range []struct {
 		name, in string
-		want     term.Row
+		want     live.Row
 	}{
 		{"plain", "hello", row(run{Text: "hello"})},
 		{"empty", "", row()},
@@ -105,7 +105,7 @@ func TestRender(t *testing.T) {
 // The style goes on from line to line, as tmux writes it, also where a line was
 // there before.
 func TestRenderCarriesOn(t *testing.T) {
-	var r term.Renderer
+	var r live.Renderer
 	for _, tt := range []struct{ in, want string }{
 		{"\x1b[31ma\nb\n\x1b[0mc", "[[a f1] [b f1] [c ]]"},
 		{"a\nb\n\x1b[0mc", "[[a ] [b ] [c ]]"},
@@ -145,7 +145,7 @@ func TestRenderBounds(t *testing.T) {
 	}
 }
 
-func html1(rows []term.Row) string {
+func html1(rows []live.Row) string {
 	var b strings.Builder
 	for _, r := range rows {
 		b.WriteString(string(r.HTML()) + "\n")
@@ -214,7 +214,7 @@ func FuzzRender(f *testing.F) {
 		f.Add(in)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
-		var r term.Renderer
+		var r live.Renderer
 		got := rows(&r, in)
 		if again := rows(&r, in); !reflect.DeepEqual(got, again) {
 			t.Fatalf("twice: %q, %q", got, again)
