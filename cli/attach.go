@@ -10,7 +10,6 @@ import (
 	"netsky/cli/view"
 	"netsky/spawn"
 	"netsky/tmux"
-	"netsky/tmux/attach"
 )
 
 func (a *app) attachCommand() *cli.Command {
@@ -53,9 +52,9 @@ func (a *app) attachCommand() *cli.Command {
 // switched or opened a window instead.
 func (a *app) attach(ctx context.Context, s *tmux.Server, id agent.ID, readOnly bool) error {
 	_, tty := view.Width(a.out)
-	leave, err := attach.To(ctx, attach.Options{Server: s, Session: string(id), ReadOnly: readOnly, Terminal: tty, Outer: a.getenv("TMUX"), Environ: a.environ})
+	leave, err := tmux.Attach(ctx, tmux.AttachOptions{Server: s, Session: string(id), ReadOnly: readOnly, Terminal: tty, Outer: a.getenv("TMUX"), Environ: a.environ})
 	switch {
-	case errors.Is(err, attach.ErrNoTerminal):
+	case errors.Is(err, tmux.ErrNoTerminal):
 		return usagef("attach: not a terminal; `netsky peek %s` prints the screen", id)
 	case leave != "":
 		a.warn("opened %s in a new window of your tmux: %s", id, leave)

@@ -1,6 +1,6 @@
 // Package attach takes a person's terminal to a session: it attaches the terminal,
 // switches the client that it runs in, or opens a window in another tmux.
-package attach
+package tmux
 
 import (
 	"context"
@@ -11,13 +11,11 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-
-	"netsky/tmux"
 )
 
-// Options configure To.
-type Options struct {
-	Server   *tmux.Server
+// AttachOptions configure To.
+type AttachOptions struct {
+	Server   *Server
 	Session  string
 	ReadOnly bool
 	Terminal bool     // there is one
@@ -28,9 +26,9 @@ type Options struct {
 // ErrNoTerminal is returned if there is no terminal to attach.
 var ErrNoTerminal = errors.New("not a terminal")
 
-// To shows the session. It returns only if it can't, or if it has switched or opened a
+// Attach shows the session. It returns only if it can't, or if it has switched or opened a
 // window instead: then leave says how to leave that.
-func To(ctx context.Context, o Options) (leave string, err error) {
+func Attach(ctx context.Context, o AttachOptions) (leave string, err error) {
 	s := o.Server
 	outer := o.Outer
 	if outer == "" {
@@ -50,7 +48,7 @@ func To(ctx context.Context, o Options) (leave string, err error) {
 	}
 	// A client inside a client: the inner one must not think itself nested.
 	inner := append([]string{"env", "-u", "TMUX", "-u", "TMUX_PANE", "-u", "TMUX_TMPDIR"}, s.Argv(o.words()...)...)
-	other := &tmux.Server{Socket: socket}
+	other := &Server{Socket: socket}
 	words := append([]string{"new-window", "-P", "-F", "#{pane_pid}", "-n", o.Session}, inner...)
 	client, err := ask(ctx, other.Argv(words...), o.outside())
 	if err != nil {
@@ -62,7 +60,7 @@ func To(ctx context.Context, o Options) (leave string, err error) {
 // leaving returns how a person leaves a window of the other tmux in which a client of
 // this one runs, and makes that client's status line show it too: if both have the same
 // prefix, the other one takes it unless it is pressed twice.
-func (o Options) leaving(ctx context.Context, other *tmux.Server, client string) string {
+func (o AttachOptions) leaving(ctx context.Context, other *Server, client string) string {
 	s := o.Server
 	theirs, err := ask(ctx, other.Argv("display-message", "-p", "#{prefix}"), o.outside())
 	if err != nil {
@@ -93,7 +91,7 @@ func (o Options) leaving(ctx context.Context, other *tmux.Server, client string)
 // with the same prefix; tmux.conf reads it.
 const nestedOption = "@netsky-nested"
 
-func (o Options) words() []string {
+func (o AttachOptions) words() []string {
 	words := []string{"attach-session", "-t", "=" + o.Session}
 	if o.ReadOnly {
 		words = append(words, "-r")
@@ -103,7 +101,7 @@ func (o Options) words() []string {
 
 // isOurs reports whether the tmux socket that this process runs under is the
 // home's own server.
-func isOurs(s *tmux.Server, socket string) bool {
+func isOurs(s *Server, socket string) bool {
 	if strings.ContainsRune(s.Socket, '/') {
 		return socket == s.Socket
 	}
@@ -112,7 +110,7 @@ func isOurs(s *tmux.Server, socket string) bool {
 
 // outside returns the environment of the tmux that this process runs under, so it keeps
 // TMUX.
-func (o Options) outside() []string {
+func (o AttachOptions) outside() []string {
 	return slices.DeleteFunc(slices.Clone(o.Environ), func(v string) bool { return strings.HasPrefix(v, "TMUX_TMPDIR=") })
 }
 
@@ -127,7 +125,7 @@ func ask(ctx context.Context, argv, env []string) (string, error) {
 	return strings.TrimSpace(stdout.String()), nil
 }
 
-func replace(s *tmux.Server, words []string) error {
+func replace(s *Server, words []string) error {
 	argv := s.Argv(words...)
 	if err := syscall.Exec(argv[0], argv, s.Environ()); err != nil {
 		return fmt.Errorf("%s: %w", argv[0], err)
