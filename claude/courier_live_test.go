@@ -7,8 +7,8 @@ import (
 
 	"netsky/bus"
 	"netsky/bus/courier"
-	"netsky/bus/courier/couriertest"
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 )
 
 func TestConformance(t *testing.T) {
@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 	}
 	defer events.Close()
 	const hold = "loop: sleep 10m"
-	couriertest.Run(t, couriertest.Rig{
+	testworld.Run(t, testworld.Rig{
 		Agent: "agent1", Runtime: l.Courier(), Events: events, Remembers: true,
 		Say:  func(words string) string { return "loop: say " + words },
 		Hold: func() string { return hold },

@@ -6,8 +6,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/courier"
-	"netsky/bus/courier/couriertest"
 	"netsky/codex"
+	"netsky/internal/testworld"
 )
 
 func TestConformance(t *testing.T) {
@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	couriertest.Run(t, couriertest.Rig{
+	testworld.Run(t, testworld.Rig{
 		Agent: "agent1", Runtime: program, Events: events, Remembers: true,
 		Say:  func(words string) string { return "loop: say " + words },
 		Hold: func() string { return "hold on" },

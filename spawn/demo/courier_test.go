@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"netsky/bus/courier/couriertest"
+	"netsky/internal/testworld"
 	"netsky/spawn/demo"
 )
 
@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	couriertest.Run(t, couriertest.Rig{
+	testworld.Run(t, testworld.Rig{
 		Agent: "agent1", Runtime: runtime, Events: events,
 		Say:  func(words string) string { return words },
 		Hold: func() string { return "/busy 1h" },

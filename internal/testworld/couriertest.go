@@ -3,7 +3,7 @@
 // answer, is tested once, in package courier.
 //
 // It has no state of its own and writes nothing.
-package couriertest
+package testworld
 
 import (
 	"context"
