@@ -15,7 +15,6 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
-	"netsky/internal/corpus"
 	"netsky/internal/testworld"
 )
 
@@ -67,7 +66,7 @@ func mustPoison(t *testing.T, files map[string]string, reasons ...string) {
 // hostile are the envelopes of testdata whose names begin so.
 func hostile(tb testing.TB, about string) map[string]string {
 	tb.Helper()
-	files := corpus.Files(tb, "envelopes")
+	files := testworld.Files(tb, "envelopes")
 	maps.DeleteFunc(files, func(name, _ string) bool { return !strings.HasPrefix(name, about) })
 	return files
 }

@@ -6,12 +6,12 @@ import (
 
 	"netsky/agent"
 	"netsky/codex"
-	"netsky/internal/corpus"
+	"netsky/internal/testworld"
 )
 
 // Screens of Codex 0.169.0, as tmux shows them, and texts that only look like one.
 func TestRecognise(t *testing.T) {
-	screens := corpus.Files(t, "screens/codex")
+	screens := testworld.Files(t, "screens/codex")
 	const foot = "\n\n› Ask Codex to do anything\n\n  GPT-5.5 default · ~/w · agent1\n  ← for agents · ? for shortcuts\n"
 	for _, tt := range []struct {
 		name, screen, want string

@@ -8,7 +8,7 @@ import (
 	"netsky/agent"
 	"netsky/dashboard"
 	"netsky/dashboard/live"
-	"netsky/internal/corpus"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -16,7 +16,7 @@ import (
 // holds a "<" that a browser could take for markup.
 func TestRow34Records(t *testing.T) {
 	t.Parallel()
-	for _, evil := range corpus.Files(t, "web") {
+	for _, evil := range testworld.Files(t, "web") {
 		w := mustWorld(t, nil)
 		text := strings.ReplaceAll(evil, "\x00", "")
 		w.apply(t,
@@ -62,7 +62,7 @@ func TestRow34Records(t *testing.T) {
 func TestRow34Refusals(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
-	for _, evil := range corpus.Files(t, "web") {
+	for _, evil := range testworld.Files(t, "web") {
 		esc := strings.NewReplacer("%", "%25", " ", "%20", "\n", "%0a", "\x00", "%00", "\x7f", "%7f", `"`, "%22", "#", "%23", "?", "%3f").Replace(evil)
 		for _, path := range []string{"/api/messages/" + esc, "/api/messages?from=" + strings.ReplaceAll(esc, "&", "%26"), "/api/tasks?" + esc, "/" + esc, "/api/logs?cursor=" + esc} {
 			for _, accept := range []string{"application/json", "text/html"} {

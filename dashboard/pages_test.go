@@ -19,7 +19,7 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard/live"
-	"netsky/internal/corpus"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -262,7 +262,7 @@ func (w *world) fingerprint(tb testing.TB) string {
 // Row 34: whatever stands in any field is text on every page.
 func TestRow34Pages(t *testing.T) {
 	t.Parallel()
-	for name, evil := range corpus.Files(t, "web") {
+	for name, evil := range testworld.Files(t, "web") {
 		w := mustWorld(t, nil)
 		text := strings.ReplaceAll(evil, "\x00", "")
 		task := fmt.Sprint("t-", name, text)

@@ -16,7 +16,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
-	"netsky/internal/corpus"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -55,7 +55,7 @@ func TestSayHostile(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
 	sent := 0
-	for name, text := range corpus.Files(t, "web") {
+	for name, text := range testworld.Files(t, "web") {
 		a := w.say(t, string(raw(t, map[string]string{"to": "agent0", "text": text})))
 		checkInert(t, name, a.body)
 		list := w.inbox(t, "agent0")

@@ -16,7 +16,6 @@ import (
 	"netsky/agent"
 	"netsky/cost"
 	"netsky/dashboard"
-	"netsky/internal/corpus"
 	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/work/git"
@@ -179,7 +178,7 @@ func TestWorkHostile(t *testing.T) {
 	t.Parallel()
 	w, r := treed(t)
 	i := 0
-	for _, evil := range corpus.Files(t, "web") {
+	for _, evil := range testworld.Files(t, "web") {
 		i++
 		text := strings.ReplaceAll(evil, "\x00", "")
 		r.Write(fmt.Sprintf("f%d.go", i), "package a // "+text+"\n", fmt.Sprintf("f%d.html", i), text)

@@ -14,7 +14,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/internal/corpus"
+	"netsky/internal/testworld"
 )
 
 const handmade = `{"from":"agent0","text":"hi","ts":"2026-11-20T12:00:00Z"}`
@@ -50,7 +50,7 @@ func TestRenderWrapper(t *testing.T) {
 
 // No hostile envelope is taken, and the error is one line that a terminal can show.
 func TestParseHostile(t *testing.T) {
-	for name, data := range corpus.Files(t, "envelopes") {
+	for name, data := range testworld.Files(t, "envelopes") {
 		_, err := envelope.Parse([]byte(data))
 		if !errors.Is(err, envelope.ErrInvalid) {
 			t.Errorf("%s: Parse = %v, want ErrInvalid", name, err)
@@ -65,7 +65,7 @@ func TestParseHostile(t *testing.T) {
 // FuzzParse: what Parse takes is JSON to everybody else too and means the same
 // to them, and it is written back so that nothing is lost.
 func FuzzParse(f *testing.F) {
-	for _, data := range corpus.Files(f, "envelopes") {
+	for _, data := range testworld.Files(f, "envelopes") {
 		f.Add([]byte(data))
 	}
 	f.Add([]byte(handmade))

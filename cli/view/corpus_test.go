@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/internal/corpus"
+	"netsky/internal/testworld"
 )
 
 var update = flag.Bool("update", false, "write the matrix in docs/status.md anew")
@@ -63,7 +63,7 @@ type observation struct {
 // mustCorpus reads all observations.
 func mustCorpus(t *testing.T) (list []*observation) {
 	t.Helper()
-	files := corpus.Files(t, "status")
+	files := testworld.Files(t, "status")
 	names := make(map[string]bool)
 	for file, text := range files {
 		group, ok := strings.CutSuffix(file, ".jsonl")

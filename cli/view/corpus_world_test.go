@@ -19,7 +19,6 @@ import (
 	"netsky/cli/view"
 	"netsky/codex"
 	"netsky/home"
-	"netsky/internal/corpus"
 	"netsky/internal/proc"
 	"netsky/internal/testworld"
 	"netsky/spawn"
@@ -45,7 +44,7 @@ type scene struct {
 func classify(t *testing.T, list []*observation) map[*observation]view.Agent {
 	t.Helper()
 	dead := mustDie(t)
-	screens := map[string]map[string]string{"claude/": corpus.Files(t, "screens/claude"), "codex/": corpus.Files(t, "screens/codex")}
+	screens := map[string]map[string]string{"claude/": testworld.Files(t, "screens/claude"), "codex/": testworld.Files(t, "screens/codex")}
 	scenes := make(map[string]*scene)
 	for _, o := range list {
 		key := o.Tmux + "|" + o.Lock

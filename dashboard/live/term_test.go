@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"netsky/dashboard/live"
-	"netsky/internal/corpus"
+	"netsky/internal/testworld"
 )
 
 // render is a captured screen as rows.
@@ -170,7 +170,7 @@ func checkMarkup(s string) error {
 
 // Row 34: what a pane shows is text in a page too.
 func TestRow34Panes(t *testing.T) {
-	for _, evil := range corpus.Files(t, "web") {
+	for _, evil := range testworld.Files(t, "web") {
 		for _, in := range []string{
 			evil, "\x1b[31m" + evil, "\x1b]8;;" + evil + "\x1b\\x", "\x1b]8;;https://a.example/" + evil + "\x1b\\" + evil,
 			"\x1b]8;" + evil + ";https://a.example\x1b\\x", "\x1b[" + evil + "mx", "\x1b]0;" + evil + "\ax", "漢" + evil + "漢",
@@ -195,7 +195,7 @@ func TestRow34Panes(t *testing.T) {
 // Whatever a pane has shown, its row is our own markup.
 func TestRenderCorpora(t *testing.T) {
 	for _, dir := range []string{"escapes", "screens/claude", "screens/codex"} {
-		for name, in := range corpus.Files(t, dir) {
+		for name, in := range testworld.Files(t, dir) {
 			for _, row := range render(in) {
 				if err := checkMarkup(string(row.HTML())); err != nil {
 					t.Errorf("%s/%s: %v", dir, name, err)
@@ -206,11 +206,11 @@ func TestRenderCorpora(t *testing.T) {
 }
 
 func FuzzRender(f *testing.F) {
-	for _, evil := range corpus.Files(f, "web") {
+	for _, evil := range testworld.Files(f, "web") {
 		f.Add(evil)
 		f.Add("\x1b]8;;https://a.example/" + evil + "\x1b\\" + evil)
 	}
-	for _, in := range corpus.Files(f, "escapes") {
+	for _, in := range testworld.Files(f, "escapes") {
 		f.Add(in)
 	}
 	f.Fuzz(func(t *testing.T, in string) {

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"netsky/imessage/chatdb"
-	"netsky/internal/corpus"
 	"netsky/internal/messagesim"
+	"netsky/internal/testworld"
 )
 
 var update = flag.Bool("update", false, "write testdata/imessage/attributed")
@@ -135,7 +135,7 @@ func TestSamplesCurrent(t *testing.T) {
 			}
 		}
 	}
-	files := corpus.Files(t, samplesDir)
+	files := testworld.Files(t, samplesDir)
 	for _, s := range samples() {
 		if files[s.name+".hex"] != dump(s.blob) {
 			t.Errorf("%s.hex is not what the encoder writes; -update writes it", s.name)

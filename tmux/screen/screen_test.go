@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"netsky/internal/corpus"
+	"netsky/internal/testworld"
 	"netsky/tmux/screen"
 )
 
@@ -98,14 +98,14 @@ func check(tb testing.TB, in string) {
 
 func TestEscapes(t *testing.T) {
 	for _, dir := range []string{"escapes", "web", "screens/claude", "screens/codex"} {
-		for name, in := range corpus.Files(t, dir) {
+		for name, in := range testworld.Files(t, dir) {
 			t.Run(dir+"/"+name, func(t *testing.T) { check(t, in) })
 		}
 	}
 }
 
 func FuzzLines(f *testing.F) {
-	for _, in := range corpus.Files(f, "escapes") {
+	for _, in := range testworld.Files(f, "escapes") {
 		f.Add(in)
 	}
 	f.Fuzz(func(t *testing.T, in string) { check(t, in) })
