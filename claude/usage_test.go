@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"netsky/claude"
-	"netsky/store/cost/reading/readingtest"
+	"netsky/internal/testworld"
 )
 
 // Lines as Claude Code 2.1 writes them, shortened.
@@ -26,7 +26,7 @@ func usagePrompt(id, text string) string {
 }
 
 // open opens a Reader of the conversation S.
-func open(state string) readingtest.Reader { return claude.OpenUsage("S", state) }
+func open(state string) testworld.Reader { return claude.OpenUsage("S", state) }
 
 func TestLine(t *testing.T) {
 	t.Parallel()
@@ -35,12 +35,12 @@ func TestLine(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		{"one answer in two lines", []string{usagePrompt("P1", readingtest.Rendered("m-1")), shell, block2, result},
+		{"one answer in two lines", []string{usagePrompt("P1", testworld.Rendered("m-1")), shell, block2, result},
 			"msg_1 req_1|claude-opus-5-5|P1|m-1:4+1+7+12350 msg_1 req_1|claude-opus-5-5|P1|m-1:4+31+7+12350"},
 		{"typed", []string{usagePrompt("P1", "hello"), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
-		{"typed after a message", []string{usagePrompt("P0", readingtest.Rendered("m-1")), usagePrompt("P1", "hello"), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
-		{"two messages in one", []string{usagePrompt("P1", readingtest.Rendered("m-1")+"\n"+readingtest.Rendered("m-2")), block2}, "msg_1 req_1|claude-opus-5-5|P1|m-1:4+31+7+12350"},
-		{"a quoted rendering", []string{usagePrompt("P1", "see: "+readingtest.Rendered("m-1")), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
+		{"typed after a message", []string{usagePrompt("P0", testworld.Rendered("m-1")), usagePrompt("P1", "hello"), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
+		{"two messages in one", []string{usagePrompt("P1", testworld.Rendered("m-1")+"\n"+testworld.Rendered("m-2")), block2}, "msg_1 req_1|claude-opus-5-5|P1|m-1:4+31+7+12350"},
+		{"a quoted rendering", []string{usagePrompt("P1", "see: "+testworld.Rendered("m-1")), block2}, "msg_1 req_1|claude-opus-5-5|P1|:4+31+7+12350"},
 		{"a tool that is given what a statement looks like", []string{strings.Replace(block2, `"input":{}`, `"input":{"type":"cost-state","modelUsage":{"m":{}}}`, 1)},
 			"msg_1 req_1|claude-opus-5-5||:4+31+7+12350"},
 		{"a tool that is given what a result looks like", []string{strings.Replace(block2, `"input":{}`, `"input":{"type":"user","x":{"type":"tool_result"}}`, 1)},
@@ -55,7 +55,7 @@ func TestLine(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			readingtest.Check(t, open, tt.want, tt.lines...)
+			testworld.Check(t, open, tt.want, tt.lines...)
 		})
 	}
 }
@@ -86,8 +86,8 @@ func TestFiles(t *testing.T) {
 
 // Whatever a line says, a Reader goes on from what it keeps, and counts nothing below zero twice.
 func FuzzLine(f *testing.F) {
-	for _, l := range []string{shell, block2, result, fault, fmt.Sprintf(state, false), usagePrompt("P1", readingtest.Rendered("m-1"))} {
+	for _, l := range []string{shell, block2, result, fault, fmt.Sprintf(state, false), usagePrompt("P1", testworld.Rendered("m-1"))} {
 		f.Add([]byte(l), "")
 	}
-	f.Fuzz(func(t *testing.T, line []byte, state string) { readingtest.Fuzz(t, open, line, state) })
+	f.Fuzz(func(t *testing.T, line []byte, state string) { testworld.Fuzz(t, open, line, state) })
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"netsky/codex"
-	"netsky/store/cost/reading/readingtest"
+	"netsky/internal/testworld"
 )
 
 const thread = "01a20b6a-0add-7bd3-abe1-e404fa7b2e98" // begun on 2026-11-24
@@ -28,7 +28,7 @@ func given(turn, text string) string {
 }
 
 // open opens a Reader of the thread.
-func open(state string) readingtest.Reader { return codex.OpenUsage(thread, state) }
+func open(state string) testworld.Reader { return codex.OpenUsage(thread, state) }
 
 func TestLine(t *testing.T) {
 	t.Parallel()
@@ -37,9 +37,9 @@ func TestLine(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		{"a record, and the sum after it", []string{context, given("T1", readingtest.Rendered("m-1")), record, fmt.Sprintf(count, 9523)}, "T1 resp_1|gpt-5.5|T1|m-1:30+7+60+10"},
-		{"of another turn", []string{context, given("T0", readingtest.Rendered("m-1")), record}, "T1 resp_1|gpt-5.5|T1|:30+7+60+10"},
-		{"steered", []string{context, given("T1", readingtest.Rendered("m-1")), given("T1", readingtest.Rendered("m-2")), record}, "T1 resp_1|gpt-5.5|T1|m-1:30+7+60+10"},
+		{"a record, and the sum after it", []string{context, given("T1", testworld.Rendered("m-1")), record, fmt.Sprintf(count, 9523)}, "T1 resp_1|gpt-5.5|T1|m-1:30+7+60+10"},
+		{"of another turn", []string{context, given("T0", testworld.Rendered("m-1")), record}, "T1 resp_1|gpt-5.5|T1|:30+7+60+10"},
+		{"steered", []string{context, given("T1", testworld.Rendered("m-1")), given("T1", testworld.Rendered("m-2")), record}, "T1 resp_1|gpt-5.5|T1|m-1:30+7+60+10"},
 		{"only sums, one of them repeated", []string{context, fmt.Sprintf(count, 107), fmt.Sprintf(count, 107), limits, fmt.Sprintf(count, 214)},
 			thread + " sum 107|gpt-5.5||:40+7+60+0 " + thread + " sum 214|gpt-5.5||:40+7+60+0"},
 		{"more cached than there is", []string{strings.Replace(record, `"cached_input_tokens":60`, `"cached_input_tokens":600`, 1)}, "T1 resp_1||T1|:0+7+100+0"},
@@ -47,7 +47,7 @@ func TestLine(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			readingtest.Check(t, open, tt.want, tt.lines...)
+			testworld.Check(t, open, tt.want, tt.lines...)
 		})
 	}
 }
@@ -108,11 +108,11 @@ func TestFilesOfDays(t *testing.T) {
 }
 
 func FuzzLine(f *testing.F) {
-	for _, l := range []string{context, record, fmt.Sprintf(count, 107), limits, given("T1", readingtest.Rendered("m-1"))} {
+	for _, l := range []string{context, record, fmt.Sprintf(count, 107), limits, given("T1", testworld.Rendered("m-1"))} {
 		f.Add([]byte(l), "")
 	}
 	f.Fuzz(func(t *testing.T, line []byte, state string) {
-		readingtest.Fuzz(t, open, line, state)
+		testworld.Fuzz(t, open, line, state)
 		turns, _ := open(state).Line(line)
 		for _, n := range turns {
 			if u := n.Usage; u.CacheRead < 0 || u.CacheWrite < 0 {

@@ -1,5 +1,5 @@
 // Package readingtest tests what reads a program's file of a conversation. Only tests import it.
-package readingtest
+package testworld
 
 import (
 	"fmt"
