@@ -1,6 +1,6 @@
 // Package agent defines what an agent is: its name and role, how it was launched, the
 // states it reports, the events of its life and the questions it asks. All other packages
-// share these types. agent/proc identifies its processes, agent/home keeps its files.
+// share these types. internal/proc identifies its processes, home keeps its files.
 package agent
 
 import (

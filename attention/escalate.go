@@ -1,10 +1,11 @@
-// Package escalate reaches the owner outside of netsky: by a text to their phone, a command of
+// This file reaches the owner outside of netsky: by a text to their phone, a command of
 // theirs, a webhook, a notification on the desktop. It needs no agent, no daemon and no records.
 //
 // The configured ways are tried in turn until one has taken the alert, each up to three
 // times. state/escalation.json holds the alerts that no way took; it is replaced as a
 // whole under the lock "escalate", and the next success empties it. A crash while an alert
 // is sent may lose it; what an alert is about stays where it was.
+
 package attention
 
 import (

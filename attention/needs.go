@@ -1,4 +1,4 @@
-// Package needs lists what needs the owner: approvals, dialogs, logins and limits, budgets that are used up, agents
+// Package attention lists what needs the owner: approvals, dialogs, logins and limits, budgets that are used up, agents
 // that do not get ready, hang, crash or are down though they are wanted up, a mistake in netsky.toml, the
 // daemon, alerts that did not reach the owner, questions to them, work that conflicts, and
 // unreadable messages.

@@ -1,9 +1,10 @@
-// Package quiet keeps the owner's quiet hours, in which nobody is paged about hangs. It
+// This file keeps the owner's quiet hours, in which nobody is paged about hangs. It
 // holds back neither approvals nor dialogs.
 //
 // state/watchdog/quiet.json lists them, with what set each; of several the latest end
 // counts, and what has passed is dropped with the next change. It is replaced as a whole
 // under the lock "quiet". A damaged file means that nothing is quiet.
+
 package attention
 
 import (

@@ -1,5 +1,6 @@
-// Package lookup finds the one message that a person or a model means by an id or the
+// This file finds the one message that a person or a model means by an id or the
 // beginning of one. It only reads.
+
 package bus
 
 import (

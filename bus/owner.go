@@ -1,5 +1,6 @@
-// Package owner is the owner's mail for showing it: which messages are new, each once,
+// This file is the owner's mail for showing it: which messages are new, each once,
 // and which have been shown. What a crash interrupts is shown once more.
+
 package bus
 
 import (

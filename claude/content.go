@@ -1,4 +1,5 @@
-// Package content reads the content of messages as Claude Code writes them into its files.
+// This file reads the content of messages as Claude Code writes them into its files.
+
 package claude
 
 import (

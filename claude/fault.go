@@ -1,10 +1,11 @@
-// Package fault judges what Claude Code reports when the model does not answer: whether
+// This file judges what Claude Code reports when the model does not answer: whether
 // that is the vendor's fault, why, and until when.
 //
 // It judges by what Claude Code has classified itself, in its StopFailure hook and in the
 // conversation's file: the kind of the error, the HTTP status, the limit and its reset.
 // Words decide in three cases only, each noted where it is: for them nothing else exists.
 // It keeps nothing; a crash loses nothing.
+
 package claude
 
 import (

@@ -1,6 +1,7 @@
-// Package socket passes a text to a running Claude Code through its messaging socket. It
+// This file passes a text to a running Claude Code through its messaging socket. It
 // writes nowhere but to a socket of this user's on which that very process listens, keeps
 // nothing, and a crash leaves nothing: half a line is no message to Claude Code.
+
 package claude
 
 import (

@@ -1,4 +1,4 @@
-// Package usage reads from Claude Code's files of its conversations what each request to the
+// This file reads from Claude Code's files of its conversations what each request to the
 // model used.
 //
 // Claude Code writes an answer's usage once for each block of the answer, under the message's id
@@ -8,8 +8,9 @@
 // a conversation; the sums that Claude Code writes when it ends or clears a conversation have
 // them, with the cost in dollars.
 //
-// The package opens no file and keeps nothing: a [UsageReader]'s state is for the caller to keep. Lines
+// It opens no file and keeps nothing: a [UsageReader]'s state is for the caller to keep. Lines
 // that it does not know, of an older or a newer Claude Code, are skipped.
+
 package claude
 
 import (

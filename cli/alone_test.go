@@ -31,14 +31,14 @@ func eachGo(t *testing.T, tests bool, do func(file string, n int, line string)) 
 // nothing that has to last is kept where the system tidies up.
 func TestOnlyTmuxRunsTmux(t *testing.T) {
 	t.Parallel()
-	runs := regexp.MustCompile(`(exec\.Command(Context)?\((ctx, )?|program\.(Find|Ask)\(.*)"tmux"`)
+	runs := regexp.MustCompile(`(exec\.Command(Context)?\((ctx, )?|execx\.(Find|Ask)\(.*)"tmux"`)
 	temp := regexp.MustCompile(`os\.TempDir\(|os\.(MkdirTemp|CreateTemp)\(""|"/(var/)?tmp`)
 	may := map[string]bool{
-		"tmux/server.go":               true, // where tmux itself puts the sockets
-		"spawn/throwaway/throwaway.go": true, // its home is removed with it
-		"cli/doctor/machine.go":        true, // asks for the version
-		"spawn/worktree/attributes.go": true, // for the time of one merge
-		"cli/phone/convert.go":         true, // for the time of one conversion
+		"tmux/server.go":              true, // where tmux itself puts the sockets
+		"internal/chaos/throwaway.go": true, // its home is removed with it
+		"cli/doctor/machine.go":       true, // asks for the version
+		"work/tree/attributes.go":     true, // for the time of one merge
+		"cli/bridge/convert.go":       true, // for the time of one conversion
 	}
 	eachGo(t, false, func(file string, n int, line string) {
 		if strings.HasPrefix(file, "internal/") || may[file] {

@@ -1,5 +1,6 @@
-// Package complete answers a shell's requests for completions. It runs no verb and
+// This file answers a shell's requests for completions. It runs no verb and
 // changes nothing.
+
 package cli
 
 import (

@@ -14,10 +14,10 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
-	claudeusage "netsky/claude"
+	"netsky/claude"
 	"netsky/cli/config"
 	"netsky/cli/view"
-	codexusage "netsky/codex"
+	"netsky/codex"
 	"netsky/cost"
 	"netsky/home"
 	"netsky/spawn"
@@ -176,7 +176,7 @@ func (a *app) costService(l *spawn.Launcher, log *slog.Logger) func(context.Cont
 	return func(ctx context.Context, records func() *store.DB) error {
 		return cost.NewMeter(cost.MeterOptions{
 			Home: l.Home, Bus: l.Bus, Records: records, Log: log.With("part", "cost"), Environ: a.environ,
-			Sources: map[string]cost.Source{claudeusage.UsageSource: claudeFiles{}, codexusage.UsageSource: &codexFiles{}},
+			Sources: map[string]cost.Source{claude.UsageSource: claudeFiles{}, codex.UsageSource: &codexFiles{}},
 			Terms: func() (t cost.Terms) {
 				c, _, _ := config.Load(l.Home) // a mistake is shown by others
 				t.Prices, t.Limits, t.Unknown = c.Terms()
@@ -190,18 +190,18 @@ func (a *app) costService(l *spawn.Launcher, log *slog.Logger) func(context.Cont
 type claudeFiles struct{}
 
 func (claudeFiles) Files(env []string, thread string) []string {
-	return claudeusage.UsageFiles(env, thread)
+	return claude.UsageFiles(env, thread)
 }
 func (claudeFiles) Open(thread, state string) cost.Reader {
-	return claudeusage.OpenUsage(thread, state)
+	return claude.OpenUsage(thread, state)
 }
 
 // codexFiles are the threads of Codex.
-type codexFiles struct{ codexusage.UsageFinder }
+type codexFiles struct{ codex.UsageFinder }
 
 func (f *codexFiles) Files(env []string, thread string) []string {
-	return f.Finder.Files(env, thread, time.Now())
+	return f.UsageFinder.Files(env, thread, time.Now())
 }
 func (f *codexFiles) Open(thread, state string) cost.Reader {
-	return codexusage.OpenUsage(thread, state)
+	return codex.OpenUsage(thread, state)
 }

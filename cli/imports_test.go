@@ -11,67 +11,71 @@ import (
 	"testing"
 )
 
-// mustImports reads the table of packages in ARCHITECTURE.md: which of ours each
-// may import.
-func mustImports(t *testing.T) map[string]string {
+// mustRooms reads the table of rooms in ARCHITECTURE.md: what the packages of each may import.
+func mustRooms(t *testing.T) map[string][]string {
 	t.Helper()
 	data, err := os.ReadFile("../ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := map[string]string{"": "cli"}
-	row := regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\|[^|]*\\| ([^|]*) \\|$")
+	rooms := make(map[string][]string)
+	row := regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|[^|]*\\| ([^|]*) \\|$")
 	for _, m := range row.FindAllStringSubmatch(string(data), -1) {
-		table[m[1]] = m[2]
+		rooms[m[1]] = strings.Split(m[2], ", ")
 	}
-	return table
+	return rooms
 }
 
-// mayImport reports whether a cell of the table names the package.
-func mayImport(cell, name string) bool {
-	for entry := range strings.SplitSeq(cell, ", ") {
-		if parent, ok := strings.CutSuffix(entry, "/…"); ok {
-			if name == parent || strings.HasPrefix(name, parent+"/") {
-				return true
-			}
-		} else if name == entry {
-			return true
-		}
-	}
-	return false
+// within reports whether the package is the entry, or a package below it.
+func within(name, entry string) bool {
+	return name == entry || strings.HasPrefix(name, entry+"/") || entry == "all"
 }
 
 func TestImports(t *testing.T) {
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Doc", "netsky/...").Output()
+	out, err := exec.Command("go", "list", "-tags", "faults,pictures", "-json=ImportPath,Imports,Doc", "netsky/...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	imports := mustImports(t)
+	rooms, used := mustRooms(t), make(map[string]bool)
 	dec := json.NewDecoder(strings.NewReader(string(out)))
-	for seen := 0; ; seen++ {
+	for {
 		var p struct {
 			ImportPath, Doc string
 			Imports         []string
 		}
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			if seen != len(imports) {
-				t.Errorf("%d packages, the table has %d", seen, len(imports))
-			}
-			return
+			break
 		} else if err != nil {
 			t.Fatal(err)
 		}
 		name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, "netsky"), "/")
-		allowed, ok := imports[name]
-		if !ok {
-			t.Errorf("package %q: not in the table", name)
-		}
 		if p.Doc == "" {
 			t.Errorf("package %q: has no package comment", name)
 		}
+		room, _, _ := strings.Cut(name, "/")
+		if _, ok := rooms[room]; !ok && room != "" {
+			t.Errorf("package %q: its room is not in the table", name)
+		}
 		for _, i := range p.Imports {
-			if ours, ok := strings.CutPrefix(i, "netsky/"); ok && !mayImport(allowed, ours) {
+			ours, ok := strings.CutPrefix(i, "netsky/")
+			if !ok || room == "" || within(ours, room) {
+				continue
+			}
+			allowed := false
+			for _, entry := range rooms[room] {
+				if within(ours, entry) {
+					allowed, used[room+" "+entry] = true, true
+				}
+			}
+			if !allowed {
 				t.Errorf("package %q imports %q, which the table does not allow", name, ours)
+			}
+		}
+	}
+	for room, entries := range rooms {
+		for _, entry := range entries {
+			if entry != "all" && !used[room+" "+entry] {
+				t.Errorf("room %q: imports nothing of %q, which the table allows", room, entry)
 			}
 		}
 	}

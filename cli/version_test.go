@@ -84,7 +84,7 @@ func TestNamesAgentsOfOtherVersion(t *testing.T) {
 // The scripts install the releases that the programs are compared with.
 func TestTestedReleases(t *testing.T) {
 	t.Parallel()
-	for file, want := range map[string]string{"spawn/claude/version.go": claude.Tested.String(), "codex/appserver/version.go": appserver.Tested.String()} {
+	for file, want := range map[string]string{"claude/version.go": claude.Tested.String(), "codex/appserver/version.go": appserver.Tested.String()} {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", ". scripts/tools; tested_release "+file)
 		cmd.Dir = ".."
 		if out, err := cmd.CombinedOutput(); err != nil || string(out) != want+"\n" {

@@ -1,4 +1,4 @@
-// Package usage reads from Codex's rollouts, its files of threads, what each request to the model
+// This file reads from Codex's rollouts, its files of threads, what each request to the model
 // used.
 //
 // Codex writes a record of each response's usage under the response's id, in the thread's file
@@ -7,8 +7,9 @@
 // part of the output; here the cached part is a field of its own, and no token counts twice.
 // Threads that a thread began have files of their own, which name the first one's session.
 //
-// The package keeps nothing: a [UsageReader]'s state is for the caller to keep. Lines that it does not
+// It keeps nothing: a [UsageReader]'s state is for the caller to keep. Lines that it does not
 // know are skipped. Codex states no cost.
+
 package codex
 
 import (

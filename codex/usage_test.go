@@ -16,11 +16,11 @@ const thread = "01a20b6a-0add-7bd3-abe1-e404fa7b2e98" // begun on 2026-11-24
 
 // Lines as Codex 0.169 writes them, shortened.
 const (
-	meta    = `{"timestamp":"2026-11-24T02:37:08.739Z","ordinal":0,"type":"session_meta","payload":{"account_scoped":true,"session_id":"%s","id":"%s","cwd":"/w","cli_version":"0.169.0","source":"exec","model_provider":"loop"}}`
-	context = `{"timestamp":"2026-11-24T02:37:08.776Z","ordinal":5,"type":"turn_context","payload":{"turn_id":"T1","root_turn_id":"T1","cwd":"/w","model":"gpt-5.5","summary":"none"}}`
-	record  = `{"timestamp":"2026-11-24T02:37:08.821Z","ordinal":10,"type":"token_usage_record","payload":{"thread_id":"TH","turn_id":"T1","session_id":"TH","root_turn_id":"T1","response_id":"resp_1","usage":{"input_tokens":100,"cached_input_tokens":60,"cache_write_input_tokens":10,"output_tokens":7,"reasoning_output_tokens":5,"total_tokens":107},"turn_token_usage":{"input_tokens":100,"total_tokens":107},"thread_token_usage":{"input_tokens":9516,"total_tokens":9523}}}`
-	count   = `{"timestamp":"2026-11-24T02:37:08.917Z","ordinal":13,"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":%d,"cached_input_tokens":0,"output_tokens":7,"total_tokens":%[1]d},"last_token_usage":{"input_tokens":100,"cached_input_tokens":60,"output_tokens":7,"reasoning_output_tokens":5,"total_tokens":107},"model_context_window":258400},"rate_limits":{"limit_id":"codex"}}}`
-	limits  = `{"timestamp":"2026-11-24T02:37:08.917Z","type":"event_msg","payload":{"type":"token_count","info":null,"rate_limits":{"limit_id":"codex"}}}`
+	meta        = `{"timestamp":"2026-11-24T02:37:08.739Z","ordinal":0,"type":"session_meta","payload":{"account_scoped":true,"session_id":"%s","id":"%s","cwd":"/w","cli_version":"0.169.0","source":"exec","model_provider":"loop"}}`
+	turnContext = `{"timestamp":"2026-11-24T02:37:08.776Z","ordinal":5,"type":"turn_context","payload":{"turn_id":"T1","root_turn_id":"T1","cwd":"/w","model":"gpt-5.5","summary":"none"}}`
+	record      = `{"timestamp":"2026-11-24T02:37:08.821Z","ordinal":10,"type":"token_usage_record","payload":{"thread_id":"TH","turn_id":"T1","session_id":"TH","root_turn_id":"T1","response_id":"resp_1","usage":{"input_tokens":100,"cached_input_tokens":60,"cache_write_input_tokens":10,"output_tokens":7,"reasoning_output_tokens":5,"total_tokens":107},"turn_token_usage":{"input_tokens":100,"total_tokens":107},"thread_token_usage":{"input_tokens":9516,"total_tokens":9523}}}`
+	count       = `{"timestamp":"2026-11-24T02:37:08.917Z","ordinal":13,"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":%d,"cached_input_tokens":0,"output_tokens":7,"total_tokens":%[1]d},"last_token_usage":{"input_tokens":100,"cached_input_tokens":60,"output_tokens":7,"reasoning_output_tokens":5,"total_tokens":107},"model_context_window":258400},"rate_limits":{"limit_id":"codex"}}}`
+	limits      = `{"timestamp":"2026-11-24T02:37:08.917Z","type":"event_msg","payload":{"type":"token_count","info":null,"rate_limits":{"limit_id":"codex"}}}`
 )
 
 func given(turn, text string) string {
@@ -37,10 +37,10 @@ func TestLine(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		{"a record, and the sum after it", []string{context, given("T1", testworld.Rendered("m-1")), record, fmt.Sprintf(count, 9523)}, "T1 resp_1|gpt-5.5|T1|m-1:30+7+60+10"},
-		{"of another turn", []string{context, given("T0", testworld.Rendered("m-1")), record}, "T1 resp_1|gpt-5.5|T1|:30+7+60+10"},
-		{"steered", []string{context, given("T1", testworld.Rendered("m-1")), given("T1", testworld.Rendered("m-2")), record}, "T1 resp_1|gpt-5.5|T1|m-1:30+7+60+10"},
-		{"only sums, one of them repeated", []string{context, fmt.Sprintf(count, 107), fmt.Sprintf(count, 107), limits, fmt.Sprintf(count, 214)},
+		{"a record, and the sum after it", []string{turnContext, given("T1", testworld.Rendered("m-1")), record, fmt.Sprintf(count, 9523)}, "T1 resp_1|gpt-5.5|T1|m-1:30+7+60+10"},
+		{"of another turn", []string{turnContext, given("T0", testworld.Rendered("m-1")), record}, "T1 resp_1|gpt-5.5|T1|:30+7+60+10"},
+		{"steered", []string{turnContext, given("T1", testworld.Rendered("m-1")), given("T1", testworld.Rendered("m-2")), record}, "T1 resp_1|gpt-5.5|T1|m-1:30+7+60+10"},
+		{"only sums, one of them repeated", []string{turnContext, fmt.Sprintf(count, 107), fmt.Sprintf(count, 107), limits, fmt.Sprintf(count, 214)},
 			thread + " sum 107|gpt-5.5||:40+7+60+0 " + thread + " sum 214|gpt-5.5||:40+7+60+0"},
 		{"more cached than there is", []string{strings.Replace(record, `"cached_input_tokens":60`, `"cached_input_tokens":600`, 1)}, "T1 resp_1||T1|:0+7+100+0"},
 		{"others", []string{"", "{", fmt.Sprintf(meta, thread, thread), `{"type":"token_usage_record"}`, `{"type":"token_usage_record","payload":{"usage":{}}}`, `{"type":"event_msg","payload":{"type":"token_count"}}`}, ""},
@@ -108,7 +108,7 @@ func TestFilesOfDays(t *testing.T) {
 }
 
 func FuzzLine(f *testing.F) {
-	for _, l := range []string{context, record, fmt.Sprintf(count, 107), limits, given("T1", testworld.Rendered("m-1"))} {
+	for _, l := range []string{turnContext, record, fmt.Sprintf(count, 107), limits, given("T1", testworld.Rendered("m-1"))} {
 		f.Add([]byte(l), "")
 	}
 	f.Fuzz(func(t *testing.T, line []byte, state string) {

@@ -1,4 +1,4 @@
-// Package meter counts what the agents' turns cost, and holds their work at the owner's budgets.
+// This file counts what the agents' turns cost, and holds their work at the owner's budgets.
 //
 // It follows the files in which Claude Code and Codex write their conversations, of the
 // conversations that the records say are an agent's, and records each request with its tokens. A
@@ -14,8 +14,9 @@
 // more. That is lifted by the owner's answer, by a higher limit, and by the end of the day.
 //
 // Limits that can't be known, as there is a mistake in netsky.toml, are those that were known
-// last: a mistake lifts nothing. The package does not know how a program writes its files, and
+// last: a mistake lifts nothing. It does not know how a program writes its files, and
 // reads nothing of sessions that are no agent's.
+
 package cost
 
 import (

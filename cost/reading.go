@@ -1,7 +1,8 @@
-// Package reading is what the readers of programs' files of conversations have in common: what they keep
+// This file is what the readers of programs' files of conversations have in common: what they keep
 // from one line to the next, and which message a request is about.
 //
 // It opens no file. Where a line was read before, by a netsky that was killed, the kept text says how to go on.
+
 package cost
 
 import (

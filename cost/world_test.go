@@ -14,8 +14,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
-	claudeusage "netsky/claude"
-	codexusage "netsky/codex"
+	"netsky/claude"
+	"netsky/codex"
 	"netsky/cost"
 	"netsky/home"
 	"netsky/internal/testworld"
@@ -25,19 +25,19 @@ import (
 type claudeFiles struct{}
 
 func (claudeFiles) Files(env []string, thread string) []string {
-	return claudeusage.UsageFiles(env, thread)
+	return claude.UsageFiles(env, thread)
 }
 func (claudeFiles) Open(thread, state string) cost.Reader {
-	return claudeusage.OpenUsage(thread, state)
+	return claude.OpenUsage(thread, state)
 }
 
-type codexFiles struct{ codexusage.UsageFinder }
+type codexFiles struct{ codex.UsageFinder }
 
 func (f *codexFiles) Files(env []string, thread string) []string {
-	return f.Finder.Files(env, thread, time.Now())
+	return f.UsageFinder.Files(env, thread, time.Now())
 }
 func (f *codexFiles) Open(thread, state string) cost.Reader {
-	return codexusage.OpenUsage(thread, state)
+	return codex.OpenUsage(thread, state)
 }
 
 func sources() map[string]cost.Source {

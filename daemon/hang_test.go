@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	hours "netsky/attention"
+	"netsky/attention"
 	"netsky/bus"
 	"netsky/home"
 	"netsky/internal/testworld"
@@ -38,7 +38,7 @@ func TestHang(t *testing.T) {
 		}
 		return n
 	}
-	if _, err := hours.Silence(w.ctx, w.home, time.Hour, "owner", time.Now()); err != nil {
+	if _, err := attention.Silence(w.ctx, w.home, time.Hour, "owner", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.home.WriteFile(home.ReportDir+"/agent5.json", []byte("{"), false); err != nil {
@@ -61,7 +61,7 @@ func TestHang(t *testing.T) {
 	if n := pages("agent1"); n != 0 {
 		t.Errorf("paged %d times while it is quiet", n)
 	}
-	if _, err := hours.EndQuiet(w.ctx, w.home, time.Now()); err != nil {
+	if _, err := attention.EndQuiet(w.ctx, w.home, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	testworld.WaitOr(w, func() bool { return pages("agent1") == 1 }, func() string { return fmt.Sprintf("not paged: %q\n%s", w.owned(), w.log()) })

@@ -26,17 +26,17 @@ type screens struct {
 	mu     sync.Mutex // guards the fields below; held while windows are linked
 	client *tmux.Client
 	panes  map[agent.ID]tmux.Pane
-	asked  time.Time           // when panes were last listed
-	looks  map[agent.ID]*watch // panes that somebody looks at
-	growth int                 // of the heap, as last set
+	asked  time.Time             // when panes were last listed
+	looks  map[agent.ID]*watched // panes that somebody looks at
+	growth int                   // of the heap, as last set
 
 	// Output is noticed even while mu is held and a tmux answer is awaited.
 	hear  sync.Mutex        // guards heard
 	heard map[string][]*eye // by pane
 }
 
-// A watch is a pane that browsers look at.
-type watch struct {
+// A watched pane is one that browsers look at.
+type watched struct {
 	pane tmux.Pane
 	eyes []*eye
 }
@@ -96,7 +96,7 @@ func (s *screens) collect() {
 
 // listen registers the watch's eyes, and no others, for output of its pane. The caller
 // holds mu.
-func (s *screens) listen(w *watch) {
+func (s *screens) listen(w *watched) {
 	s.hear.Lock()
 	defer s.hear.Unlock()
 	if s.heard == nil {
@@ -236,9 +236,9 @@ func (s *screens) Watch(ctx context.Context, id agent.ID, stirred func()) (gone 
 		if err := s.client.Follow(ctx, p.Window); err != nil {
 			return nil, err
 		}
-		w = &watch{pane: p}
+		w = &watched{pane: p}
 		if s.looks == nil {
-			s.looks = make(map[agent.ID]*watch)
+			s.looks = make(map[agent.ID]*watched)
 		}
 		s.looks[id] = w
 		s.collect()

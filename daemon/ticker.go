@@ -1,6 +1,7 @@
-// Package ticker restarts the daemon when it is gone, as the daemon's watchdog does with the
+// This file restarts the daemon when it is gone, as the daemon's watchdog does with the
 // ticker. Each tick is a process of its own, so that one that hangs is ended and does not
 // stop the ticking; state/ticker.json holds the result of the last.
+
 package daemon
 
 import (

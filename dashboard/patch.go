@@ -1,9 +1,10 @@
-// Package patch lays out what an agent has changed as tables, one for each file, with the remarks on
+// This file lays out what an agent has changed as tables, one for each file, with the remarks on
 // it at their lines.
 //
 // All that it returns is text that is safe to show: what could hide, reorder or imitate is written as
 // an escape, as envelope.Plain does. The layout is bounded: files beyond the bound have no rows, and
 // say so. It keeps no state, so a crash leaves nothing.
+
 package dashboard
 
 import (

@@ -1,10 +1,11 @@
-// Package syntax colors source code: it finds the comments, strings, numbers and keywords of a
+// This file colors source code: it finds the comments, strings, numbers and keywords of a
 // line. It does not parse: where a language's finer rules matter, a word may get a color too many or
 // too few, and never is a character lost or added. (Chroma knows the finer rules, of 270 languages
 // that it sets up in 5 ms whenever a program with it starts: too much for a program that starts as
 // often as netsky's verbs.)
 //
 // A line takes time linear in its length.
+
 package dashboard
 
 import (

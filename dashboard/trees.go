@@ -1,7 +1,8 @@
-// Package trees gives the dashboard the agents' work: what git says by package look, what the records
-// say by store/work, and the owner's comments by package review.
+// This file gives the dashboard the agents' work: what git says by package look, what the records
+// say by work/record, and the owner's comments by package review.
 //
 // It decides nothing and keeps nothing but what package look keeps, so a crash leaves nothing more.
+
 package dashboard
 
 import (

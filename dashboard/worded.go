@@ -1,8 +1,9 @@
-// Package worded words the agents' work for a page: how it is, what landed and was checked, what tasks
+// This file words the agents' work for a page: how it is, what landed and was checked, what tasks
 // are called, and which comments were sent.
 //
 // The words are those of the packages that know; here is what a page adds. It keeps no state, so a crash
 // leaves nothing.
+
 package dashboard
 
 import (

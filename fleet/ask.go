@@ -1,6 +1,7 @@
-// Package ask sends a question to an agent and follows it to its answer: it reports
+// This file sends a question to an agent and follows it to its answer: it reports
 // what the agent does meanwhile, and gives up once the agent has ended. The message
 // stays sent, whatever happens to the process that waits.
+
 package fleet
 
 import (

@@ -1,6 +1,7 @@
-// Package interrupt ends an agent's running turn: it sends the request, waits until the
+// This file ends an agent's running turn: it sends the request, waits until the
 // turn has ended, and withdraws a request that was not obeyed, as it would end some
 // later turn. A crash in between leaves the request in the agent's inbox.
+
 package fleet
 
 import (

@@ -1,5 +1,6 @@
-// Package team shows an agent's model its team. Changes to the team are made by
+// This file shows an agent's model its team. Changes to the team are made by
 // netsky's own verbs, with their rules.
+
 package fleet
 
 import (

@@ -1,6 +1,7 @@
-// Package uninstall removes what netsky made: in its home, and the links on PATH. It
+// This file removes what netsky made: in its home, and the links on PATH. It
 // removes nothing while anything of netsky runs or may run, or while the home contains
 // work that exists nowhere else. A crash leaves a home that a second uninstall removes.
+
 package fleet
 
 import (

@@ -1,4 +1,4 @@
-// Package messages is the transport of this Mac: it reads the database of Messages.app and sends
+// Package imessage is the transport of this Mac: it reads the database of Messages.app and sends
 // with osascript.
 //
 // # Sending

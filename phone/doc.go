@@ -1,4 +1,4 @@
-// Package imessage is the phone bridge: what the owner writes on a phone becomes a message of
+// Package phone is the phone bridge: what the owner writes on a phone becomes a message of
 // theirs to an agent, and what agents write to the owner, and whatever needs the owner, arrives
 // on the phone. A [Transport] carries the texts: Messages.app on this Mac, a Mac elsewhere, or
 // a Telegram bot. The rules are the same for all of them, and are here:
@@ -17,6 +17,6 @@
 //     sent again.
 //
 // The package does not know how a transport works, what runs an agent, or how an answer takes
-// effect: it asks a [Desk]. A crash at any point leaves the records of package store/phone, from
+// effect: it asks a [Desk]. A crash at any point leaves the records of package phone/record, from
 // which the next run continues.
 package phone

@@ -1,5 +1,6 @@
-// Package acks tells who has acknowledged a request to shut down. It reads agent0's mailbox
+// This file tells who has acknowledged a request to shut down. It reads agent0's mailbox
 // and changes nothing in it.
+
 package spawn
 
 import (

@@ -47,7 +47,7 @@ func (s step) name() string      { return s.what }
 func (s step) stamped(Time) Op   { return s }
 func (s step) apply(t *tx) error { return s.do(t) }
 
-// Do runs a function on the writer's connection, in a transaction, for store/phone, which
+// Do runs a function on the writer's connection, in a transaction, for phone/record, which
 // has tables of its own. It is not spooled, and does not end with ctx once it has begun: with
 // an error, nothing happened. It may be run again, so it must set all that it returns anew.
 func (db *DB) Do(ctx context.Context, what string, do func(*sql.Conn) error) error {

@@ -48,7 +48,7 @@ type Task struct {
 }
 
 // Word is the task's state as everybody is told it: done only if the owner closed it, or the manager
-// one that left no commit. Package store/task knows what proves more.
+// one that left no commit. Package work/task knows what proves more.
 func (k Task) Word() string {
 	if k.State == TaskDone && k.ClosedBy != agent.Owner && (k.ClosedBy != agent.Root || k.Head != "") {
 		return TaskClaimed

@@ -1,5 +1,6 @@
-// Package attach takes a person's terminal to a session: it attaches the terminal,
+// This file takes a person's terminal to a session: it attaches the terminal,
 // switches the client that it runs in, or opens a window in another tmux.
+
 package tmux
 
 import (

@@ -1,10 +1,11 @@
-// Package recall tells an agent whose conversation has lost its memory what netsky's files
+// This file tells an agent whose conversation has lost its memory what netsky's files
 // and records hold: its objective, who is up, what is unanswered, which questions and tasks
 // are open. A clone is told only of its own messages.
 //
 // What can't be read is left out, and what exceeds the limit is counted. state/recall/ has
 // the agents that have yet to be told that all were down at once, that their program died, or
 // what their conversation has forgotten; a crash after an agent was told makes it be told twice.
+
 package watch
 
 import (

@@ -1,4 +1,4 @@
-// Package watchdog looks after running agents: it records how each ended and what state it
+// Package watch looks after running agents: it records how each ended and what state it
 // reports, restarts one that has died or lost its receiver, pages the owner about one that
 // hangs, notifies them of dialogs nobody answers and of accounts that serve nobody, finishes what an interrupted down has
 // left, ends what is left of agents that are down, restarts the ticker, and tells a program

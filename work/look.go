@@ -1,4 +1,4 @@
-// Package look reads how the agents' work is and what it has changed, for several readers at once.
+// This file reads how the agents' work is and what it has changed, for several readers at once.
 //
 // However many ask, git runs for one of them at a time, and what it says is used again for some
 // seconds: for at least three, and for ten times as long as it took, so that readers who ask all the
@@ -8,6 +8,7 @@
 // What it keeps is bounded, and is forgotten a moment after nobody has asked for it any more; nothing
 // runs meanwhile. It changes nothing in a repository. A crash leaves scratch directories, as those of
 // packages forecast and diff do.
+
 package work
 
 import (

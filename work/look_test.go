@@ -24,7 +24,7 @@ import (
 	"netsky/work/tree"
 )
 
-var check = check.Command{What: "check", Text: "true"}
+var toldCheck = check.Command{What: "check", Text: "true"}
 
 type world struct {
 	home home.Dir
@@ -52,7 +52,7 @@ func mustWorld(tb testing.TB) *world {
 	w.db, err = store.Open(tb.Context(), w.home)
 	mustDo(tb, err)
 	tb.Cleanup(func() { w.db.Close() })
-	w.look = work.NewLooker(work.LookerOptions{Home: w.home, Records: func() *store.DB { return w.db }, Check: func() check.Command { return check }})
+	w.look = work.NewLooker(work.LookerOptions{Home: w.home, Records: func() *store.DB { return w.db }, Check: func() check.Command { return toldCheck }})
 	tb.Cleanup(func() { w.look.Close() })
 	return w
 }
@@ -81,13 +81,13 @@ func TestLookStates(t *testing.T) {
 		}
 	}
 	list, _, _ := w.look.States(t.Context())
-	_, tree, err := w.look.Tree(t.Context(), "agent1")
-	if err != nil || tree != list[0].Tree || tree == "" {
-		t.Errorf("the tree is %q, %v, want %q", tree, err, list[0].Tree)
+	_, id, err := w.look.Tree(t.Context(), "agent1")
+	if err != nil || id != list[0].Tree || id == "" {
+		t.Errorf("the tree is %q, %v, want %q", id, err, list[0].Tree)
 	}
 	wt, err := tree.Load(w.home, "agent1")
 	mustDo(t, err)
-	mustDo(t, w.db.Apply(t.Context(), record.SetCheck(record.Check{ID: "k", Agent: "agent1", Repo: wt.Repo, Tree: tree, Digest: check.Digest(), State: record.Passed, Command: "true"})))
+	mustDo(t, w.db.Apply(t.Context(), record.SetCheck(record.Check{ID: "k", Agent: "agent1", Repo: wt.Repo, Tree: id, Digest: toldCheck.Digest(), State: record.Passed, Command: "true"})))
 	if list, again, err := w.look.States(t.Context()); err != nil || again.Equal(at) || list[0].Proof != "checked" {
 		t.Errorf("after a check: %+v, %v", list, err)
 	}
@@ -156,7 +156,7 @@ func TestTooLong(t *testing.T) {
 	mustDo(t, os.RemoveAll(w.repo.Dir)) // then it matters whether the agent is up
 	asked := 0
 	slow := work.NewLooker(work.LookerOptions{
-		Home: w.home, Records: func() *store.DB { return w.db }, Check: func() check.Command { return check },
+		Home: w.home, Records: func() *store.DB { return w.db }, Check: func() check.Command { return toldCheck },
 		Up: func(ctx context.Context, _ agent.ID) bool { asked++; <-ctx.Done(); return false },
 	})
 	t.Cleanup(func() { slow.Close() })

@@ -1,4 +1,4 @@
-// Package state says how the work of each agent is: what is not committed, what has not landed, what
+// Package work says how the work of each agent is: what is not committed, what has not landed, what
 // was checked, what it conflicts with.
 //
 // It is derived from git and the records each time; nothing is stored, so nothing can be out of date and

@@ -83,15 +83,15 @@ func TestStates(t *testing.T) {
 	f.Git("update-ref", "refs/heads/netsky/agent6", "main~2")
 	check(all("agent3: ahead: ahead 1, behind 2, unchecked: netsky check agent3")...)
 	repo := f.Git("rev-parse", "--path-format=absolute", "--git-common-dir")
-	record := func(id, tree, word string) {
+	recorded := func(id, tree, word string) {
 		t.Helper()
 		if err := db.Apply(t.Context(), record.SetCheck(record.Check{ID: id, Agent: "agent3", Repo: repo, Tree: tree, Digest: cmd.Digest(), State: word})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	record("1", last[2].Tree, record.Failed)
+	recorded("1", last[2].Tree, record.Failed)
 	check(all("agent3: ahead: ahead 1, behind 2, failed: netsky diff agent3")...)
-	record("2", last[2].Tree, record.Passed)
+	recorded("2", last[2].Tree, record.Passed)
 	check(all("agent3: ahead: ahead 1, behind 2, checked: netsky land agent3")...)
 	ahead.Git("update-index", "--assume-unchanged", "a.txt")
 	ahead.Write("a.txt", "hidden")
@@ -236,18 +236,18 @@ func TestUndone(t *testing.T) {
 	before := mine.Git("rev-parse", "main")
 	after := at.Commit("work", "b", "b")
 	mine.Git("merge", "-q", "--ff-only", "netsky/agent1")
-	record := func(state, undo string) {
+	recorded := func(state, undo string) {
 		t.Helper()
 		l := record.Landing{ID: "1", Agent: "agent1", Repo: r.Common, Target: "refs/heads/main", How: "fast-forward", Head: after, Before: before, After: after, State: state, Undo: undo}
 		if err := db.Apply(t.Context(), record.SetLanding(l)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	record(record.Landed, "")
+	recorded(record.Landed, "")
 	check("landed: landed")
 	mine.Git("revert", "--no-edit", after)
 	undo := mine.Git("rev-parse", "main")
-	record(record.Undone, undo)
+	recorded(record.Undone, undo)
 	check("undone: undone, behind 1")
 	at.Commit("more", "c", "c")
 	check("ahead: ahead 1, behind 1")

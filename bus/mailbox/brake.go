@@ -1,7 +1,8 @@
-// Package brake counts what agents send, and refuses what exceeds a limit: too many
+// This file counts what agents send, and refuses what exceeds a limit: too many
 // hops, too many messages in a minute, or to a mailbox where too many wait.
 //
 // Its counts are not fsynced: a crash of the machine forgets a minute of them.
+
 package mailbox
 
 import (

@@ -1,4 +1,4 @@
-// Package disk creates, reads and moves the files of a bus by descriptor, so that
+// Package mailbox creates, reads and moves the files of a bus by descriptor, so that
 // nobody can divert it with a link.
 //
 // It contains every system call of the bus that touches the file system, each behind a

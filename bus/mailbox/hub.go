@@ -1,7 +1,8 @@
-// Package watch reports when something may have changed in directories. It shares one
+// This file reports when something may have changed in directories. It shares one
 // system watcher among all watches, and polls if the system provides none.
 //
 // It only reads: a crash leaves nothing.
+
 package mailbox
 
 import (

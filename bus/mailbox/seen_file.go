@@ -1,9 +1,10 @@
-// Package seen is the file seen of a mailbox: the IDs of the envelopes that have had
+// This file is the file seen of a mailbox: the IDs of the envelopes that have had
 // their effect, so that none has it twice.
 //
 // [SeenFile] is for the receiver, which holds the mailbox's lock and is the only writer,
 // [Memory] for all others. A line that Add has added survives a loss of power. A crash
 // leaves at most half a line at the end, which is skipped.
+
 package mailbox
 
 import (

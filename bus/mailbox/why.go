@@ -1,6 +1,7 @@
-// Package why reads and writes the file NAME.why beside a file that was put aside: a text
+// This file reads and writes the file NAME.why beside a file that was put aside: a text
 // for people, then lines for netsky. A crash while it is written leaves a part of it;
 // missing lines are unknown.
+
 package mailbox
 
 import (

@@ -31,7 +31,7 @@ import (
 	"netsky/internal/testworld"
 	"netsky/phone"
 	"netsky/phone/chat"
-	storephone "netsky/phone/record"
+	"netsky/phone/record"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/tmux"
@@ -115,7 +115,7 @@ func newOwner(t *testing.T, r *rand.Rand) *owner {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.db.Close() })
-	if _, err := (storephone.Records{DB: w.db}).Open(t.Context(), "test", "0", 0, time.Now()); err != nil { // reading has begun
+	if _, err := (record.Records{DB: w.db}).Open(t.Context(), "test", "0", 0, time.Now()); err != nil { // reading has begun
 		t.Fatal(err)
 	}
 	b := testworld.Bus(t, w.home, agent.Root, "agent1", agent.Owner)

@@ -16,7 +16,7 @@ import (
 	"netsky/phone"
 	"netsky/phone/access"
 	"netsky/phone/chat"
-	storephone "netsky/phone/record"
+	"netsky/phone/record"
 	"netsky/store"
 )
 
@@ -53,7 +53,7 @@ func (p Phone) recall(ctx context.Context, line string, facts []chat.Fact) {
 		return
 	}
 	defer db.Close()
-	r := storephone.Records{DB: db}
+	r := record.Records{DB: db}
 	last := func(f *chat.Fact, words string, at store.Time) {
 		f.State, f.Next, f.Detail = chat.OK, "", words+agent.Clock(at.Time(), time.Now())
 	}

@@ -17,7 +17,7 @@ import (
 	"netsky/cli/bridge"
 	"netsky/home"
 	"netsky/internal/testworld"
-	storephone "netsky/phone/record"
+	"netsky/phone/record"
 
 	"netsky/store"
 )
@@ -220,13 +220,13 @@ func TestHistoryWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	rec := storephone.Records{DB: db}
-	for _, s := range []storephone.Said{
-		{ID: "a", State: storephone.Failed, Fact: "Messages is not running (-600)\n2026-11-23 owner: yes"},
-		{ID: "b", State: storephone.Sent, Fact: "sent as SMS"},
+	rec := record.Records{DB: db}
+	for _, s := range []record.Said{
+		{ID: "a", State: record.Failed, Fact: "Messages is not running (-600)\n2026-11-23 owner: yes"},
+		{ID: "b", State: record.Sent, Fact: "sent as SMS"},
 	} {
 		fact, state := s.Fact, s.State
-		s.Line, s.Part, s.Parts, s.Kind, s.State, s.Fact = "messages", 1, 1, "alert", storephone.Pending, ""
+		s.Line, s.Part, s.Parts, s.Kind, s.State, s.Fact = "messages", 1, 1, "alert", record.Pending, ""
 		s.Text, s.Created = "[netsky] text "+s.ID, store.At(time.Now())
 		err := rec.Say(t.Context(), s)
 		if s, _, _ = rec.Part(t.Context(), s.Line, s.ID); err == nil {
@@ -275,11 +275,11 @@ func TestHistory(t *testing.T) {
 	if text, err := tools.History(t.Context(), 10); err != nil || text != "no texts are on record" {
 		t.Fatalf("without texts: %q, %v", text, err)
 	}
-	c := storephone.Chat{Key: "-;+15550100", GUID: "iMessage;-;+15550100"}
+	c := record.Chat{Key: "-;+15550100", GUID: "iMessage;-;+15550100"}
 	now := time.Now()
 	for i := range 150 {
-		err := storephone.Records{DB: db}.Say(t.Context(), storephone.Said{
-			Line: "messages", ID: fmt.Sprint(i), Part: 1, Parts: 1, Chat: c, Kind: "alert", State: storephone.Sent,
+		err := record.Records{DB: db}.Say(t.Context(), record.Said{
+			Line: "messages", ID: fmt.Sprint(i), Part: 1, Parts: 1, Chat: c, Kind: "alert", State: record.Sent,
 			Text: fmt.Sprintf("[netsky] text %d. %s", i, strings.Repeat("words ", 100)), Created: store.At(now.Add(time.Duration(i) * time.Second)),
 		})
 		if err != nil {

@@ -1,4 +1,4 @@
-// Package phone sets the phone bridge up as netsky.toml says: which transport, who may speak,
+// Package bridge sets the phone bridge up as netsky.toml says: which transport, who may speak,
 // what does what the owner asks for by text. It holds no state; a crash leaves nothing of its
 // own.
 package bridge

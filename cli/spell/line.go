@@ -1,4 +1,4 @@
-// Package line parses a command line and puts it in the order that the library needs:
+// Package spell parses a command line and puts it in the order that the library needs:
 // people put options before the verb, after it, and after its arguments (`netsky up 2
 // --type demo`).
 package spell

@@ -1,5 +1,6 @@
-// Package spell finds the word that a misspelled one was meant to be: a verb, or a key of
+// This file finds the word that a misspelled one was meant to be: a verb, or a key of
 // netsky.toml.
+
 package spell
 
 import "strings"

@@ -1,4 +1,4 @@
-// Package console prints for people: it reports the size of the terminal behind a
+// Package view prints for people: it reports the size of the terminal behind a
 // stream, cuts and formats text, and reports what a reader has taken. It keeps nothing
 // beyond the process.
 package view

@@ -186,7 +186,7 @@ func matrixOf(list []*observation, counts map[[2]agent.State]int) string {
 }
 
 // mustPublish compares the matrix with the one in docs/status.md.
-// `go test ./cli/overview -run Corpus -update` writes that.
+// `go test ./cli/view -run Corpus -update` writes that.
 func mustPublish(t *testing.T, matrix string) {
 	t.Helper()
 	const begin, end = "<!-- matrix -->\n", "<!-- end -->\n"
@@ -206,7 +206,7 @@ func mustPublish(t *testing.T, matrix string) {
 		return
 	}
 	if !*update || t.Failed() {
-		t.Errorf("%s: the matrix is stale: go test ./cli/overview -run Corpus -update", file)
+		t.Errorf("%s: the matrix is stale: go test ./cli/view -run Corpus -update", file)
 		return
 	}
 	if err := os.WriteFile(file, slices.Concat(head, []byte(begin), []byte(matrix), []byte(end), tail), 0o644); err != nil {

@@ -1,6 +1,7 @@
-// Package overview collects the state of a home for `netsky status` and formats it as a
+// This file collects the state of a home for `netsky status` and formats it as a
 // screen, as one line, or as JSON. It needs neither the daemon nor the database, and
 // changes nothing.
+
 package view
 
 import (

@@ -1,4 +1,5 @@
-// Package story formats a record's history as lines of text.
+// This file formats a record's history as lines of text.
+
 package view
 
 import (

@@ -1,5 +1,6 @@
-// Package report prints the progress of an up or a down: line by line for people, or as
+// This file prints the progress of an up or a down: line by line for people, or as
 // one JSON object at the end.
+
 package view
 
 import (

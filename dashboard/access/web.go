@@ -1,8 +1,9 @@
-// Package web reads requests and writes answers in the same way for all of the
+// This file reads requests and writes answers in the same way for all of the
 // dashboard's handlers: refusals as a problem or a page, JSON whole or not at all,
 // bodies that are objects of strings, and routes by method.
 //
 // It keeps no state, so a crash leaves nothing.
+
 package access
 
 import (

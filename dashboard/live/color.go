@@ -19,8 +19,8 @@ func colorClass(class []byte, prefix byte, c screen.Color) []byte {
 	return strconv.AppendInt(append(class, ' ', prefix), int64(n), 10)
 }
 
-// hex returns the exact colour if the class only approximates it, else "".
-func hex(c screen.Color) string {
+// exact returns the exact colour if the class only approximates it, else "".
+func exact(c screen.Color) string {
 	rgb, ok := c.RGB()
 	if !ok || paletteColor(nearest(rgb)) == rgb {
 		return ""

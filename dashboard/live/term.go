@@ -1,9 +1,10 @@
-// Package term turns captures of a pane into the rows that a browser receives: as JSON,
+// This file turns captures of a pane into the rows that a browser receives: as JSON,
 // as HTML, and with the style sheet that both need.
 //
 // It promises that only text, the classes of its own style sheet, colours and http
 // addresses get from a pane into a page, and that a line which two captures have in
 // common is rendered once. It has no state but a [Renderer]'s.
+
 package live
 
 import (
@@ -157,7 +158,7 @@ func (r *Run) style(class []byte, s screen.Style) []byte {
 		}
 	}
 	class = colorClass(colorClass(class, 'f', fg), 'g', bg)
-	r.FG, r.BG, r.Link = hex(fg), hex(bg), safeLink(s.Link)
+	r.FG, r.BG, r.Link = exact(fg), exact(bg), safeLink(s.Link)
 	return class
 }
 

@@ -1,4 +1,4 @@
-// Package typedstream reads the archives that Messages.app stores in the column attributedBody
+// This file reads the archives that Messages.app stores in the column attributedBody
 // of chat.db: an attributed string, written by NSArchiver.
 //
 // It promises the whole text, exactly as it was written, or an error. It never returns a
@@ -17,9 +17,10 @@
 // A blob that begins with a byte-order mark (ff fe) is no archive but UTF-16LE text, which some
 // releases are said to have stored. It is read as such, with the same strictness.
 //
-// The package does not know what attributes mean, and it reads no archive of another kind: a
+// It does not know what attributes mean, and it reads no archive of another kind: a
 // root that is no string is an error, as are the big-endian archives of PowerPC Macs.
 //
 // A blob may be written by anyone who can send a message. Time is linear in its length, memory
 // is what its own bytes account for, and both have fixed limits, which are constants here.
+
 package chatdb

@@ -1,4 +1,4 @@
-// Package drill breaks a running netsky on purpose and checks that it recovers: it kills,
+// Package chaos breaks a running netsky on purpose and checks that it recovers: it kills,
 // stops, fills and limits what a home consists of while mail flows, waits after each fault
 // until everything is up and answers again, and accounts for every message at the end. It
 // drives netsky as a person does, through its verbs, and reads the mailboxes themselves.

@@ -1,4 +1,4 @@
-// Package throwaway makes a netsky home that lasts no longer than the process that made it:
+// This file makes a netsky home that lasts no longer than the process that made it:
 // its directory, its tmux server and everything that runs there are apart from the user's,
 // and end and disappear with [Sandbox.Close]. If the process is killed instead, a process beside
 // it, [Mind], does the same, so a crash at any moment leaves nothing running. It removes only
@@ -6,6 +6,7 @@
 //
 // On Linux, the home can be on a small file system of its own, in the namespaces in which [Rerun]
 // runs a process; the machine's other processes do not see it.
+
 package chaos
 
 import (

@@ -1,4 +1,4 @@
-// Package program finds programs that are not netsky's own and asks them short
+// Package execx finds programs that are not netsky's own and asks them short
 // questions, such as which version they are.
 //
 // It promises that a question is bounded in time and size, that only one line of

@@ -1,5 +1,6 @@
-// Package imessagetest is a phone for tests: a transport in memory, and a gate that admits its
+// This file is a phone for tests: a transport in memory, and a gate that admits its
 // owner. It stands for no transport of its own; what real ones do is tested beside them.
+
 package messagesim
 
 import (

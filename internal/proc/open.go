@@ -1,4 +1,5 @@
-// Package sys repeats system calls that a signal has interrupted.
+// This file repeats system calls that a signal has interrupted.
+
 package proc
 
 import "golang.org/x/sys/unix"

@@ -1,5 +1,6 @@
-// Package corpus reads the files below testdata at the top of the tree, which the
+// This file reads the files below testdata at the top of the tree, which the
 // tests of several packages share. It is not in the binary.
+
 package testworld
 
 import (

@@ -1,8 +1,9 @@
-// Package couriertest checks that a program keeps what courier.Runtime promises. A new
+// This file checks that a program keeps what courier.Runtime promises. A new
 // runtime's tests run it on the real program; the rest, from the claim to the one
 // answer, is tested once, in package courier.
 //
 // It has no state of its own and writes nothing.
+
 package testworld
 
 import (

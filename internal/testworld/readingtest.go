@@ -1,4 +1,5 @@
-// Package readingtest tests what reads a program's file of a conversation. Only tests import it.
+// This file tests what reads a program's file of a conversation. Only tests import it.
+
 package testworld
 
 import (

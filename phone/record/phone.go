@@ -1,4 +1,4 @@
-// Package phone keeps the records of the phone bridge: where a transport's reading continues,
+// Package record keeps the records of the phone bridge: where a transport's reading continues,
 // what arrived in the owner's chats, and what is sent there.
 //
 // What was read and the place from which reading continues are recorded in one transaction,

@@ -66,8 +66,8 @@ func emulator(t *testing.T) string {
 	return strings.TrimSpace(line)
 }
 
-// phone does what the owner's phone does, by the emulator's other side.
-func phone(t *testing.T, api, method string, args map[string]any) []map[string]any {
+// asPhone does what the owner's phone does, by the emulator's other side.
+func asPhone(t *testing.T, api, method string, args map[string]any) []map[string]any {
 	t.Helper()
 	body, err := json.Marshal(args)
 	if err != nil {
@@ -95,7 +95,7 @@ func TestEmulator(t *testing.T) {
 	from := map[string]any{"id": 42, "first_name": "O", "username": "owner", "is_bot": false}
 	room := map[string]any{"id": 42, "first_name": "O", "type": "private"}
 	say := func(words string, date int64) {
-		phone(t, api, "sendMessage", map[string]any{"botToken": secret, "from": from, "chat": room, "date": date, "text": words})
+		asPhone(t, api, "sendMessage", map[string]any{"botToken": secret, "from": from, "chat": room, "date": date, "text": words})
 	}
 	say("old", time.Now().Unix()-3600)
 	b := next(t, tr, "")
@@ -117,7 +117,7 @@ func TestEmulator(t *testing.T) {
 	if r.State != chat.Sent || !strings.HasPrefix(r.GUID, "123456:42:") {
 		t.Fatalf("%+v", r)
 	}
-	got := phone(t, api, "getUpdates", map[string]any{"token": secret, "chatId": 42})
+	got := asPhone(t, api, "getUpdates", map[string]any{"token": secret, "chatId": 42})
 	if len(got) != 1 {
 		t.Fatalf("the phone has %v", got)
 	}
@@ -127,7 +127,7 @@ func TestEmulator(t *testing.T) {
 		t.Errorf("the phone shows\n%s\nwant\n%s", shown, want)
 	}
 
-	phone(t, api, "sendCallback", map[string]any{
+	asPhone(t, api, "sendCallback", map[string]any{
 		"botToken": secret, "from": from, "data": "yes abcde", "message": map[string]any{"message_id": got[0]["messageId"], "from": from, "chat": room},
 	})
 	b = next(t, tr, b.Cursor)

@@ -1,4 +1,4 @@
-// Package own is the runtime for the user's own commands: [runtime.NAME] in
+// Package command is the runtime for the user's own commands: [runtime.NAME] in
 // netsky.toml. Such a command is started without a shell, and netsky knows nothing
 // about it but its pane.
 package command

@@ -1,6 +1,7 @@
-// Package tour shows netsky at work: three demo agents and ten jobs, in a home and on a
+// This file shows netsky at work: three demo agents and ten jobs, in a home and on a
 // tmux server of its own, with an agent and the daemon killed on the way. Whatever ends
 // the tour, nothing of it remains: its home is a [chaos.Sandbox].
+
 package demo
 
 import (
@@ -54,7 +55,7 @@ func Tour(ctx context.Context, o TourOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	t := &tour{Options: o, Home: h, jobs: make(map[string]*tourJob)}
+	t := &tour{TourOptions: o, Sandbox: h, jobs: make(map[string]*tourJob)}
 	// Whatever happens, nothing of it remains.
 	defer func() {
 		if err != nil && ctx.Err() != nil {
@@ -114,7 +115,7 @@ func (t *tour) netsky(ctx context.Context, words ...string) (string, error) {
 }
 
 func (t *tour) run(ctx context.Context) error {
-	l, err := t.Open(t.Home.Environ)
+	l, err := t.Open(t.Sandbox.Environ)
 	if err != nil {
 		return err
 	}

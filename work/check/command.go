@@ -1,4 +1,4 @@
-// Package command runs the owner's own commands in worktrees: [work] setup and check. It runs none
+// Package check runs the owner's own commands in worktrees: [work] setup and check. It runs none
 // whose exact text the owner has not agreed to, and remembers what was agreed to by a digest.
 //
 // A command runs in a shell, in a session of its own, with a time limit, and without the variables

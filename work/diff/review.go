@@ -1,8 +1,9 @@
-// Package review collects remarks on lines of an agent's work and sends them to the agent in one message.
+// This file collects remarks on lines of an agent's work and sends them to the agent in one message.
 //
 // A remark is on record until it is sent or dropped. Before a message goes out, its id is recorded with
 // the remarks it holds, and stays with them; a crash, or another Send at the same time, then sends the very
 // same message under the same id, which has no effect if the first one arrived.
+
 package diff
 
 import (

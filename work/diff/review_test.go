@@ -63,13 +63,13 @@ func newReview(t *testing.T, o bus.Options) (diff.Review, *diff.Change) {
 func TestSend(t *testing.T) {
 	t.Parallel()
 	rv, c := newReview(t, bus.Options{})
-	b, record := rv.Bus, rv.Record
+	b, keep := rv.Bus, rv.Record
 	failing, errFails := 0, errors.New("the disk is full")
 	rv.Record = func(ctx context.Context, ops ...store.Op) error {
 		if failing--; failing == 0 {
 			return errFails
 		}
-		return record(ctx, ops...)
+		return keep(ctx, ops...)
 	}
 	pending := func(want int) []record.Comment {
 		t.Helper()

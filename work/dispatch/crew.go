@@ -1,4 +1,4 @@
-// Package crew has agents work on tasks: it gives a task to a worker as a brief, and, in the daemon,
+// Package dispatch has agents work on tasks: it gives a task to a worker as a brief, and, in the daemon,
 // sees that its answer closes the task, that a task which waits for others starts when those are
 // done, and that nobody is left with the task of a worker that has ended.
 //
@@ -6,7 +6,7 @@
 // sent, and the brief's id is made of the task and of how often it was given: whoever finds it
 // recorded and not sent sends it under the same id, and the worker's mailbox takes that once. So a
 // crash between any two steps leaves a task that the next look at it brings on. An answer is the
-// worker's word: it makes a task claimed, which package store/task tells apart from done.
+// worker's word: it makes a task claimed, which package work/task tells apart from done.
 //
 // The package does not start agents: the caller does, in the way that its verbs do. It knows no git
 // but for the commit that a worker is at.

@@ -1,4 +1,4 @@
-// Package snapshot makes a tree of what is in a worktree: the last commit with all that is not
+// This file makes a tree of what is in a worktree: the last commit with all that is not
 // committed yet, new files included.
 //
 // It touches neither the worktree nor its index nor the repository's objects: git works on a copy of
@@ -8,6 +8,7 @@
 //
 // What changes while a snapshot is made may be in it or not. It knows nothing of files that git was
 // told to take for unchanged.
+
 package git
 
 import (

@@ -1,4 +1,4 @@
-// Package forecast tells which branches of agents would conflict if they were merged, with each other
+// Package merge tells which branches of agents would conflict if they were merged, with each other
 // and with the branch that they land on, before anybody merges them. What is not committed yet counts
 // as well.
 //

@@ -155,7 +155,7 @@ func (f *Forecaster) repo(ctx context.Context, common string, sides []*Side) ([]
 	wg.Wait()
 	for _, s := range sides {
 		if s.Err == nil && r.works[s.Agent].Commit != s.Commit {
-			r.works[s.Agent] = s.Work
+			r.works[s.Agent] = s.Uncommitted
 			if s.Dirty > 0 {
 				r.made++
 			}
@@ -193,7 +193,7 @@ func (s *Side) look(ctx context.Context, scratch *git.Scratch, last git.Uncommit
 		if err != nil {
 			return err
 		}
-		if s.Work, err = scratch.Take(ctx, r, last); err != nil {
+		if s.Uncommitted, err = scratch.Take(ctx, r, last); err != nil {
 			return err
 		}
 	}

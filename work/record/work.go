@@ -1,4 +1,4 @@
-// Package work keeps the records of what became of the agents' work: their worktrees, the checks
+// Package record keeps the records of what became of the agents' work: their worktrees, the checks
 // that were run on it, what landed and what was undone, and remarks on it that wait to be sent.
 //
 // Git is the truth about branches and commits; nothing here says how a branch is now. Each record

@@ -3,7 +3,7 @@
 //
 // Every change is made under one lock of the home, on the task as the records have it at that
 // moment, and is one transaction; a change that is only spooled is not seen by the next one. The
-// package sends nothing and starts nobody: package spawn/crew does. A crash leaves a task as it was
+// package sends nothing and starts nobody: package work/dispatch does. A crash leaves a task as it was
 // or as it was changed.
 package task
 

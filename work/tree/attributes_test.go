@@ -21,8 +21,8 @@ func TestAttributedOutside(t *testing.T) {
 	below := made("100644 blob "+blob+"\t.gitattributes\n", "mktree")
 	name := "netsky-outside-" + filepath.Base(filepath.Dir(filepath.Dir(f.Dir)))
 	above := made("040000 tree "+below+"\t"+name+"\n", "mktree")
-	tree := made("040000 tree "+above+"\t..\n100644 blob "+blob+"\t.gitattributes\n", "mktree")
-	commit := f.Git("commit-tree", "-m", "odd", tree)
+	odd := made("040000 tree "+above+"\t..\n100644 blob "+blob+"\t.gitattributes\n", "mktree")
+	commit := f.Git("commit-tree", "-m", "odd", odd)
 	at, done, err := tree.Attributed(t.Context(), f.open().Look(), commit)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package trailer makes the commits of an agent carry its name, as "Netsky-Agent: agent3", whoever
+// This file makes the commits of an agent carry its name, as "Netsky-Agent: agent3", whoever
 // git's configuration says that the author is. It keeps agents in worktrees from the stash, which all
 // worktrees share, and notes which worktrees they add.
 //
@@ -8,6 +8,7 @@
 // written into a repository or into the owner's configuration. A git whose caller names another
 // directory of hooks, by -c or by that variable, commits without the trailer, and so do other
 // implementations of git.
+
 package tree
 
 import (

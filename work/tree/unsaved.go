@@ -1,6 +1,7 @@
-// Package worktree reports work in git repositories that exists nowhere else. It changes
+// This file reports work in git repositories that exists nowhere else. It changes
 // nothing, and runs no program that a repository chooses. A file that only such a filter makes the
 // same as what is committed counts as changed.
+
 package tree
 
 import (
@@ -188,11 +189,11 @@ func each(dir string, f func(fs.DirEntry) error) error {
 // repository asks git about the repository or worktree in dir.
 func (w *walk) repository(dir string, bare bool) error {
 	g := git.Dir{Path: dir, Doubted: []string{git.Local, git.Own}}
-	common, err := path(w.ctx, g, "--git-common-dir")
+	common, err := gitPath(w.ctx, g, "--git-common-dir")
 	if err != nil {
 		return w.unread(dir, err)
 	}
-	own, err := path(w.ctx, g, "--git-dir")
+	own, err := gitPath(w.ctx, g, "--git-dir")
 	if err != nil {
 		return w.unread(dir, err)
 	}
@@ -379,8 +380,8 @@ func holdsBlob(ctx context.Context, g git.Dir, name, blob string, info fs.FileIn
 	return was == to, err
 }
 
-// path returns a path of git's, made absolute.
-func path(ctx context.Context, g git.Dir, what string) (string, error) {
+// gitPath returns a path of git's, made absolute.
+func gitPath(ctx context.Context, g git.Dir, what string) (string, error) {
 	path, err := g.First(ctx, "rev-parse", what)
 	if err == nil && !filepath.IsAbs(path) {
 		path = filepath.Join(g.Path, path)

@@ -1,9 +1,10 @@
-// Package prune removes from the records what ended long ago, and gives the space back.
+// This file removes from the records what ended long ago, and gives the space back.
 //
 // It is the SQL of that alone: its caller, package store, runs each step in a transaction
 // of its writer. A step looks at a few rows, so that a send never waits for long. A crash
 // leaves whole steps, and a log entry that counts what they removed; the next pass
 // continues with the rows that are left.
+
 package store
 
 import (

@@ -1,9 +1,10 @@
-// Package account names the login with which a Claude Code would reach its vendor now: the
+// This file names the login with which a Claude Code would reach its vendor now: the
 // provider and the person, key or project, and never a secret.
 //
 // It follows Claude Code's own order of credentials and reads its files; it runs no
 // program and keeps nothing. A file that can't be read counts as missing, so that a name
 // may be less exact or "", never wrong for want of a permission.
+
 package claude
 
 import (

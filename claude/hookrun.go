@@ -1,7 +1,8 @@
-// Package hook is what Claude Code runs at each event of an agent's: it records the
+// This file is what Claude Code runs at each event of an agent's: it records the
 // event, reports to the receiver which messages the model has, and puts the model's
 // requests for permission before the owner. Whatever goes wrong, the agent continues:
 // the hook blocks only a prompt that repeats messages already delivered.
+
 package claude
 
 import (
