@@ -11,7 +11,7 @@ import (
 	"netsky/claude"
 )
 
-const screens = "../../testdata/screens/claude"
+const screens = "../testdata/screens/claude"
 
 func mustScreen(tb testing.TB, name string) string {
 	tb.Helper()
