@@ -136,7 +136,7 @@ func TestToolTakesTaskBack(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	w.must(t, "netsky", "up", "1", "--type", "demo", "--no-attach")
-	w.must(t, "netsky", "down", "agent1")
+	w.must(t, "netsky", "down", "agent1", "--force") // without asking it: that would be mail, too
 	id := w.mustTask(t, "one", "--agent", "1")
 	w.must(t, "netsky", "task", "start", id, "--queue")
 	inbox := filepath.Join(w.home, "channels", "agent", "agent1", "inbox", "*.json")
