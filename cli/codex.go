@@ -7,9 +7,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/config"
 	"netsky/cli/view"
 	"netsky/codex"
+	"netsky/config"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/execx"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/cli/config"
 	"netsky/cli/spell"
+	"netsky/config"
 )
 
 // cli returns the command table. docs/cli.md is generated from it.

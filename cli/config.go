@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"netsky/cli/config"
+	"netsky/config"
 )
 
 // cfg returns the configuration, which is read once.

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/cli/config"
 	"netsky/cli/view"
+	"netsky/config"
 	"netsky/home"
 	"netsky/spawn"
 )

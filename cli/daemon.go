@@ -15,9 +15,9 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
-	"netsky/cli/config"
 	"netsky/cli/plan"
 	"netsky/cli/view"
+	"netsky/config"
 	"netsky/daemon"
 	"netsky/daemon/upkeep"
 	"netsky/home"

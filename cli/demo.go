@@ -9,8 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/config"
 	"netsky/cli/view"
+	"netsky/config"
 	"netsky/internal/chaos"
 	"netsky/internal/execx"
 	"netsky/spawn"

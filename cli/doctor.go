@@ -5,8 +5,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/cli/config"
 	"netsky/cli/doctor"
+	"netsky/config"
 )
 
 func (a *app) doctorCommand() *cli.Command {

@@ -12,8 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/config"
 	"netsky/cli/view"
+	"netsky/config"
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/internal/advice"

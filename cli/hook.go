@@ -8,7 +8,7 @@ import (
 
 	"netsky/attention/approve"
 	"netsky/claude"
-	"netsky/cli/config"
+	"netsky/config"
 	"netsky/home"
 )
 

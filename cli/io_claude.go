@@ -9,7 +9,7 @@ import (
 	"netsky/bus/courier"
 	"netsky/bus/mcp"
 	"netsky/claude"
-	"netsky/cli/config"
+	"netsky/config"
 	"netsky/home"
 	"netsky/prompts"
 	"netsky/spawn"

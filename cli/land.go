@@ -11,8 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/config"
 	"netsky/cli/view"
+	"netsky/config"
 	"netsky/work/git"
 	"netsky/work/land"
 	"netsky/work/record"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/cli/config"
+	"netsky/config"
 	"netsky/fleet"
 	"netsky/home"
 	"netsky/spawn"

@@ -14,8 +14,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/config"
 	"netsky/cli/view"
+	"netsky/config"
 	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/advice"

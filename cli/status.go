@@ -9,8 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/cli/config"
 	"netsky/cli/view"
+	"netsky/config"
 	"netsky/spawn"
 )
 

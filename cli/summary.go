@@ -11,8 +11,8 @@ import (
 	"netsky/agent"
 	"netsky/attention"
 	"netsky/bus/envelope"
-	"netsky/cli/config"
 	"netsky/cli/view"
+	"netsky/config"
 )
 
 // statusLine prints the state in one short line of at most width columns, 0 for no

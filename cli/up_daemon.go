@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"netsky/agent"
-	"netsky/cli/config"
 	"netsky/cli/view"
+	"netsky/config"
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/internal/execx"

@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/config"
+	"netsky/config"
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/internal/execx"

@@ -14,8 +14,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/cli/config"
 	"netsky/cli/view"
+	"netsky/config"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/store"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/cli/config"
+	"netsky/config"
 	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/phone"

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"netsky/cli/bridge"
-	"netsky/cli/config"
+	"netsky/config"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/phone"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"netsky/cli/bridge"
-	"netsky/cli/config"
+	"netsky/config"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/phone/access"

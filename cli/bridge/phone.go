@@ -14,7 +14,7 @@ import (
 	"netsky/agent"
 	"netsky/attention"
 	"netsky/bus"
-	"netsky/cli/config"
+	"netsky/config"
 	"netsky/home"
 	"netsky/imessage"
 	"netsky/imessage/bluebubbles"

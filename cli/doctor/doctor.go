@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"netsky/cli/config"
+	"netsky/config"
 	"netsky/daemon/upkeep"
 	"netsky/fleet"
 	"netsky/home"

@@ -9,9 +9,9 @@ import (
 
 	"netsky/agent"
 	"netsky/claude"
-	"netsky/cli/config"
 	"netsky/cli/plan"
 	"netsky/codex"
+	"netsky/config"
 	"netsky/internal/testworld"
 	"netsky/prompts"
 	"netsky/spawn"

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
-	"netsky/cli/config"
+	"netsky/config"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"

@@ -3,7 +3,7 @@ package config_test
 import (
 	"testing"
 
-	"netsky/cli/config"
+	"netsky/config"
 	"netsky/cost"
 	"netsky/home"
 	"netsky/internal/testworld"
