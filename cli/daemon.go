@@ -15,11 +15,11 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
-	"netsky/cli/plan"
 	"netsky/cli/view"
 	"netsky/config"
 	"netsky/daemon"
 	"netsky/daemon/upkeep"
+	"netsky/fleet/plan"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"

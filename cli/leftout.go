@@ -3,7 +3,7 @@ package cli
 import (
 	"strings"
 
-	"netsky/cli/plan"
+	"netsky/fleet/plan"
 	"netsky/spawn"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/plan"
+	"netsky/fleet/plan"
 	"netsky/prompts"
 )
 

@@ -8,9 +8,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/plan"
 	"netsky/cli/view"
 	"netsky/daemon"
+	"netsky/fleet/plan"
 	"netsky/internal/advice"
 	"netsky/internal/execx"
 	"netsky/spawn"

@@ -10,9 +10,9 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/cli/plan"
 	"netsky/cli/view"
 	"netsky/daemon"
+	"netsky/fleet/plan"
 	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/store"

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"netsky/bus/envelope"
-	"netsky/cli/plan"
 	"netsky/cli/view"
+	"netsky/fleet/plan"
 	"netsky/spawn"
 )
 

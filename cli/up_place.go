@@ -11,8 +11,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/cli/plan"
 	"netsky/cli/view"
+	"netsky/fleet/plan"
 	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/spawn"

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"netsky/agent"
-	"netsky/cli/plan"
 	"netsky/cli/view"
+	"netsky/fleet/plan"
 	"netsky/internal/advice"
 	"netsky/spawn"
 )

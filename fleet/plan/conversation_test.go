@@ -8,7 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/claude"
-	"netsky/cli/plan"
+	"netsky/fleet/plan"
 	"netsky/internal/testworld"
 )
 

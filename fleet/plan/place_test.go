@@ -9,9 +9,9 @@ import (
 
 	"netsky/agent"
 	"netsky/claude"
-	"netsky/cli/plan"
 	"netsky/codex"
 	"netsky/config"
+	"netsky/fleet/plan"
 	"netsky/internal/testworld"
 	"netsky/prompts"
 	"netsky/spawn"
