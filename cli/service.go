@@ -10,6 +10,7 @@ import (
 
 	"netsky/config"
 	"netsky/fleet"
+	"netsky/fleet/service"
 	"netsky/home"
 	"netsky/spawn"
 )
@@ -24,10 +25,10 @@ func (a *app) serviceCommand() *cli.Command {
 			"you have ended stays down. Starting agents sends nothing to a model.",
 		Subcommands: []*cli.Command{
 			{Name: "install", Usage: "write the unit files and enable them; it starts no agent", Flags: []cli.Flag{dry, asJSON}, Action: func(c *cli.Context) error {
-				return a.changeService(c, fleet.Install)
+				return a.changeService(c, service.Install)
 			}},
 			{Name: "uninstall", Usage: "disable and remove them; running agents stay", Flags: []cli.Flag{asJSON}, Action: func(c *cli.Context) error {
-				return a.changeService(c, fleet.Uninstall)
+				return a.changeService(c, service.Uninstall)
 			}},
 			{Name: "status", Usage: "report whether it is installed, enabled and active", Flags: []cli.Flag{asJSON}, Action: a.serviceStatus},
 			{
@@ -38,12 +39,12 @@ func (a *app) serviceCommand() *cli.Command {
 	}
 }
 
-func (a *app) serviceOf(h home.Dir) fleet.Options {
+func (a *app) serviceOf(h home.Dir) service.Options {
 	own, _ := binary() // "" is refused where it matters
-	return fleet.For(h, own, a.environ)
+	return service.For(h, own, a.environ)
 }
 
-func (a *app) changeService(c *cli.Context, do func(context.Context, fleet.Options) (fleet.Result, error)) error {
+func (a *app) changeService(c *cli.Context, do func(context.Context, service.Options) (service.Result, error)) error {
 	if err := a.notForClones("service " + c.Command.Name); err != nil {
 		return err
 	}
@@ -52,10 +53,10 @@ func (a *app) changeService(c *cli.Context, do func(context.Context, fleet.Optio
 		return err
 	}
 	if c.Bool("dry-run") {
-		do = func(_ context.Context, o fleet.Options) (fleet.Result, error) { return fleet.Plan(o) }
+		do = func(_ context.Context, o service.Options) (service.Result, error) { return service.Plan(o) }
 	}
 	r, err := do(c.Context, a.serviceOf(h))
-	if err != nil && !errors.Is(err, fleet.ErrManager) {
+	if err != nil && !errors.Is(err, service.ErrManager) {
 		return err
 	}
 	if c.Bool("json") {
@@ -80,7 +81,7 @@ func (a *app) serviceStatus(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	s := fleet.Inspect(c.Context, a.serviceOf(h))
+	s := service.Inspect(c.Context, a.serviceOf(h))
 	if c.Bool("json") {
 		return a.writeJSON(s)
 	}

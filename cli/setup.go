@@ -17,6 +17,7 @@ import (
 	"netsky/cli/view"
 	"netsky/config"
 	"netsky/fleet"
+	"netsky/fleet/service"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/proc"
@@ -127,7 +128,7 @@ func (a *app) uninstall(c *cli.Context) error {
 		}
 	}
 	// First, as it would start again what is ended.
-	gone, err := fleet.Uninstall(c.Context, a.serviceOf(h))
+	gone, err := service.Uninstall(c.Context, a.serviceOf(h))
 	for _, path := range gone.Removed {
 		a.print("removed %s", tilde(a, path))
 	}

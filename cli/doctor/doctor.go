@@ -19,7 +19,7 @@ import (
 
 	"netsky/config"
 	"netsky/daemon/upkeep"
-	"netsky/fleet"
+	"netsky/fleet/service"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
@@ -65,7 +65,7 @@ type Options struct {
 	Runtimes  map[string]spawn.Runtime
 	Config    config.Config
 	ConfigErr error
-	Service   fleet.Options
+	Service   service.Options
 	Upkeep    upkeep.Keeper // the zero value removes nothing
 	Version   string
 	Environ   []string

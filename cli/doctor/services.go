@@ -14,7 +14,7 @@ import (
 	"netsky/attention"
 	"netsky/cli/bridge"
 	"netsky/cli/view"
-	"netsky/fleet"
+	"netsky/fleet/service"
 	"netsky/home"
 	"netsky/phone/chat"
 	"netsky/spawn"
@@ -318,7 +318,7 @@ func checkClock(ctx context.Context, e *exam) []Finding {
 
 // checkService reports whether what is wanted up is brought up after a reboot.
 func checkService(ctx context.Context, e *exam) []Finding {
-	s := fleet.Inspect(ctx, e.Service)
+	s := service.Inspect(ctx, e.Service)
 	f := ok("%s", s)
 	if s.Installed && (s.Enabled == "no" || s.Outdated) {
 		f.Level, f.Do = Warn, "`netsky service install` corrects that"

@@ -1,4 +1,4 @@
-// This file registers a home with the system's service manager, systemd or launchd,
+// Package service registers a home with the system's service manager, systemd or launchd,
 // so that what the owner wants up is up again after a reboot, and that a third watcher,
 // besides the daemon and the ticker, starts the daemon.
 //
@@ -6,8 +6,7 @@
 // removes or replaces only files whose first words say that netsky made them for this
 // home. What is started is what the desired state says at that moment, nothing else. A
 // crash leaves complete files; installing or uninstalling again finishes.
-
-package fleet
+package service
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package fleet_test
+package service_test
 
 import (
 	"encoding/xml"
@@ -12,14 +12,14 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/fleet"
+	"netsky/fleet/service"
 	"netsky/home"
 	"netsky/internal/testworld"
 )
 
 // options are those of a home in a directory with that name, and of a manager that
 // answers with a script and notes in calls what it is told.
-func options(t *testing.T, system, name, script string) (o fleet.Options, calls string) {
+func options(t *testing.T, system, name, script string) (o service.Options, calls string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "s") // the path of a home is bounded
 	if err != nil {
@@ -38,7 +38,7 @@ func options(t *testing.T, system, name, script string) (o fleet.Options, calls 
 	for _, ctl := range []string{"systemctl", "launchctl"} {
 		testworld.Program(t, filepath.Join(bin, ctl), "#!/bin/sh\necho \""+ctl+" $*\" >>'"+calls+"'\n"+script+"\n")
 	}
-	return fleet.Options{
+	return service.Options{
 		Home: h, System: system, UserHome: filepath.Join(dir, "u"), Binary: filepath.Join(dir, name, "net$sky"), User: 501,
 		Environ: []string{"PATH=" + bin + ":relative:/usr/bin:/bin", "ANTHROPIC_API_KEY=secret", "HOME=/x"},
 	}, calls
@@ -59,7 +59,7 @@ const odd = `a "b" %h $X \n é 'c'`
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	o, _ := options(t, "linux", odd, "exit 0")
-	r, err := fleet.Plan(o)
+	r, err := service.Plan(o)
 	if err != nil || len(r.Files) != 3 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -113,7 +113,7 @@ func verified(t *testing.T, verify, name string) {
 		t.Fatal(err)
 	}
 	testworld.Program(t, o.Binary, "#!/bin/sh\n")
-	r, err := fleet.Install(t.Context(), o)
+	r, err := service.Install(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func unwords(t *testing.T, s string, command bool) (list []string) {
 func TestPlists(t *testing.T) {
 	t.Parallel()
 	o, _ := options(t, "darwin", "a--b & <c> ---", "exit 0")
-	r, err := fleet.Plan(o)
+	r, err := service.Plan(o)
 	if err != nil || len(r.Files) != 2 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -215,34 +215,34 @@ func TestInstallAndUninstall(t *testing.T) {
 	t.Parallel()
 	for _, system := range []string{"linux", "darwin"} {
 		o, calls := options(t, system, "h--x", "exit 0")
-		if s := fleet.Inspect(t.Context(), o); s.Installed || s.Enabled != "no" || called(t, calls) != "" {
+		if s := service.Inspect(t.Context(), o); s.Installed || s.Enabled != "no" || called(t, calls) != "" {
 			t.Errorf("before: %+v", s)
 		}
-		if r, err := fleet.Uninstall(t.Context(), o); err != nil || len(r.Removed) > 0 || called(t, calls) != "" {
+		if r, err := service.Uninstall(t.Context(), o); err != nil || len(r.Removed) > 0 || called(t, calls) != "" {
 			t.Errorf("uninstall of nothing: %+v, %v", r, err)
 		}
-		r, err := fleet.Install(t.Context(), o)
+		r, err := service.Install(t.Context(), o)
 		if err != nil || len(r.Written) != len(r.Files) {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		if s := fleet.Inspect(t.Context(), o); !s.Installed || s.Outdated || s.Enabled != "yes" || s.Active != "yes" {
+		if s := service.Inspect(t.Context(), o); !s.Installed || s.Outdated || s.Enabled != "yes" || s.Active != "yes" {
 			t.Errorf("%+v", s)
 		}
 		// Again: nothing is written. With another program: outdated, and renewed.
-		if r, err = fleet.Install(t.Context(), o); err != nil || len(r.Written) > 0 {
+		if r, err = service.Install(t.Context(), o); err != nil || len(r.Written) > 0 {
 			t.Errorf("again: %+v, %v", r, err)
 		}
 		o.Binary = "/elsewhere/netsky"
-		if s := fleet.Inspect(t.Context(), o); !s.Outdated {
+		if s := service.Inspect(t.Context(), o); !s.Outdated {
 			t.Errorf("%+v", s)
 		}
-		if r, err = fleet.Install(t.Context(), o); err != nil || len(r.Written) == 0 {
+		if r, err = service.Install(t.Context(), o); err != nil || len(r.Written) == 0 {
 			t.Errorf("renewed: %+v, %v", r, err)
 		}
-		if r, err = fleet.Uninstall(t.Context(), o); err != nil || len(r.Removed) != len(r.Commands[:len(r.Removed)]) || len(r.Removed) == 0 {
+		if r, err = service.Uninstall(t.Context(), o); err != nil || len(r.Removed) != len(r.Commands[:len(r.Removed)]) || len(r.Removed) == 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
-		for _, f := range fleet.Inspect(t.Context(), o).Files {
+		for _, f := range service.Inspect(t.Context(), o).Files {
 			if _, err := os.Lstat(f.Path); err == nil {
 				t.Errorf("%s is left", f.Path)
 			}
@@ -253,15 +253,15 @@ func TestInstallAndUninstall(t *testing.T) {
 // What netsky did not write for this home stays, whatever its name.
 func TestForeignFiles(t *testing.T) {
 	t.Parallel()
-	for name, harm := range map[string]func(t *testing.T, o fleet.Options, path, text string){
-		"another file": func(t *testing.T, _ fleet.Options, path, _ string) { write(t, path, "[Unit]\n") },
-		"a changed mark": func(t *testing.T, _ fleet.Options, path, text string) {
+	for name, harm := range map[string]func(t *testing.T, o service.Options, path, text string){
+		"another file": func(t *testing.T, _ service.Options, path, _ string) { write(t, path, "[Unit]\n") },
+		"a changed mark": func(t *testing.T, _ service.Options, path, text string) {
 			write(t, path, strings.Replace(text, "# netsky service for", "# mine, once netsky service for", 1))
 		},
-		"another home's": func(t *testing.T, o fleet.Options, path, text string) {
+		"another home's": func(t *testing.T, o service.Options, path, text string) {
 			write(t, path, strings.ReplaceAll(text, o.Home.Root(), "/other"))
 		},
-		"a link": func(t *testing.T, _ fleet.Options, path, text string) {
+		"a link": func(t *testing.T, _ service.Options, path, text string) {
 			write(t, path+".real", text)
 			if err := os.Symlink(path+".real", path); err != nil {
 				t.Fatal(err)
@@ -269,7 +269,7 @@ func TestForeignFiles(t *testing.T) {
 		},
 	} {
 		o, calls := options(t, "linux", "h", "exit 0")
-		p, err := fleet.Plan(o)
+		p, err := service.Plan(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,10 +282,10 @@ func TestForeignFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := fleet.Install(t.Context(), o); !errors.Is(err, fleet.ErrForeign) || len(r.Written) > 0 || called(t, calls) != "" {
+		if r, err := service.Install(t.Context(), o); !errors.Is(err, service.ErrForeign) || len(r.Written) > 0 || called(t, calls) != "" {
 			t.Errorf("%s: install %+v, %v", name, r, err)
 		}
-		if _, err := fleet.Uninstall(t.Context(), o); !errors.Is(err, fleet.ErrForeign) {
+		if _, err := service.Uninstall(t.Context(), o); !errors.Is(err, service.ErrForeign) {
 			t.Errorf("%s: uninstall %v", name, err)
 		}
 		if after, err := os.ReadFile(file.Path); err != nil || string(after) != string(before) {
@@ -307,20 +307,20 @@ func TestNoManager(t *testing.T) {
 	o, _ := options(t, "linux", "h", "exit 1")
 	absent := o
 	absent.Environ = []string{"PATH=" + t.TempDir()}
-	for _, o := range []fleet.Options{o, absent} {
-		r, err := fleet.Install(t.Context(), o)
-		if !errors.Is(err, fleet.ErrManager) || !slices.Equal(r.Failed, r.Commands) || len(r.Failed) != 3 {
+	for _, o := range []service.Options{o, absent} {
+		r, err := service.Install(t.Context(), o)
+		if !errors.Is(err, service.ErrManager) || !slices.Equal(r.Failed, r.Commands) || len(r.Failed) != 3 {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if s := fleet.Inspect(t.Context(), o); !s.Installed || s.Active != "unknown" || s.Why == "" {
+		if s := service.Inspect(t.Context(), o); !s.Installed || s.Active != "unknown" || s.Why == "" {
 			t.Errorf("%+v", s)
 		}
-		if r, err := fleet.Uninstall(t.Context(), o); !errors.Is(err, fleet.ErrManager) || len(r.Removed) != 3 {
+		if r, err := service.Uninstall(t.Context(), o); !errors.Is(err, service.ErrManager) || len(r.Removed) != 3 {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
 	o.System = "plan9"
-	if _, err := fleet.Install(t.Context(), o); err == nil {
+	if _, err := service.Install(t.Context(), o); err == nil {
 		t.Error("plan9 has a service")
 	}
 }
@@ -333,14 +333,14 @@ func TestWanted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ids, daemon, err := fleet.Wanted(h)
+	ids, daemon, err := service.Wanted(h)
 	if err != nil || !daemon || !slices.Equal(ids, []agent.ID{"agent0", "agent12", "agentinfinity"}) {
 		t.Errorf("%v, %v, %v", ids, daemon, err)
 	}
 	if err := os.WriteFile(h.Path(home.DesiredDir, "agent3"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if ids, _, err = fleet.Wanted(h); err == nil || len(ids) != 3 {
+	if ids, _, err = service.Wanted(h); err == nil || len(ids) != 3 {
 		t.Errorf("%v, %v", ids, err)
 	}
 }
