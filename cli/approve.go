@@ -18,6 +18,7 @@ import (
 	"netsky/config"
 	"netsky/fleet"
 	"netsky/internal/advice"
+	"netsky/internal/words"
 	"netsky/spawn"
 )
 
@@ -100,8 +101,8 @@ func (a *app) approveCommand() *cli.Command {
 			&cli.BoolFlag{Name: "all-same", Usage: "with AGENT: also answer all other agents that wait at the same dialog"},
 		},
 		Action: a.eachArg("a code or an agent; `netsky approvals` lists them", func(c *cli.Context, code string) error {
-			if id, err := a.self(); err != nil || id != agent.Owner {
-				return usagef("approve: only the owner can answer, from a terminal of their own")
+			if err := a.may("approve"); err != nil {
+				return err
 			}
 			code, err := a.requestOf(c.Context, code, !c.Bool("deny"))
 			if err != nil {
@@ -184,7 +185,7 @@ func (a *app) interruptCommand() *cli.Command {
 			if c.NArg() < 1 || c.NArg() > 2 {
 				return usagef("interrupt: needs an agent, and takes at most one text, in quotes")
 			}
-			if c.NArg() == 2 && view.Blank(c.Args().Get(1)) {
+			if c.NArg() == 2 && words.Blank(c.Args().Get(1)) {
 				return usagef("interrupt: the text is empty")
 			}
 			id, err := agent.ParseAgent(c.Args().First())
@@ -192,11 +193,11 @@ func (a *app) interruptCommand() *cli.Command {
 				return err
 			}
 			self, err := a.self()
+			if err == nil {
+				err = a.may("interrupt")
+			}
 			if err != nil {
 				return err
-			}
-			if self.IsClone() {
-				return a.notForClones("interrupt")
 			}
 			l, err := a.launcher()
 			if err != nil {

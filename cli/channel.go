@@ -14,8 +14,8 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/cli/view"
 	"netsky/home"
+	"netsky/internal/words"
 )
 
 func (a *app) channelCommand() *cli.Command {
@@ -59,7 +59,7 @@ func (a *app) sendCommand() *cli.Command {
 // it would settle a question that nobody has answered.
 func (a *app) textArg(c *cli.Context, i int, usage string) (string, error) {
 	text, err := a.givenText(c, i, usage)
-	if err == nil && view.Blank(text) {
+	if err == nil && words.Blank(text) {
 		return "", usagef("%s: the text is empty", verbOf(c))
 	}
 	return text, err

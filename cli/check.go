@@ -16,10 +16,11 @@ import (
 	"netsky/bus/envelope"
 	"netsky/cli/view"
 	"netsky/config"
+	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/words"
 	"netsky/store"
-	"netsky/work/check"
 	"netsky/work/land"
 	"netsky/work/record"
 )
@@ -112,10 +113,10 @@ func (a *app) check(c *cli.Context) error {
 
 // setCheck makes a text the check command, which the owner has agreed to by typing it.
 func (a *app) setCheck(self agent.ID, text string) error {
-	if self != agent.Owner {
-		return usagef("check: --set: only the owner can set the check command")
+	if err := fleet.May(self, "check --set"); err != nil {
+		return err
 	}
-	if view.Blank(text) {
+	if words.Blank(text) {
 		return usagef("check: --set: needs the command, in quotes, such as --set \"make test\"")
 	}
 	h, err := a.home()
@@ -129,8 +130,8 @@ func (a *app) setCheck(self agent.ID, text string) error {
 		return err
 	}
 	a.config.Work.Check = text
-	a.warn("the check is from now on, as written to %s: %s", tilde(a, h.Path(home.ConfigFile)), view.Brief(text, 200))
-	return checkOf(a.config).Agree(h)
+	a.warn("the check is from now on, as written to %s: %s", tilde(a, h.Path(home.ConfigFile)), words.Brief(text, 200))
+	return fleet.CheckOf(a.config).Agree(h)
 }
 
 // checkLine says how a check ended.
@@ -139,7 +140,7 @@ func checkLine(k land.Checked) string {
 	took := time.Duration(k.Ended-k.Started) * time.Millisecond
 	switch {
 	case k.Known:
-		return fmt.Sprintf("passed %s ago: %s; --again runs it again", view.Ago(time.Since(k.Ended.Time())), what)
+		return fmt.Sprintf("passed %s ago: %s; --again runs it again", words.Ago(time.Since(k.Ended.Time())), what)
 	case k.State == record.Passed:
 		return fmt.Sprintf("passed in %v: %s", took.Round(100*time.Millisecond), what)
 	case k.Reason != "":
@@ -176,17 +177,13 @@ func (a *app) tailOf(h home.Dir, log string) {
 }
 
 // checkOf is the command that proves work.
-func checkOf(cfg config.Config) check.Command {
-	return check.Command{What: "check", Text: cfg.Work.Check}
-}
-
 // lander returns what checks and lands work, and what releases it.
 func (a *app) lander(self agent.ID) (d land.Desk, done func(), err error) {
 	h, err := a.madeHome()
 	if err != nil {
 		return d, nil, err
 	}
-	environ, err := a.ownersEnviron(h, self)
+	environ, err := fleet.OwnersEnviron(h, self, a.environ)
 	if err != nil {
 		return d, nil, err
 	}
@@ -201,7 +198,7 @@ func (a *app) lander(self agent.ID) (d land.Desk, done func(), err error) {
 	journal := store.NewJournal(h)
 	return land.Desk{
 		Home: h, Journal: journal, Records: func(ctx context.Context) (*store.DB, error) { return a.records(ctx, h) },
-		Command: checkOf(cfg), Within: cfg.Work.CheckTime.Duration, Environ: environ, Asker: self,
+		Command: fleet.CheckOf(cfg), Within: cfg.Work.CheckTime.Duration, Environ: environ, Asker: self,
 		Say:  a.warn,
 		Wait: func(err error) { a.warn("%v; waiting until that is done", err) },
 		Tell: func(to agent.ID, key, text string) error {
@@ -223,7 +220,12 @@ func (a *app) lander(self agent.ID) (d land.Desk, done func(), err error) {
 
 // agreeToCheck has the owner agree to the check command.
 func (a *app) agreeToCheck(d land.Desk, yes bool) error {
-	return a.agreeTo(d.Home, d.Command, "is run on the merged work of agents, in a worktree of its own", d.Asker, yes)
+	f, err := a.fleet()
+	if err != nil {
+		return err
+	}
+	f.Actor = d.Asker
+	return f.Agree(d.Command, "is run on the merged work of agents, in a worktree of its own", yes)
 }
 
 // commandOutput returns what prints a command's output as it comes, if somebody may be looking, and

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,12 +26,11 @@ import (
 	"netsky/cli/spell"
 	"netsky/cli/view"
 	"netsky/config"
+	"netsky/fleet"
 	"netsky/fleet/plan"
 	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/spawn"
-	"netsky/store"
-	"netsky/tmux"
 	"netsky/work/land"
 )
 
@@ -112,13 +110,14 @@ var errTold = errors.New("told")
 func status(err error) int {
 	var e exitError
 	var wish *plan.UsageError
+	var partly *fleet.PartlyError
 	var ids *bus.AmbiguousError
 	switch {
 	case errors.As(err, &e):
 		return e.code
 	case errors.As(err, &wish), errors.As(err, &ids), errors.Is(err, agent.ErrName), errors.Is(err, envelope.ErrInvalid), errors.Is(err, bus.ErrNotAllowed):
 		return exitUsage
-	case errors.Is(err, land.ErrNotYet):
+	case errors.As(err, &partly), errors.Is(err, land.ErrNotYet):
 		return exitPartly
 	}
 	return exitFailed
@@ -127,7 +126,7 @@ func status(err error) int {
 // complain prints an error and what to do next.
 func (a *app) complain(err error) {
 	gone := errors.Is(a.broken, syscall.EPIPE) && errors.Is(err, syscall.EPIPE) // nobody reads it
-	if gone || errors.Is(err, errTold) {
+	if gone || errors.Is(err, errTold) || errors.Is(err, fleet.ErrNotReady) {
 		return
 	}
 	for line := range strings.SplitSeq(envelope.Plain(err.Error()), "\n") {
@@ -230,16 +229,13 @@ func (a *app) self() (agent.ID, error) {
 	return id, nil
 }
 
-// notForClones refuses a verb that starts or stops agents when a clone runs it.
-func (a *app) notForClones(verb string) error {
+// may refuses a deed that whoever runs the verb may not do.
+func (a *app) may(deed string) error {
 	id, err := a.self()
 	if err != nil {
 		return err
 	}
-	if id.IsClone() {
-		return usagef("%s: not allowed for clones (this is %s); ask agent0 to do it", verb, id)
-	}
-	return nil
+	return fleet.May(id, deed)
 }
 
 func (a *app) bus() (*bus.Bus, error) {
@@ -251,25 +247,7 @@ func (a *app) bus() (*bus.Bus, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bus.New(h, bus.Options{MaxBytes: c.Bus.MaxBytes, Keep: c.Bus.Keep.Duration}), nil
-}
-
-func (a *app) serverFor(h home.Dir, c config.Config) *tmux.Server {
-	s := &tmux.Server{Socket: h.TmuxSocket(), Conf: h.Path(home.TmuxConfFile), Tags: []string{spawn.TagHome, spawn.TagStart}, Known: h}
-	s.Env = execx.Inherited(a.environ)
-	if c.Tmux.Socket != "" && c.Tmux.Socket != "netsky" {
-		s.Socket = c.Tmux.Socket
-	}
-	if v := a.getenv("NETSKY_TMUX_SOCKET"); v != "" {
-		s.Socket = v
-	}
-	// A path must not depend on the current directory.
-	if strings.Contains(s.Socket, "/") {
-		if path, err := a.placed(s.Socket); err == nil {
-			s.Socket = path
-		}
-	}
-	return s
+	return fleet.NewBus(h, c), nil
 }
 
 // launcher returns what starts and stops agents.
@@ -282,36 +260,76 @@ func (a *app) launcher() (*spawn.Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.launcherFor(h, c)
+	return fleet.NewLauncher(h, c, a.environ)
 }
 
-func (a *app) launcherFor(h home.Dir, c config.Config) (*spawn.Launcher, error) {
-	bin, err := binary()
+// fleetFor returns this netsky, on behalf of whoever runs the verb.
+func (a *app) fleetFor(u fleet.UI) (*fleet.Fleet, error) {
+	self, err := a.self()
 	if err != nil {
 		return nil, err
 	}
-	return &spawn.Launcher{
-		Home: h, Tmux: a.serverFor(h, c), Shared: a.getenv("NETSKY_TMUX_SOCKET") == "" && c.Tmux.Socket == "default", Binary: bin, Environ: a.environ, Journal: store.NewJournal(h),
-		Bus: bus.New(h, bus.Options{MaxBytes: c.Bus.MaxBytes, Keep: c.Bus.Keep.Duration}),
-	}, nil
+	h, err := a.home()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.cfg(); err != nil {
+		return nil, err
+	}
+	return fleet.New(h, &a.config, self, a.environ, Version, u)
+}
+
+// fleet returns this netsky for a verb that prints its own result.
+func (a *app) fleet() (*fleet.Fleet, error) { return a.fleetFor(ui{a: a}) }
+
+// fleetOf returns the netsky of a launcher.
+func (a *app) fleetOf(l *spawn.Launcher) *fleet.Fleet {
+	self, _ := a.self() // the verb has refused another
+	return &fleet.Fleet{Home: l.Home, Config: &a.config, Launcher: l, Actor: self, Environ: a.environ, Version: Version, UI: ui{a: a}}
+}
+
+// A report prints the steps of a deed.
+type report interface {
+	Step(fleet.Step)
+	Above(do func())
+}
+
+// A ui is the terminal of a verb.
+type ui struct {
+	a      *app
+	report // nil: without steps
+}
+
+// Ask asks on the terminal.
+func (u ui) Ask(question string) (string, error) {
+	_, in := view.Width(u.a.in)
+	_, out := view.Width(u.a.err)
+	if !in || !out {
+		return "", fleet.ErrNobody
+	}
+	fmt.Fprint(u.a.err, question)
+	return view.ReadLine(u.a.in)
+}
+
+// Step prints what is done.
+func (u ui) Step(s fleet.Step) {
+	if u.report != nil {
+		u.report.Step(s)
+	}
+}
+
+// Warn prints what went wrong, and what to do next.
+func (u ui) Warn(err error) {
+	if u.report != nil {
+		u.report.Above(func() { u.a.complain(err) })
+		return
+	}
+	u.a.complain(err)
 }
 
 // planner returns what plans the starts of agents.
 func (a *app) planner(l *spawn.Launcher) *plan.Planner {
 	return &plan.Planner{Launcher: l, Config: &a.config, UserHome: a.getenv("HOME")}
-}
-
-// binary returns this program's absolute path. A link that it was called by is kept,
-// as it outlives the version that it points to.
-func binary() (string, error) {
-	if p := os.Args[0]; filepath.IsAbs(p) {
-		return p, nil
-	}
-	p, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("netsky's own path: %w", err)
-	}
-	return p, nil
 }
 
 func one(c *cli.Context, what string) (string, error) {

@@ -13,6 +13,7 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/execx"
+	"netsky/internal/words"
 	"netsky/prompts"
 	"netsky/spawn"
 	"netsky/watch"
@@ -52,7 +53,7 @@ func (a *app) codexOnce(c *cli.Context) error {
 		return err
 	}
 	if self.IsClone() && (self != id || !c.Bool("serve")) {
-		return a.notForClones("codex")
+		return a.may("codex")
 	}
 	if c.Bool("serve") {
 		a.bears = config.Ignored // the watchdog may have started it again
@@ -82,7 +83,7 @@ func (a *app) codexOnce(c *cli.Context) error {
 	}
 	if c.IsSet("prompt") {
 		text := c.String("prompt")
-		if view.Blank(text) {
+		if words.Blank(text) {
 			return usagef("codex: the text of --prompt is empty")
 		}
 		o.Prompt = &text

@@ -16,8 +16,8 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/cli/spell"
-	"netsky/cli/view"
 	"netsky/home"
+	"netsky/internal/words"
 	"netsky/phone/access"
 	"netsky/store"
 	"netsky/work/task"
@@ -85,18 +85,18 @@ func (c Completer) Lines(q Question) (lines []string) {
 // A candidate is a possible completion, with a description.
 type candidate struct{ word, meaning string }
 
-func (c Completer) candidates(words []string, current string) (list []candidate) {
+func (c Completer) candidates(line []string, current string) (list []candidate) {
 	// bash splits --type=demo into three words.
-	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "=" })
+	line = slices.DeleteFunc(slices.Clone(line), func(w string) bool { return w == "=" })
 	option := ""
 	if current == "=" {
 		current = ""
 	} else if name, value, ok := strings.Cut(current, "="); ok && spell.OptionLike(name) {
 		option, current = name+"=", value
-		words = append(words, name)
+		line = append(line, name)
 	}
 	table := c.Table
-	l := spell.Parse(table, words)
+	l := spell.Parse(table, line)
 	switch {
 	case l.Open != "":
 		list = c.valuesOf(l.Verbs, strings.TrimLeft(l.Open, "-"))
@@ -110,7 +110,7 @@ func (c Completer) candidates(words []string, current string) (list []candidate)
 		return !strings.HasPrefix(c.word, current) || strings.ContainsAny(c.word, " \t\n'\"\\$`;&|<>()*?[]{}~#!")
 	})
 	for i, one := range list {
-		list[i] = candidate{option + one.word, view.Brief(strings.ReplaceAll(one.meaning, "\t", " "), 60)}
+		list[i] = candidate{option + one.word, words.Brief(strings.ReplaceAll(one.meaning, "\t", " "), 60)}
 	}
 	return list
 }
@@ -316,7 +316,7 @@ func (c Completer) idCandidates() (list []candidate) {
 	for _, e := range all {
 		if e.Err == nil && !e.Envelope.Kind.Control() && !seen[e.Envelope.ID] && len(list) < recent {
 			seen[e.Envelope.ID] = true
-			list = append(list, candidate{e.Envelope.ID, fmt.Sprintf("%s: %s", e.Envelope.From, view.FirstLine(e.Envelope.Text))})
+			list = append(list, candidate{e.Envelope.ID, fmt.Sprintf("%s: %s", e.Envelope.From, words.FirstLine(e.Envelope.Text))})
 		}
 	}
 	return list
@@ -352,7 +352,7 @@ func (c Completer) codeCandidates() (list []candidate) {
 	}
 	asked, _ := h.Approvals() // without mailboxes: no candidates
 	for _, p := range asked {
-		list = append(list, candidate{p.Code, fmt.Sprintf("%s: %s: %s", p.Agent, p.Tool, view.FirstLine(p.Text))})
+		list = append(list, candidate{p.Code, fmt.Sprintf("%s: %s: %s", p.Agent, p.Tool, words.FirstLine(p.Text))})
 	}
 	for _, one := range c.agentCandidates() { // whose last report is that they wait at a dialog
 		id := agent.ID(one.word)
@@ -388,7 +388,7 @@ func (c Completer) poisonCandidates(word string) (list []candidate) {
 	}
 	some, _ := b.List(id, bus.Poison, recent) // without mailboxes: no candidates
 	for _, e := range slices.Backward(some) {
-		list = append(list, candidate{e.Name, view.FirstLine(e.Why)})
+		list = append(list, candidate{e.Name, words.FirstLine(e.Why)})
 	}
 	return list
 }

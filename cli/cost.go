@@ -166,11 +166,6 @@ func (a *app) budgetNotes(h home.Dir) (notes []string) {
 	return append(notes, doubts...)
 }
 
-// hold bars those who are at the end of a budget.
-func hold(l *spawn.Launcher) func(context.Context, *store.DB) error {
-	return func(ctx context.Context, db *store.DB) error { return cost.Hold(ctx, l.Bus, db) }
-}
-
 // costService returns what counts the cost of turns in the daemon.
 func (a *app) costService(l *spawn.Launcher, log *slog.Logger) func(context.Context, func() *store.DB) error {
 	return func(ctx context.Context, records func() *store.DB) error {

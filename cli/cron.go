@@ -8,10 +8,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/view"
 	"netsky/daemon"
 	"netsky/daemon/schedule"
 	"netsky/home"
+	"netsky/internal/words"
 	"netsky/store"
 )
 
@@ -129,7 +129,7 @@ func (a *app) listSchedules(c *cli.Context) error {
 		return a.writeJSON(map[string]any{"schedules": list})
 	}
 	for _, v := range list {
-		a.print("%s  %-14s %s  %s%s", v.ID, v.Target, v.Line(), view.Brief(v.Text, 60), view.Note(v.Warning))
+		a.print("%s  %-14s %s  %s%s", v.ID, v.Target, v.Line(), words.Brief(v.Text, 60), words.Note(v.Warning))
 	}
 	if len(list) == 0 {
 		warning = "no schedules; `netsky cron add` and `netsky loop` add one"

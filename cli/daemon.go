@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -17,11 +16,14 @@ import (
 	"netsky/attention"
 	"netsky/cli/view"
 	"netsky/config"
+	"netsky/cost"
 	"netsky/daemon"
 	"netsky/daemon/upkeep"
+	"netsky/fleet"
 	"netsky/fleet/plan"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/words"
 	"netsky/spawn"
 	"netsky/spawn/keeper"
 	"netsky/store"
@@ -67,7 +69,7 @@ var errDaemonRuns = advice.With(errors.New("a daemon is already running for this
 	"`netsky daemon status` shows it, `netsky daemon stop` ends it")
 
 func (a *app) daemonRun(c *cli.Context) error {
-	if err := a.notForClones("daemon run"); err != nil {
+	if err := a.may("daemon run"); err != nil {
 		return err
 	}
 	a.bears = config.Whole
@@ -113,19 +115,20 @@ func (a *app) night() (*spawn.Launcher, error) {
 }
 
 func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options {
+	f := a.fleetOf(l)
 	w := a.config.Watchdog
 	o := daemon.Options{
-		Home: l.Home, Bus: l.Bus, Launcher: l, Runtimes: a.runtimesNow(l), Plan: a.planAgain, Setup: a.setupAgain,
+		Home: l.Home, Bus: l.Bus, Launcher: l, Runtimes: f.RuntimesNow(), Plan: f.PlanAgain, Setup: f.SetupAgain,
 		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(l.Home, id) },
 		Listen:       a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Answer: a.config.Dashboard.Answer, Version: Version, Log: log,
 		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration, Wakes: w.Wakes, Upkeep: upkeepOf(l.Home, a.config),
 		Mistake: func() (text, then string) { return config.Mistake(l.Home) },
 	}
 	o.Cost = a.costService(l, log)
-	o.Hold = hold(l)
+	o.Hold = func(ctx context.Context, db *store.DB) error { return cost.Hold(ctx, l.Bus, db) }
 	o.Enough = func(ctx context.Context, db *store.DB, k store.Task) bool {
 		c, _, _ := config.Load(l.Home)
-		return judgeOf(l.Home, db, c).Enough(ctx, k)
+		return fleet.Judge(l.Home, db, c).Enough(ctx, k)
 	}
 	o.Check = func() string {
 		c, _, _ := config.Load(l.Home) // a mistake is shown by others
@@ -160,64 +163,6 @@ func upkeepOf(h home.Dir, c config.Config) upkeep.Keeper {
 	}}
 }
 
-// anew returns an app that reads netsky.toml anew, for starting an agent again: a mistake
-// that can't be about how agents run keeps none down.
-func (a *app) anew() *app {
-	fresh := newApp(a.in, io.Discard, io.Discard, a.environ)
-	fresh.bears = config.Ignored
-	return fresh
-}
-
-// runtimesNow returns what returns the runtimes that netsky.toml has at the time. A mistake in it leaves
-// those that it had before.
-func (a *app) runtimesNow(l *spawn.Launcher) func() map[string]spawn.Runtime {
-	all, at := a.planner(l).Runtimes(), l.Home.Mark(home.ConfigFile)
-	var mu sync.Mutex
-	return func() map[string]spawn.Runtime {
-		mu.Lock()
-		defer mu.Unlock()
-		now := l.Home.Mark(home.ConfigFile)
-		if at.Same(now) {
-			return all
-		}
-		at = now
-		fresh := a.anew()
-		if l, err := fresh.launcher(); err == nil {
-			all = fresh.planner(l).Runtimes()
-		}
-		return all
-	}
-}
-
-// planAgain plans a start of the agent as of now, with that environment; nil is the one of
-// its last start.
-func (a *app) planAgain(ctx context.Context, id agent.ID, environ []string) (spawn.Plan, error) {
-	fresh := a.anew()
-	l, err := fresh.launcher()
-	if err != nil {
-		return spawn.Plan{}, err
-	}
-	before, err := l.Home.LoadLaunch(id)
-	if err != nil {
-		return spawn.Plan{}, err
-	}
-	plans, _, err := fresh.planner(l).Plans(ctx, []agent.ID{id}, plan.Wish{Runtime: before.Runtime, Dir: before.Dir})
-	if err != nil {
-		return spawn.Plan{}, err
-	}
-	if plans[0].Environ = environ; environ == nil {
-		plans[0].Environ = before.Env
-	}
-	return plans[0], fresh.planner(l).Again(ctx, &plans[0])
-}
-
-// setupAgain returns the configuration of a tmux server as of now. A mistake in it keeps
-// no agent down.
-func (a *app) setupAgain() []string {
-	lines, _ := a.anew().tmuxSetup()
-	return lines
-}
-
 func (a *app) daemonStatus(c *cli.Context) error {
 	h, err := a.home()
 	if err != nil {
@@ -229,7 +174,7 @@ func (a *app) daemonStatus(c *cli.Context) error {
 	}
 	switch v.State {
 	case "running":
-		a.print("running, pid %d, version %s, for %s", v.PID, v.Version, view.Ago(time.Since(v.Since.Time())))
+		a.print("running, pid %d, version %s, for %s", v.PID, v.Version, words.Ago(time.Since(v.Since.Time())))
 		return nil
 	case "hung":
 		return fmt.Errorf("daemon: %w", daemon.ErrHung)
@@ -242,23 +187,16 @@ func (a *app) daemonStatus(c *cli.Context) error {
 }
 
 func (a *app) daemonStop(c *cli.Context) error {
-	if err := a.notForClones("daemon stop"); err != nil {
+	if err := a.may("daemon stop"); err != nil {
 		return err
 	}
 	h, err := a.home()
 	if err != nil {
 		return err
 	}
-	self, err := a.self()
-	if err != nil {
-		return err
-	}
-	unwritten := h.SetDesired(agent.DaemonName, false, string(self))
-	if unwritten != nil {
-		a.warn("%v", unwritten)
-	}
-	ended, err := daemon.Stop(c.Context, h)
-	if err != nil {
+	ended, err := a.fleetOf(&spawn.Launcher{Home: h}).StopDaemon(c.Context)
+	var again *fleet.PartlyError
+	if err != nil && !errors.As(err, &again) {
 		return err
 	}
 	if ended {
@@ -266,18 +204,7 @@ func (a *app) daemonStop(c *cli.Context) error {
 	} else {
 		a.print("daemon was not running")
 	}
-	if unwritten != nil {
-		return nil
-	}
-	return notWantedAgain(h)
-}
-
-// notWantedAgain returns an error if the daemon's desired state is up again.
-func notWantedAgain(h home.Dir) error {
-	if d, err := h.LoadDesired(agent.DaemonName); err == nil && d.Up {
-		return exitError{exitPartly, errors.New("daemon: a concurrent `netsky up` or `netsky dashboard` starts it again")}
-	}
-	return nil
+	return err
 }
 
 // runCommand runs the process in every agent's pane.

@@ -10,12 +10,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent"
 	"netsky/cli/view"
 	"netsky/config"
 	"netsky/daemon"
 	"netsky/dashboard/access"
+	"netsky/fleet"
 	"netsky/home"
+	"netsky/internal/words"
 )
 
 func (a *app) dashboardCommand() *cli.Command {
@@ -39,8 +40,8 @@ func (a *app) dashboardCommand() *cli.Command {
 var errNoDashboard = errors.New("dashboard: not served")
 
 func (a *app) dashboard(c *cli.Context) error {
-	if id, err := a.self(); err != nil || id != agent.Owner {
-		return usagef("dashboard: only the owner can get the link, from a terminal of their own")
+	if err := a.may("dashboard"); err != nil {
+		return err
 	}
 	cfg, err := a.cfg()
 	if err != nil {
@@ -70,11 +71,11 @@ func (a *app) dashboard(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.wantDaemon(c.Context, l); err != nil {
+	if err := a.fleetOf(l).WantDaemon(c.Context); err != nil {
 		return err
 	}
 	err = a.dashboardOf(c, h)
-	if ended := stillWanted(h); ended != nil {
+	if ended := fleet.DaemonWanted(h); ended != nil {
 		return errors.Join(ended, err)
 	}
 	return err
@@ -165,7 +166,7 @@ func (a *app) dashboardBrowsers(c *cli.Context, h home.Dir) error {
 		if b.Plain {
 			how = "  (without JavaScript)"
 		}
-		a.print("%s  seen %s ago, signed in %s ago  %s%s", b.ID, view.Ago(time.Since(b.Seen.Time())), view.Ago(time.Since(b.Since.Time())), b.Words(), how)
+		a.print("%s  seen %s ago, signed in %s ago  %s%s", b.ID, words.Ago(time.Since(b.Seen.Time())), words.Ago(time.Since(b.Since.Time())), b.Words(), how)
 	}
 	return nil
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent"
 	"netsky/cli/view"
 	"netsky/config"
+	"netsky/fleet"
 	"netsky/internal/chaos"
 	"netsky/internal/execx"
 	"netsky/spawn"
@@ -40,8 +40,8 @@ func (a *app) takeTour(c *cli.Context) error {
 	if c.NArg() > 0 {
 		return usagef("demo: takes no arguments")
 	}
-	if id, err := a.self(); err != nil || id != agent.Owner {
-		return usagef("demo: only the owner can run it, from a terminal of their own")
+	if err := a.may("demo"); err != nil {
+		return err
 	}
 	// Closing the terminal ends the tour like Ctrl-C, unless SIGHUP is ignored.
 	ctx := c.Context
@@ -65,7 +65,7 @@ func (a *app) takeTour(c *cli.Context) error {
 }
 
 func (a *app) tourOptions() (demo.TourOptions, error) {
-	bin, err := binary()
+	bin, err := fleet.Binary()
 	o := demo.TourOptions{
 		Binary: bin, Environ: execx.Inherited(a.environ), Width: 120, Err: a.err,
 		Say: func(text string) { a.print("%s", text) },
@@ -84,7 +84,7 @@ func (a *app) mindHome(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	bin, err := binary()
+	bin, err := fleet.Binary()
 	if err != nil {
 		return err
 	}

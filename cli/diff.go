@@ -14,9 +14,9 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/cli/view"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/words"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/diff"
@@ -207,24 +207,24 @@ func (a *app) review(h home.Dir) (r diff.Review, err error) {
 	}, err
 }
 
-func (a *app) comment(c *cli.Context, h home.Dir, change *diff.Change, id agent.ID, words []string) error {
+func (a *app) comment(c *cli.Context, h home.Dir, change *diff.Change, id agent.ID, text []string) error {
 	at := c.String("comment")
 	i := strings.LastIndex(at, ":")
 	if i < 1 {
-		return usagef("diff: --comment %q: must be FILE:LINE, or FILE:-LINE for the line as it was", view.FirstLine(at))
+		return usagef("diff: --comment %q: must be FILE:LINE, or FILE:-LINE for the line as it was", words.FirstLine(at))
 	}
 	line, err := strconv.Atoi(at[i+1:])
 	if err != nil || line == 0 {
-		return usagef("diff: --comment %q: must be FILE:LINE, or FILE:-LINE for the line as it was", view.FirstLine(at))
+		return usagef("diff: --comment %q: must be FILE:LINE, or FILE:-LINE for the line as it was", words.FirstLine(at))
 	}
-	if len(words) == 0 {
-		return usagef("diff: --comment needs its text: `netsky diff %s --comment %s \"…\"`", id, view.FirstLine(at))
+	if len(text) == 0 {
+		return usagef("diff: --comment needs its text: `netsky diff %s --comment %s \"…\"`", id, words.FirstLine(at))
 	}
 	r, err := a.review(h)
 	if err != nil {
 		return err
 	}
-	k, err := r.Add(c.Context, change, id, at[:i], max(line, -line), line < 0, strings.Join(words, " "))
+	k, err := r.Add(c.Context, change, id, at[:i], max(line, -line), line < 0, strings.Join(text, " "))
 	if errors.Is(err, diff.ErrNoLine) {
 		return exitError{exitUsage, err}
 	}
@@ -234,7 +234,7 @@ func (a *app) comment(c *cli.Context, h home.Dir, change *diff.Change, id agent.
 	if c.Bool("json") {
 		return a.writeJSON(map[string]any{"comments": []record.Comment{k}})
 	}
-	a.print("%s  %s:%s  %s", k.ID, k.File, at[i+1:], view.Brief(k.Text, 60))
+	a.print("%s  %s:%s  %s", k.ID, k.File, at[i+1:], words.Brief(k.Text, 60))
 	return nil
 }
 
@@ -274,7 +274,7 @@ func (a *app) dropComment(c *cli.Context, h home.Dir, id agent.ID) error {
 	}
 	dropped, err := r.Drop(c.Context, id, c.String("drop"))
 	for _, k := range dropped {
-		a.print("dropped %s  %s", k.ID, view.Brief(k.Text, 60))
+		a.print("dropped %s  %s", k.ID, words.Brief(k.Text, 60))
 	}
 	return err
 }

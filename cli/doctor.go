@@ -7,6 +7,7 @@ import (
 
 	"netsky/cli/doctor"
 	"netsky/config"
+	"netsky/fleet"
 )
 
 func (a *app) doctorCommand() *cli.Command {
@@ -32,7 +33,7 @@ func (a *app) doctor(c *cli.Context) error {
 	o := a.doctorOptions()
 	var r doctor.Report
 	if c.Bool("fix") {
-		if err := a.notForClones("doctor --fix"); err != nil {
+		if err := a.may("doctor --fix"); err != nil {
 			return err
 		}
 		r = doctor.Fix(c.Context, o)
@@ -62,12 +63,12 @@ func (a *app) doctorOptions() doctor.Options {
 	if o.ConfigErr = err; err == nil {
 		o.Config = c
 	}
-	l, err := a.launcherFor(o.Home, o.Config)
+	l, err := fleet.NewLauncher(o.Home, o.Config, a.environ)
 	if err != nil {
 		o.HomeErr = err
 		return o
 	}
 	o.Launcher, o.Runtimes, o.Service, o.Upkeep = l, a.planner(l).Runtimes(), a.serviceOf(o.Home), upkeepOf(o.Home, o.Config)
-	o.Start = func(ctx context.Context) error { return a.reviver(l).Services(ctx) }
+	o.Start = func(ctx context.Context) error { return a.fleetOf(l).ReviveServices(ctx, a.print) }
 	return o
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent"
+	"netsky/fleet"
 	"netsky/internal/chaos"
 	"netsky/internal/execx"
 )
@@ -41,10 +41,10 @@ func (a *app) drillCommand() *cli.Command {
 }
 
 func (a *app) drill(c *cli.Context) error {
-	if id, err := a.self(); err != nil || id != agent.Owner {
-		return usagef("drill: only the owner can run it, from a terminal of their own")
+	if err := a.may("drill"); err != nil {
+		return err
 	}
-	bin, err := binary()
+	bin, err := fleet.Binary()
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (a *app) escalateCommand() *cli.Command {
 }
 
 func (a *app) escalate(c *cli.Context) error {
-	if err := a.notForClones("escalate"); err != nil {
+	if err := a.may("escalate"); err != nil {
 		return err
 	}
 	h, err := a.madeHome()

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/cli/view"
+	"netsky/internal/words"
 	"netsky/store"
 )
 
@@ -67,7 +68,7 @@ func (a *app) find(c *cli.Context) error {
 	}
 	switch {
 	case len(list.Items) == 0:
-		a.warn("no record contains %q", view.Brief(text, 60))
+		a.warn("no record contains %q", words.Brief(text, 60))
 		return exitError{exitFailed, errTold}
 	case list.Cursor != "":
 		a.warn("there is more: -n %d shows up to %d", min(10*n, 1000), min(10*n, 1000))

@@ -11,9 +11,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/view"
+	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/proc"
+	"netsky/internal/words"
 	"netsky/spawn"
 )
 
@@ -39,7 +40,7 @@ func (a *app) forgetCommand() *cli.Command {
 }
 
 func (a *app) forget(c *cli.Context) error {
-	if err := a.notForClones("forget"); err != nil {
+	if err := a.may("forget"); err != nil {
 		return err
 	}
 	ids, err := agentArgs(c)
@@ -54,8 +55,10 @@ func (a *app) forget(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if only && self != agent.Owner {
-		return usagef("forget: --unproved is only for the owner, from a terminal of their own")
+	if only {
+		if err := a.may("forget --unproved"); err != nil {
+			return err
+		}
 	}
 	l, err := a.launcher()
 	if err != nil {
@@ -90,7 +93,9 @@ func (a *app) forget(c *cli.Context) error {
 // unproved returns the notes about these agents, or about all if none are named,
 // after checking whether they still apply.
 func (a *app) unproved(ctx context.Context, l *spawn.Launcher, ids []agent.ID) ([]spawn.Remnant, error) {
-	of := func() []spawn.Remnant { return view.RemnantsOf(l.Unproved(), ids, len(ids) == 0) }
+	of := func() []spawn.Remnant {
+		return slices.DeleteFunc(l.Unproved(), func(r spawn.Remnant) bool { return len(ids) > 0 && !slices.Contains(ids, r.Agent) })
+	}
 	before := of()
 	if len(before) == 0 { // and nothing is created in a home that does not exist
 		return nil, nil
@@ -177,7 +182,7 @@ func (a *app) takeWord(ctx context.Context, l *spawn.Launcher, notes []spawn.Rem
 	if err := l.TakeWord(ctx, notes, agent.Owner); err != nil {
 		return err
 	}
-	for _, id := range view.AgentsOf(notes) {
+	for _, id := range fleet.AgentsOf(notes) {
 		a.print("%s: recorded that nothing of it is left, as you confirmed; `netsky log` shows it", id)
 	}
 	return nil
@@ -201,14 +206,14 @@ func (a *app) listSuspects(l *spawn.Launcher, notes []spawn.Remnant, list []proc
 		if err != nil || command == "" { // gone meanwhile
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("  %7d  %s  %s", p.PID, began.Format(time.DateTime), view.Brief(command, 100)))
+		lines = append(lines, fmt.Sprintf("  %7d  %s  %s", p.PID, began.Format(time.DateTime), words.Brief(command, 100)))
 	}
 	if len(lines) > 0 {
 		a.print("these processes started since then and could belong to it:")
 	} else {
 		a.print("no process that started since then shows a sign of it")
 	}
-	for _, line := range view.First(lines) {
+	for _, line := range words.First(lines) {
 		a.print("%s", line)
 	}
 	if others > 0 {

@@ -9,6 +9,7 @@ import (
 	"netsky/attention/approve"
 	"netsky/claude"
 	"netsky/config"
+	"netsky/fleet"
 	"netsky/home"
 )
 
@@ -61,5 +62,5 @@ func (a *app) own(h home.Dir, allowed bool) *approve.Own {
 	if !allowed {
 		return nil
 	}
-	return &approve.Own{Home: h, Check: checkOf(a.config), Path: a.getenv("PATH")}
+	return &approve.Own{Home: h, Check: fleet.CheckOf(a.config), Path: a.getenv("PATH")}
 }

@@ -14,9 +14,9 @@ import (
 	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/cli/bridge"
-	"netsky/cli/view"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/words"
 	"netsky/phone"
 	"netsky/phone/access"
 	"netsky/phone/chat"
@@ -100,7 +100,7 @@ func (a *app) imessageHistory(c *cli.Context) error {
 	if n < 1 || n > 10_000 {
 		return usagef("imessage history: -n %d: must be 1 to 10000", n)
 	}
-	if err := a.notForClones("imessage history"); err != nil {
+	if err := a.may("imessage history"); err != nil {
 		return err
 	}
 	h, err := a.home()
@@ -126,7 +126,7 @@ func (a *app) imessageHistory(c *cli.Context) error {
 const adviceDoctor = "`netsky imessage doctor` examines the way to your phone"
 
 func (a *app) imessageSend(c *cli.Context) error {
-	if err := a.notForClones("imessage send"); err != nil {
+	if err := a.may("imessage send"); err != nil {
 		return err
 	}
 	text, err := one(c, "one text, in quotes")
@@ -134,7 +134,7 @@ func (a *app) imessageSend(c *cli.Context) error {
 		return err
 	}
 	switch {
-	case view.Blank(text):
+	case words.Blank(text):
 		return usagef("imessage send: the text is empty")
 	case len(text) > phone.MaxText:
 		return usagef("imessage send: the text has %d bytes; at most %d are sent", len(text), phone.MaxText)
@@ -166,7 +166,7 @@ func (a *app) imessageSend(c *cli.Context) error {
 }
 
 func (a *app) imessageDoctor(c *cli.Context) error {
-	if err := a.notForClones("imessage doctor"); err != nil {
+	if err := a.may("imessage doctor"); err != nil {
 		return err
 	}
 	l, err := a.launcher()

@@ -51,10 +51,8 @@ func (a *app) accessCommand() *cli.Command {
 // accessHome returns the home, for the owner alone: what a message talks an agent into must
 // not change who may send messages.
 func (a *app) accessHome(c *cli.Context) (home.Dir, error) {
-	if self, err := a.self(); err != nil {
+	if err := a.may(verbOf(c)); err != nil {
 		return home.Dir{}, err
-	} else if self != agent.Owner {
-		return home.Dir{}, usagef("%s: is only for the owner, from a terminal of their own", verbOf(c))
 	}
 	return a.madeHome()
 }

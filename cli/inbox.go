@@ -50,8 +50,8 @@ func (a *app) inbox(c *cli.Context) error {
 	if c.NArg() > 0 {
 		return usagef("inbox: takes no arguments; `netsky channel ls %s` lists an agent's mail", c.Args().First())
 	}
-	if id, err := a.self(); err != nil || id != agent.Owner {
-		return usagef("inbox: only for the owner; an agent reads its mail with `netsky channel drain`")
+	if err := a.may("inbox"); err != nil {
+		return err
 	}
 	switch {
 	case c.Bool("sent") && (c.Bool("follow") || c.Bool("all")):

@@ -49,8 +49,10 @@ func (a *app) ioServe(c *cli.Context) error {
 	if !self.IsAgent() {
 		return usagef("io serve: %w", errNoAgent)
 	}
-	if server == "imessage" && self.IsClone() {
-		return usagef("io serve: -s imessage: only agent0 and agentinfinity write to the owner's phone")
+	if server == "imessage" {
+		if err := a.may("io serve -s imessage"); err != nil {
+			return err
+		}
 	}
 	a.forgive()
 	l, err := a.launcher()
@@ -68,7 +70,7 @@ func (a *app) ioServe(c *cli.Context) error {
 	o := mcp.Options{
 		Head: book.Book().Head, TakeBack: book.TakeBack, Word: func(ctx context.Context, k store.Task) string { return a.wordOf(ctx, l.Home, k) },
 		Agent: self, Start: a.getenv("NETSKY_START"), Home: l.Home, Bus: l.Bus,
-		Records: task.Shelf{Journal: l.Journal, Home: l.Home}, Members: fleet.Team{Launcher: l, Environ: a.environ}, Checks: &fleet.Checks{Binary: l.Binary, Environ: a.environ}, In: in, Out: a.out, Version: Version, Log: a.logIO,
+		Records: task.Shelf{Journal: l.Journal, Home: l.Home}, Members: fleet.Team{Fleet: a.fleetOf(l)}, Checks: &fleet.Checks{Binary: l.Binary, Environ: a.environ}, In: in, Out: a.out, Version: Version, Log: a.logIO,
 	}
 	if server == "imessage" {
 		o.Phone = bridge.Tools{Home: l.Home, Secrets: a.phone(l.Home).Secrets()}

@@ -12,7 +12,8 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/view"
-	"netsky/config"
+	"netsky/fleet"
+	"netsky/internal/words"
 	"netsky/work/git"
 	"netsky/work/land"
 	"netsky/work/record"
@@ -63,15 +64,10 @@ func (a *app) mayLand(verb string) (agent.ID, error) {
 		return "", err
 	}
 	cfg, err := a.cfg()
-	switch {
-	case err != nil:
-		return "", err
-	case !self.IsAgent(), self == agent.Root && cfg.Work.Land == config.LandRoot:
-		return self, nil
-	case self == agent.Root:
-		return "", usagef("%s: only the owner can, as `land` under [work] in netsky.toml is not \"agent0\"", verb)
+	if err == nil {
+		err = fleet.MayLand(self, cfg, verb)
 	}
-	return "", usagef("%s: not allowed for %s; ask for it in your reply", verb, self)
+	return self, err
 }
 
 func (a *app) land(c *cli.Context) error {
@@ -230,7 +226,7 @@ func landingLines(list []record.Landing, subjects map[string]string, width int) 
 		subject := cmp.Or(l.URL, subjects[commit])
 		rows = append(rows, []string{
 			l.ID, l.Started.Time().Local().Format("Jan 02 15:04"), string(l.Agent), l.State, proof, strings.TrimPrefix(l.Target, "refs/heads/"), l.How,
-			commit[:min(7, len(commit))], view.Brief(subject, 72),
+			commit[:min(7, len(commit))], words.Brief(subject, 72),
 		})
 	}
 	last := len(rows[0]) - 1

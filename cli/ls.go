@@ -8,7 +8,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/cli/view"
+	"netsky/internal/words"
 )
 
 func (a *app) lsCommand() *cli.Command {
@@ -116,7 +116,7 @@ func (a *app) box(b *bus.Bus, id agent.ID, entries bool, n int) (boxView, error)
 
 func (a *app) printEntry(e entryView) {
 	if e.Envelope == nil {
-		a.print("%-9s %s  %s", e.Place, e.File, view.FirstLine(e.Error))
+		a.print("%-9s %s  %s", e.Place, e.File, words.FirstLine(e.Error))
 		return
 	}
 	v := e.Envelope
@@ -124,8 +124,8 @@ func (a *app) printEntry(e entryView) {
 	if kind == "" {
 		kind = "message"
 	}
-	a.print("%-9s %s  %-14s %-12s %s  %s", e.Place, v.Time.Local().Format("01-02 15:04:05"), v.From, kind, v.ID, view.Brief(v.Text, 60))
+	a.print("%-9s %s  %-14s %-12s %s  %s", e.Place, v.Time.Local().Format("01-02 15:04:05"), v.From, kind, v.ID, words.Brief(v.Text, 60))
 	if e.Why != "" {
-		a.print("          %s", view.FirstLine(e.Why))
+		a.print("          %s", words.FirstLine(e.Why))
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
-	"netsky/cli/view"
 	"netsky/home"
+	"netsky/internal/words"
 )
 
 func (a *app) poisonCommand() *cli.Command {
@@ -94,7 +94,7 @@ func (a *app) poisonLs(c *cli.Context) error {
 		}
 		found += len(list)
 		for _, e := range list {
-			why := view.FirstLine(e.Why)
+			why := words.FirstLine(e.Why)
 			if now := poisonNow(b, e); now != "" {
 				why = now
 			}

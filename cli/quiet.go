@@ -7,7 +7,7 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
-	"netsky/cli/view"
+	"netsky/internal/words"
 	"netsky/watch/hang"
 )
 
@@ -21,10 +21,8 @@ func (a *app) quietCommand() *cli.Command {
 }
 
 func (a *app) quiet(c *cli.Context) error {
-	if self, err := a.self(); err != nil {
+	if err := a.may("quiet"); err != nil {
 		return err
-	} else if self != agent.Owner {
-		return usagef("quiet: is only for the owner")
 	}
 	if c.NArg() > 1 {
 		return usagef("quiet: takes one duration, such as 1h, or off")
@@ -50,7 +48,7 @@ func (a *app) quiet(c *cli.Context) error {
 	default:
 		d, err := time.ParseDuration(word)
 		if err != nil || d < time.Minute || d > attention.LongestQuiet {
-			return usagef("quiet: %q: must be a duration from 1m to %s, such as 1h, or off", view.FirstLine(word), hang.Span(attention.LongestQuiet))
+			return usagef("quiet: %q: must be a duration from 1m to %s, such as 1h, or off", words.FirstLine(word), hang.Span(attention.LongestQuiet))
 		}
 		q, err := attention.Silence(c.Context, h, d, string(agent.Owner), now)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"netsky/fleet/plan"
 	"netsky/internal/advice"
 	"netsky/internal/execx"
+	"netsky/internal/words"
 	"netsky/spawn"
 	"netsky/watch"
 	"netsky/watch/restart"
@@ -32,7 +33,7 @@ func (a *app) restartCommand() *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object at the end"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := a.notForClones("restart"); err != nil {
+			if err := a.may("restart"); err != nil {
 				return err
 			}
 			ids, err := agentArgs(c)
@@ -51,7 +52,7 @@ func (a *app) restartCommand() *cli.Command {
 				if r.Handoff, err = a.textFile("--handoff", c.String("handoff")); err != nil {
 					return err
 				}
-				if view.Blank(r.Handoff) || len(r.Handoff) > restart.MaxHandoff {
+				if words.Blank(r.Handoff) || len(r.Handoff) > restart.MaxHandoff {
 					return usagef("restart: a handoff has 1 to %d bytes of text; this one has %d", restart.MaxHandoff, len(r.Handoff))
 				}
 			}
@@ -66,14 +67,15 @@ func (a *app) restartCommand() *cli.Command {
 }
 
 func (a *app) restart(ctx context.Context, l *spawn.Launcher, ids []agent.ID, r restart.Request, asJSON bool) error {
-	runtimes := a.planner(l).Runtimes()
+	f := a.fleetOf(l)
+	runtimes := f.Planner().Runtimes()
 	err := restart.Check(ctx, restart.Options{
-		Launcher: l, Plan: a.planAgain,
+		Launcher: l, Plan: f.PlanAgain,
 		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(l.Home, id) },
 		Barred:       func(id agent.ID) string { return watch.Barred(l.Home, runtimes, id) },
 	}, ids, &r)
 	if err == nil {
-		err = a.wantDaemon(ctx, l)
+		err = f.WantDaemon(ctx)
 	}
 	if err == nil {
 		err = restart.Submit(l.Home, &r)

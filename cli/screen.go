@@ -5,10 +5,11 @@ import (
 	"fmt"
 
 	"netsky/cli/view"
+	"netsky/internal/words"
 )
 
 // tilde shortens a path below the user's home.
-func tilde(a *app, path string) string { return view.Tilde(a.getenv("HOME"), path) }
+func tilde(a *app, path string) string { return words.Tilde(a.getenv("HOME"), path) }
 
 // dumb reports whether the terminal understands no control sequences.
 func (a *app) dumb() bool { return a.getenv("TERM") == "dumb" || a.getenv("TERM") == "" }

@@ -12,7 +12,6 @@ import (
 	"netsky/fleet"
 	"netsky/fleet/service"
 	"netsky/home"
-	"netsky/spawn"
 )
 
 func (a *app) serviceCommand() *cli.Command {
@@ -40,12 +39,12 @@ func (a *app) serviceCommand() *cli.Command {
 }
 
 func (a *app) serviceOf(h home.Dir) service.Options {
-	own, _ := binary() // "" is refused where it matters
+	own, _ := fleet.Binary() // "" is refused where it matters
 	return service.For(h, own, a.environ)
 }
 
 func (a *app) changeService(c *cli.Context, do func(context.Context, service.Options) (service.Result, error)) error {
-	if err := a.notForClones("service " + c.Command.Name); err != nil {
+	if err := a.may("service " + c.Command.Name); err != nil {
 		return err
 	}
 	h, err := a.home()
@@ -89,21 +88,9 @@ func (a *app) serviceStatus(c *cli.Context) error {
 	return nil
 }
 
-// reviver returns what brings up what is wanted up.
-func (a *app) reviver(l *spawn.Launcher) fleet.Run {
-	setup, err := a.tmuxSetup()
-	if err != nil {
-		a.warn("%v; without it", err)
-	}
-	return fleet.Run{
-		Launcher: l, Setup: setup, Plan: a.planAgain, Say: a.print,
-		Daemon: func(ctx context.Context) error { _, _, err := a.startDaemon(ctx, l.Home, l.Binary); return err },
-	}
-}
-
 // serviceRun is what the unit runs.
 func (a *app) serviceRun(c *cli.Context) error {
-	if err := a.notForClones("service run"); err != nil {
+	if err := a.may("service run"); err != nil {
 		return err
 	}
 	a.bears = config.Ignored // as the watchdog, which starts agents again
@@ -111,10 +98,5 @@ func (a *app) serviceRun(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.reviver(l).Up(c.Context); errors.Is(err, fleet.ErrPartly) {
-		return exitError{exitPartly, err}
-	} else if err != nil {
-		return err
-	}
-	return nil
+	return a.fleetOf(l).Revive(c.Context, a.print)
 }

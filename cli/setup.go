@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -20,7 +19,7 @@ import (
 	"netsky/fleet/service"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/internal/proc"
+	"netsky/internal/words"
 	"netsky/spawn"
 )
 
@@ -30,7 +29,7 @@ func (a *app) initCommand() *cli.Command {
 		Usage:       "write netsky.toml, with its keys commented out",
 		Description: "Creates netsky's home, and in it a netsky.toml that lists the keys with their defaults, commented out. To a\nnetsky.toml that is there, it adds the keys that are not in it, commented out, and changes nothing else.",
 		Action: func(c *cli.Context) error {
-			if err := a.notForClones("init"); err != nil {
+			if err := a.may("init"); err != nil {
 				return err
 			}
 			if c.NArg() > 0 {
@@ -93,8 +92,8 @@ func (a *app) uninstallCommand() *cli.Command {
 }
 
 func (a *app) uninstall(c *cli.Context) error {
-	if id, err := a.self(); err != nil || id != agent.Owner {
-		return usagef("uninstall: only the owner can do this, from a terminal of their own")
+	if err := a.may("uninstall"); err != nil {
+		return err
 	}
 	h, err := a.home()
 	if err != nil {
@@ -113,7 +112,7 @@ func (a *app) uninstall(c *cli.Context) error {
 			return err
 		}
 	}
-	for _, line := range view.First(ignored) {
+	for _, line := range words.First(ignored) {
 		a.warn("a purge also removes what git ignores: %s", tilde(a, line))
 	}
 	if !c.Bool("yes") {
@@ -143,11 +142,9 @@ func (a *app) uninstall(c *cli.Context) error {
 		case err == nil: // else the disk may be full
 			defer lock.Unlock()
 		}
-		rep := &view.Down{Printer: a.printer(false)}
-		_, err = l.Down(c.Context, spawn.DownOptions{
-			Force: true, All: true, By: string(agent.Owner), Keep: a.keepRunning(h), Report: rep.Progress,
-			Within: a.withDaemon(c.Context, h, agent.Owner, rep),
-		})
+		f := a.fleetOf(l)
+		f.UI = ui{a, &view.Down{Printer: a.printer(false)}}
+		_, err = f.Down(c.Context, fleet.DownRequest{Force: true, All: true})
 		full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 		switch {
 		case err != nil && purge && full && c.Context.Err() == nil:
@@ -166,7 +163,7 @@ func (a *app) uninstall(c *cli.Context) error {
 			return err
 		}
 	default:
-		a.tellUnproved(l.Unproved())
+		a.fleetOf(l).TellUnproved(l.Unproved())
 		a.print("kept %s: mail, records, configuration (`%s` removes them)", tilde(a, h.Root()), a.purgeCommand(h))
 	}
 	return a.removeLinks()
@@ -185,34 +182,6 @@ func (a *app) purgeCommand(h home.Dir) string {
 		command = "NETSKY_HOME=" + advice.Word(h.Root()) + " " + command
 	}
 	return command + " uninstall --purge"
-}
-
-// tellUnproved warns of starts of which something may still run.
-func (a *app) tellUnproved(list []spawn.Remnant) {
-	for _, r := range list {
-		a.warn("not proved: %s", r.What)
-	}
-	if len(list) > 0 {
-		a.warn("%s", unprovedHint(list))
-	}
-}
-
-// tellCarried warns, once, of starts that an up has just replaced although something
-// of them may still run.
-func (a *app) tellCarried(now, before []spawn.Remnant) {
-	if !proc.Reaps {
-		return
-	}
-	var list []spawn.Remnant
-	for _, r := range now {
-		told := slices.ContainsFunc(before, func(b spawn.Remnant) bool {
-			return b.Earlier && b.Agent == r.Agent && b.Start == r.Start && b.Since.Equal(r.Since)
-		})
-		if r.Earlier && !told {
-			list = append(list, r)
-		}
-	}
-	a.tellUnproved(list)
 }
 
 func uninstallQuestion(a *app, h home.Dir, purge bool) string {
@@ -239,7 +208,7 @@ func (a *app) confirm(verb, question string) (bool, error) {
 
 // purge removes what netsky made in the home, after everything has ended.
 func (a *app) purge(ctx context.Context, h home.Dir, l *spawn.Launcher) error {
-	left, err := fleet.Purge(ctx, l, a.tellUnproved)
+	left, err := fleet.Purge(ctx, l, a.fleetOf(l).TellUnproved)
 	switch {
 	case errors.Is(err, fleet.ErrUnproved):
 		return exitError{exitPartly, fmt.Errorf("uninstall: %w", err)}

@@ -12,6 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/cli/view"
 	"netsky/home"
+	"netsky/internal/words"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/work/task"
@@ -135,9 +136,9 @@ func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status)
 	v.Hold(l.Home)
 	since := ""
 	if !st.Since.IsZero() {
-		since = ", for " + view.Ago(time.Since(st.Since))
+		since = ", for " + words.Ago(time.Since(st.Since))
 	}
-	a.print("%s: %s%s%s", v.Agent, v.State, since, view.Note(v.Words()))
+	a.print("%s: %s%s%s", v.Agent, v.State, since, words.Note(v.Words()))
 	a.print("  evidence  %s", v.Evidence)
 	if v.Start != "" {
 		where := ""

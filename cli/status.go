@@ -11,6 +11,7 @@ import (
 
 	"netsky/cli/view"
 	"netsky/config"
+	"netsky/fleet"
 	"netsky/spawn"
 )
 
@@ -78,7 +79,7 @@ func (a *app) viewWithout(ctx context.Context, why error) (v view.View, err erro
 	if err != nil {
 		return v, why
 	}
-	l, err := a.launcherFor(h, config.Default())
+	l, err := fleet.NewLauncher(h, config.Default(), a.environ)
 	if err != nil {
 		return v, why
 	}

@@ -13,6 +13,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/cli/view"
 	"netsky/config"
+	"netsky/internal/words"
 )
 
 // statusLine prints the state in one short line of at most width columns, 0 for no
@@ -23,11 +24,11 @@ func (a *app) statusLine(ctx context.Context, width int) error {
 		return nil
 	}
 	if _, err := a.home(); err != nil {
-		return errors.Join(text("netsky: "+view.FirstLine(err.Error())), exitError{status(err), errTold})
+		return errors.Join(text("netsky: "+words.FirstLine(err.Error())), exitError{status(err), errTold})
 	}
 	l, err := a.launcher()
 	if err != nil {
-		return text("netsky: " + view.FirstLine(err.Error()))
+		return text("netsky: " + words.FirstLine(err.Error()))
 	}
 	list, err := l.Inspect(ctx)
 	if err != nil && len(list) == 0 {

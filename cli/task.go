@@ -11,15 +11,14 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/view"
 	"netsky/config"
+	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/words"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/work/dispatch"
-	"netsky/work/land"
-	"netsky/work/record"
 	"netsky/work/task"
 )
 
@@ -78,26 +77,8 @@ func (a *app) taskAddCommand() *cli.Command {
 
 // crew returns what gives out tasks on behalf of who runs this.
 func (a *app) crew(l *spawn.Launcher) (dispatch.Crew, error) {
-	self, err := a.self()
-	return dispatch.Crew{
-		Home: l.Home, Bus: l.Bus, Records: task.Shelf{Journal: l.Journal, Home: l.Home}, By: self, Environ: a.environ,
-		Hold: func(ctx context.Context) error {
-			db, err := store.Open(ctx, l.Home)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			return hold(l)(ctx, db)
-		},
-		Enough: func(ctx context.Context, k store.Task) bool {
-			db, err := store.OpenRead(ctx, l.Home)
-			if err != nil {
-				return k.State == store.TaskDone
-			}
-			defer db.Close()
-			return a.judge(l.Home, db).Enough(ctx, k)
-		},
-	}, err
+	_, err := a.self()
+	return a.fleetOf(l).Crew(), err
 }
 
 // tasks returns the launcher and the crew for a verb that changes tasks.
@@ -119,19 +100,7 @@ func (a *app) judge(h home.Dir, db *store.DB) *task.Judge {
 	if err != nil {
 		cfg = config.Config{}
 	}
-	return judgeOf(h, db, cfg)
-}
-
-func judgeOf(h home.Dir, db *store.DB, cfg config.Config) *task.Judge {
-	holder := &land.Holder{Home: h}
-	j := &task.Judge{
-		After: cfg.Work.After, Work: record.Records{DB: db}, Holds: holder.Holds, Owns: holder.Owns,
-		Current: func(ctx context.Context, id agent.ID) (repo, tree string, err error) { return land.Current(ctx, h, id) },
-	}
-	if cfg.Work.Check != "" {
-		j.Check = checkOf(cfg).Digest()
-	}
-	return j
+	return fleet.Judge(h, db, cfg)
 }
 
 // taskErr returns a verb's error from one about a task.
@@ -236,7 +205,7 @@ func (a *app) taskCancel(c *cli.Context) error {
 	}
 	for _, id := range ids[min(len(ids), 1):] {
 		if !strings.HasPrefix(id, task.Prefix) {
-			return usagef("task cancel: %q: is no id of a task; put the reason in quotes, behind the ids", view.Brief(id, 40))
+			return usagef("task cancel: %q: is no id of a task; put the reason in quotes, behind the ids", words.Brief(id, 40))
 		}
 	}
 	if len(ids) == 0 {
@@ -266,7 +235,7 @@ func (a *app) endTask(c *cli.Context, id string, change task.Change) error {
 	if err != nil && !errors.Is(err, store.ErrSpooled) {
 		return a.taskErr(verb, err)
 	}
-	a.print("%s: %s  %s", k.ID, strings.ReplaceAll(a.wordOf(c.Context, l.Home, k), "_", " "), view.Brief(k.Title, 80))
+	a.print("%s: %s  %s", k.ID, strings.ReplaceAll(a.wordOf(c.Context, l.Home, k), "_", " "), words.Brief(k.Title, 80))
 	if note != "" {
 		a.warn("%s", note)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/cli/view"
+	"netsky/internal/words"
 	"netsky/store"
 	"netsky/work/task"
 )
@@ -56,6 +56,6 @@ func (a *app) taskEdit(c *cli.Context) error {
 	if !changed {
 		a.warn("nothing to change")
 	}
-	a.print("%s: %s  %s", k.ID, strings.ReplaceAll(a.wordOf(c.Context, l.Home, k), "_", " "), view.Brief(k.Title, 80))
+	a.print("%s: %s  %s", k.ID, strings.ReplaceAll(a.wordOf(c.Context, l.Home, k), "_", " "), words.Brief(k.Title, 80))
 	return a.taskErr("task edit", err)
 }

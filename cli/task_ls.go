@@ -26,7 +26,7 @@ func (a *app) taskListCommand() *cli.Command {
 		Description: "Each line has the id, the priority, who does it, since when, the title, and what keeps it. Long groups and what is finished\n" +
 			"are cut; --all lists everything.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "state", Usage: "only those that are `STATE`: " + strings.Join(words(), ", ")},
+			&cli.StringFlag{Name: "state", Usage: "only those that are `STATE`: " + strings.Join(taskWords(), ", ")},
 			&cli.StringFlag{Name: "agent", Usage: "only those of `AGENT`; nobody: those of no one"},
 			&cli.BoolFlag{Name: "mine", Usage: "only those that you asked for or do"},
 			&cli.IntFlag{Name: "limit", Usage: "list at most `N` of a group", DefaultText: "20, of finished ones 5"},
@@ -36,8 +36,8 @@ func (a *app) taskListCommand() *cli.Command {
 	}
 }
 
-// words lists what tasks are called.
-func words() []string {
+// taskWords lists what tasks are called.
+func taskWords() []string {
 	return []string{"in_progress", task.Waiting, "open", "blocked", task.Claimed, task.Proved, task.Landed, task.Done, "cancelled"}
 }
 
@@ -46,8 +46,8 @@ func (a *app) taskFilter(c *cli.Context) (f task.Filter, err error) {
 	switch word := strings.ReplaceAll(c.String("state"), " ", "_"); {
 	case word == "":
 		f.States = []string{store.TaskInProgress, store.TaskOpen, store.TaskBlocked, store.TaskDone, store.TaskCancelled}
-	case !slices.Contains(words(), word):
-		return f, usagef("task ls: --state %q: must be one of %s", word, strings.Join(words(), ", "))
+	case !slices.Contains(taskWords(), word):
+		return f, usagef("task ls: --state %q: must be one of %s", word, strings.Join(taskWords(), ", "))
 	case word == task.Waiting:
 		f.States = []string{store.TaskOpen}
 	case word == task.Claimed, word == task.Proved, word == task.Landed:

@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/view"
+	"netsky/internal/words"
 )
 
 func startFlags(more ...cli.Flag) []cli.Flag {
@@ -63,7 +63,7 @@ func (a *app) upArgs(c *cli.Context) (u upWish, err error) {
 		case len(strings.Fields(word)) < 2:
 			return u, usagef("up: %q: is neither a number nor an agent; put an objective in quotes, a one-word objective after --objective", word)
 		case u.objective != "":
-			return u, usagef("up: %q: is a second objective; give one", view.Brief(word, 40))
+			return u, usagef("up: %q: is a second objective; give one", words.Brief(word, 40))
 		default:
 			u.objective = word
 		}
@@ -77,18 +77,8 @@ func (a *app) upArgs(c *cli.Context) (u upWish, err error) {
 // objectiveFlag returns the text of --objective.
 func objectiveFlag(c *cli.Context) (string, error) {
 	text := c.String("objective")
-	if c.IsSet("objective") && view.Blank(text) {
+	if c.IsSet("objective") && words.Blank(text) {
 		return "", usagef("%s: --objective: the text is empty", c.Command.Name)
 	}
 	return text, nil
-}
-
-// tellUnsent reports whether the objective is not sent, because its agent runs on
-// another runtime than requested, and says so.
-func (u *upRun) tellUnsent() bool {
-	unsent := u.objective != "" && len(u.misplaced) > 0 && u.misplaced[0].Agent == u.ids[0]
-	if unsent {
-		u.a.warn("the objective was not sent")
-	}
-	return unsent
 }

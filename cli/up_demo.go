@@ -3,34 +3,38 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"netsky/bus/envelope"
-	"netsky/cli/view"
+	"netsky/fleet"
 	"netsky/fleet/plan"
+	"netsky/internal/words"
 	"netsky/spawn"
 )
 
 // tellDemo explains why agents run on demo.
-func (u *upRun) tellDemo(ends []spawn.Progress) {
+func (a *app) tellDemo(r fleet.StartResult, whole bool) {
 	var on []string // demo, and ready now
-	demos := 0
-	for _, p := range u.plans {
-		if p.Runtime.Name() != "demo" {
+	demos, all := 0, 0
+	for _, s := range r.Agents {
+		if s.Step == spawn.StepAlready && s.Err != nil { // on another runtime than requested
+			continue
+		}
+		all++
+		if s.As.Runtime != "demo" {
 			continue
 		}
 		demos++
-		if slices.ContainsFunc(ends, func(e spawn.Progress) bool { return e.Agent == p.Agent && e.Step == spawn.StepReady }) {
-			on = append(on, string(p.Agent))
+		if s.Step == spawn.StepReady {
+			on = append(on, string(s.Agent))
 		}
 	}
 	switch {
-	case len(on) == 0, !u.whole && errors.Is(u.why, plan.ErrRanOnDemo):
-	case u.whole && demos == len(u.plans):
-		u.a.explainDemo(demos, u.why)
+	case len(on) == 0, !whole && errors.Is(r.Demo, plan.ErrRanOnDemo):
+	case whole && demos == all:
+		a.explainDemo(demos, r.Demo)
 	default:
 		run := map[bool]string{true: "runs", false: "run"}[len(on) == 1]
-		u.a.warn("%s %s on demo, a program without a model: %s", view.Names(on), run, view.FirstLine(u.why.Error()))
+		a.warn("%s %s on demo, a program without a model: %s", words.Names(on), run, words.FirstLine(r.Demo.Error()))
 	}
 }
 
@@ -41,5 +45,5 @@ agent0 is the manager, agent1… are the workers, agentinfinity does repairs. Tr
   netsky ask agent0 "/delegate agent1 what is your name?"    have agent0 ask agent1, and print the answer
   netsky attach agent1                                       look at its pane; C-b d leaves
   netsky status                                              print the state of each agent
-`, n, envelope.Plain(view.FirstLine(why.Error())))))
+`, n, envelope.Plain(words.FirstLine(why.Error())))))
 }

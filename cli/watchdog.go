@@ -14,6 +14,7 @@ import (
 	"netsky/agent"
 	"netsky/config"
 	"netsky/daemon"
+	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/spawn"
@@ -45,7 +46,7 @@ func (a *app) watchdogCommand() *cli.Command {
 
 // startRevival starts `watchdog revive` beside a keeper, which reaps all its children.
 func (a *app) startRevival(h home.Dir) {
-	bin, err := binary()
+	bin, err := fleet.Binary()
 	if err != nil {
 		return
 	}
@@ -55,7 +56,7 @@ func (a *app) startRevival(h home.Dir) {
 	}
 	defer null.Close()
 	p, err := os.StartProcess(bin, []string{bin, "watchdog", "revive"}, &os.ProcAttr{
-		Dir: h.Root(), Env: a.daemonEnv(h), Files: []*os.File{null, null, null}, Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir: h.Root(), Env: fleet.DaemonEnviron(h, a.environ), Files: []*os.File{null, null, null}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err == nil {
 		_ = p.Release()
@@ -70,7 +71,7 @@ func (a *app) revive(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := stillWanted(l.Home); err != nil {
+	if err := fleet.DaemonWanted(l.Home); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Context, time.Minute)
@@ -88,7 +89,7 @@ func (a *app) tick(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	bin, err := binary()
+	bin, err := fleet.Binary()
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (a *app) tick(c *cli.Context) error {
 		return err
 	}
 	defer lock.Unlock()
-	p, did, err := daemon.Tick(c.Context, h, bin, a.daemonEnv(h))
+	p, did, err := daemon.Tick(c.Context, h, bin, fleet.DaemonEnviron(h, a.environ))
 	switch {
 	case errors.Is(err, daemon.ErrUnwanted):
 		a.print("the daemon is meant to be down")
@@ -124,7 +125,7 @@ func (a *app) tick(c *cli.Context) error {
 }
 
 func (a *app) ticker(c *cli.Context) error {
-	bin, err := binary()
+	bin, err := fleet.Binary()
 	if err != nil {
 		return err
 	}

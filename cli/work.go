@@ -16,8 +16,10 @@ import (
 	"netsky/bus/envelope"
 	"netsky/cli/view"
 	"netsky/config"
+	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/words"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/git"
@@ -119,7 +121,7 @@ func (a *app) work(c *cli.Context) error {
 
 // stateReader returns what reads how the agents' work is. The caller must call end.
 func (a *app) stateReader(ctx context.Context, h home.Dir, cfg config.Config) (r *work.Reader, end func()) {
-	o, closed := work.Options{Command: checkOf(cfg), Up: a.isUp}, func() error { return nil }
+	o, closed := work.Options{Command: fleet.CheckOf(cfg), Up: a.isUp}, func() error { return nil }
 	db, err := store.OpenRead(ctx, h)
 	switch {
 	case err == nil:
@@ -254,7 +256,7 @@ func (a *app) workGone(c *cli.Context) error {
 		if r.Time > 0 {
 			when = r.Time.Time().Local().Format(time.DateOnly)
 		}
-		a.print("%s  %s  %s", strings.TrimPrefix(r.Ref, retire.Refs), when, view.Brief(r.Subject, 60))
+		a.print("%s  %s  %s", strings.TrimPrefix(r.Ref, retire.Refs), when, words.Brief(r.Subject, 60))
 		a.print("  %s", r.Command)
 	}
 	if len(list) == 0 && err == nil {
@@ -289,7 +291,7 @@ func (a *app) repos(ctx context.Context, h home.Dir) (list []string, err error) 
 }
 
 func (a *app) workRetire(c *cli.Context) error {
-	if err := a.notForClones("work retire"); err != nil {
+	if err := a.may("work retire"); err != nil {
 		return err
 	}
 	ids, err := agentArgs(c)

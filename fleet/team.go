@@ -1,30 +1,22 @@
-// This file shows an agent's model its team. Changes to the team are made by
-// netsky's own verbs, with their rules.
-
 package fleet
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
-	"time"
 
 	"netsky/agent"
 	"netsky/bus/mcp"
+	"netsky/config"
+	"netsky/internal/advice"
+	"netsky/internal/words"
 	"netsky/spawn"
 	"netsky/store"
 )
 
 // A Team is what the model of one agent may see of the others and do to them.
-type Team struct {
-	Launcher *spawn.Launcher
-	Environ  []string // of the verbs
-}
+type Team struct{ *Fleet }
 
 // List returns each agent's state, and its task according to the records.
 func (t Team) List(ctx context.Context) ([]mcp.Member, error) {
@@ -79,76 +71,87 @@ func (t Team) Peek(ctx context.Context, id agent.ID, lines int) (string, error) 
 
 // Start starts one agent and returns one line on what that did.
 func (t Team) Start(ctx context.Context, id agent.ID, objective string) (string, error) {
-	args := []string{"agent", id.N(), "--json"}
-	if objective != "" {
-		args = append(args, "--objective", objective)
-	}
-	out, err := t.verb(ctx, args...)
+	f, u, err := t.now()
 	if err != nil {
 		return "", err
 	}
-	var v struct {
-		Agents []struct {
-			Step  spawn.Step
-			State agent.State
-			Note  string
-			Error string
-		}
+	r, err := f.Start(ctx, StartRequest{Agents: []agent.ID{id}, Objective: objective})
+	if len(r.Agents) == 0 {
+		return "", u.with(err)
 	}
-	if err := json.Unmarshal([]byte(out), &v); err != nil || len(v.Agents) == 0 {
-		return "", fmt.Errorf("agent %s: unreadable output: %.200q", id, out)
-	}
-	e := v.Agents[0]
-	switch e.Step {
+	switch e := r.Agents[0]; e.Step {
 	case spawn.StepAlready:
 		return fmt.Sprintf("%s was already up; it is %s", id, e.State), nil
 	case spawn.StepReady:
-		return fmt.Sprintf("%s is up: %s%s", id, e.State.Word(), spaced(e.Note)), nil
+		return fmt.Sprintf("%s is up: %s%s", id, e.State.Word(), words.Note(e.Note)), nil
+	default:
+		why := e.Note
+		if e.Err != nil {
+			why = e.Err.Error()
+		}
+		return "", fmt.Errorf("%s: %s: %s", id, e.Step, why)
 	}
-	return "", fmt.Errorf("%s: %s: %s", id, e.Step, cmp.Or(e.Error, e.Note))
 }
 
-// Stop stops one agent and returns one line on what that did.
+// Stop stops one agent and returns what that did, a line a step.
 func (t Team) Stop(ctx context.Context, id agent.ID) (string, error) {
-	out, err := t.verb(ctx, "down", id.N())
-	return strings.TrimSpace(out), err
+	f, u, err := t.now()
+	if err != nil {
+		return "", err
+	}
+	r, err := f.Down(ctx, DownRequest{Agents: []agent.ID{id}})
+	if err != nil && r.Ended == 0 {
+		return "", u.with(err)
+	}
+	return strings.Join(u.steps, "\n"), nil
 }
 
 // StartTask gives a task to an agent and returns what that did.
 func (t Team) StartTask(ctx context.Context, task string, id agent.ID) (string, error) {
-	args := []string{"task", "start", task}
-	if id != "" {
-		args = append(args, "--agent", id.N())
-	}
-	out, err := t.verb(ctx, args...)
-	return strings.TrimSpace(out), err
-}
-
-// verb runs a verb of this netsky; its error contains the verb's output.
-func (t Team) verb(ctx context.Context, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, t.Launcher.Binary, args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = t.Environ, &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == partly && out.Len() > 0 {
-		return out.String(), nil
-	}
+	f, u, err := t.now()
 	if err != nil {
-		return "", errors.New(cmp.Or(strings.TrimSpace(errs.String()+out.String()), err.Error()))
+		return "", err
 	}
-	return out.String(), nil
+	s, err := f.StartTask(ctx, TaskRequest{Task: task, Agent: id})
+	if s.Task.Brief == "" && err != nil {
+		return "", u.with(err)
+	}
+	return f.TaskStarted(s), nil
 }
 
-// partly is the exit status of a verb that was partly successful.
-const partly = 3
-
-// spaced puts a space before a note.
-func spaced(s string) string {
-	if s == "" {
-		return ""
+// now returns the fleet with netsky.toml as it is now, and what collects what it says.
+func (t Team) now() (*Fleet, *collector, error) {
+	c, _, err := config.Load(t.Fleet.Home)
+	if err != nil {
+		return nil, nil, err
 	}
-	return "  " + s
+	u := new(collector)
+	f, err := New(t.Fleet.Home, &c, t.Fleet.Actor, t.Fleet.Environ, t.Fleet.Version, u)
+	return f, u, err
+}
+
+// A collector is the UI of a model: nobody is asked, and what is said is part of an error.
+type collector struct{ steps, said []string }
+
+func (*collector) Ask(string) (string, error) { return "", ErrNobody }
+
+func (u *collector) Step(s Step) {
+	switch {
+	case s.Line != "":
+		u.steps = append(u.steps, s.Line)
+	case s.Down != nil:
+		u.steps = append(u.steps, DownLine(*s.Down))
+	}
+}
+
+func (u *collector) Warn(err error) { u.said = append(u.said, plainly(err)) }
+
+// with returns the error with what was said before it.
+func (u *collector) with(err error) error {
+	return errors.New(strings.Join(append(u.said, plainly(err)), "\n"))
+}
+
+// plainly returns an error and what to do next.
+func plainly(err error) string {
+	return strings.TrimSuffix(err.Error()+"\n"+advice.Of(err), "\n")
 }

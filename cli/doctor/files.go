@@ -13,8 +13,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
-	"netsky/cli/view"
 	"netsky/home"
+	"netsky/internal/words"
 	"netsky/watch/backoff"
 )
 
@@ -116,7 +116,7 @@ func isAre(n int) string {
 	return fmt.Sprintf("%d directories are", n)
 }
 
-func (e *exam) tilde(path string) string { return view.Tilde(e.UserHome, path) }
+func (e *exam) tilde(path string) string { return words.Tilde(e.UserHome, path) }
 
 func checkConfig(_ context.Context, e *exam) []Finding {
 	if e.HomeErr != nil {
@@ -320,19 +320,19 @@ func checkMail(ctx context.Context, e *exam) []Finding {
 		}
 		if n, age := e.older(b, id, bus.Claimed, now.Add(-oldClaimed)); n > 0 {
 			list = append(list, Finding{
-				Level: Warn, Text: fmt.Sprintf("%s: %s taken and not confirmed, for up to %s", id, plural(n, "message"), view.Ago(age)),
+				Level: Warn, Text: fmt.Sprintf("%s: %s taken and not confirmed, for up to %s", id, plural(n, "message"), words.Ago(age)),
 				Do: fmt.Sprintf("`netsky peek %s` shows what it is doing; after a restart it gets them again", id),
 			})
 		}
 		if n, age := e.older(b, id, bus.Inbox, now.Add(-oldWaiting)); n > 0 {
 			list = append(list, Finding{
-				Level: Warn, Text: fmt.Sprintf("%s: %s waiting for up to %s", id, plural(n, "message"), view.Ago(age)),
+				Level: Warn, Text: fmt.Sprintf("%s: %s waiting for up to %s", id, plural(n, "message"), words.Ago(age)),
 				Do: fmt.Sprintf("`netsky up %[1]s` if it is down; `netsky channel ls %[1]s` lists them", id),
 			})
 		}
 		if n, age := e.older(b, id, bus.Outbox, now.Add(-time.Hour)); n > 0 {
 			list = append(list, Finding{
-				Level: Warn, Text: fmt.Sprintf("%s: %s in its outbox, unsent for up to %s", id, plural(n, "message"), view.Ago(age)),
+				Level: Warn, Text: fmt.Sprintf("%s: %s in its outbox, unsent for up to %s", id, plural(n, "message"), words.Ago(age)),
 				Do: "the daemon sends them; `netsky channel route` does it now",
 			})
 		}

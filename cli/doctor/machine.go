@@ -16,10 +16,10 @@ import (
 
 	"netsky/agent"
 	"netsky/claude"
-	"netsky/cli/view"
 	"netsky/codex/appserver"
 	"netsky/cost/breaker"
 	"netsky/internal/execx"
+	"netsky/internal/words"
 	"netsky/spawn"
 	"netsky/tmux"
 	"netsky/watch/backoff"
@@ -77,7 +77,7 @@ func checkGit(ctx context.Context, e *exam) []Finding {
 	if err != nil {
 		return []Finding{failed(Warn, "", err, "reinstall git")}
 	}
-	return []Finding{ok("%s (%s)", strings.TrimSpace(view.FirstLine(string(out))), file)}
+	return []Finding{ok("%s (%s)", strings.TrimSpace(words.FirstLine(string(out))), file)}
 }
 
 func checkClaude(ctx context.Context, e *exam) []Finding {
@@ -172,7 +172,7 @@ func (e *exam) model(runtime string, err, missing error, version, file string) [
 	if cut(err) {
 		f = Finding{Level: Warn, Text: fmt.Sprintf("%s %s (%s) did not answer whether it is logged in", runtime, version, file), Do: "run `" + runtime + "` in a terminal and look"}
 	}
-	f.Text = view.FirstLine(f.Text)
+	f.Text = words.FirstLine(f.Text)
 	if version != "" && !cut(err) {
 		f.Text += fmt.Sprintf(" [%s, %s]", version, file)
 	}
@@ -296,14 +296,14 @@ func checkAgents(_ context.Context, e *exam) []Finding {
 			up++
 		case st.Wanted:
 			f := Finding{
-				Level: Warn, Text: fmt.Sprintf("%s is wanted up, and is %s (%s)", st.Agent, st.State, view.FirstLine(why(st))),
+				Level: Warn, Text: fmt.Sprintf("%s is wanted up, and is %s (%s)", st.Agent, st.State, words.FirstLine(why(st))),
 				Do: fmt.Sprintf("`netsky up %[1]s` starts it with its conversation; `netsky down %[1]s` if it is to stay down", st.Agent),
 			}
 			if backoff.Soon(e.Home, st.Agent, st.Start) {
 				f.Do = "nothing needs to be done: the watchdog starts it; `netsky watchdog events` shows how that goes"
 			}
 			if st.Restart != "" {
-				f.Text += "; " + view.FirstLine(st.Restart)
+				f.Text += "; " + words.FirstLine(st.Restart)
 			}
 			list = append(list, f)
 		case st.Alive() && !st.Finished():

@@ -16,6 +16,7 @@ import (
 	"netsky/cli/view"
 	"netsky/fleet/service"
 	"netsky/home"
+	"netsky/internal/words"
 	"netsky/phone/chat"
 	"netsky/spawn"
 	"netsky/store"
@@ -209,10 +210,10 @@ func checkTicker(ctx context.Context, e *exam) []Finding {
 	case up && terr == nil && t.Alive() && !home.Removed(t.Binary):
 		age := e.Now().Sub(time.UnixMilli(t.TickMS))
 		if t.Error != "" && view.DaemonOf(ctx, e.Home).Since <= store.Time(t.TickMS) { // it has not been started since
-			return []Finding{{Level: Wrong, Text: fmt.Sprintf("it could not start the daemon %s ago: %s", view.Ago(age), t.Error), Do: "`netsky daemon run` shows why"}}
+			return []Finding{{Level: Wrong, Text: fmt.Sprintf("it could not start the daemon %s ago: %s", words.Ago(age), t.Error), Do: "`netsky daemon run` shows why"}}
 		}
 		if t.TickMS > 0 && age > 5*time.Minute+2*e.Config.Watchdog.Tick.Duration {
-			return []Finding{{Level: Wrong, Text: fmt.Sprintf("its last tick was %s ago", view.Ago(age)), Do: "`netsky down --all`, then `netsky up`, starts another"}}
+			return []Finding{{Level: Wrong, Text: fmt.Sprintf("its last tick was %s ago", words.Ago(age)), Do: "`netsky down --all`, then `netsky up`, starts another"}}
 		}
 		return []Finding{ok("running, pid %d", t.PID)}
 	case up && terr != nil:

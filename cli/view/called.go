@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"netsky/internal/advice"
+	"netsky/internal/words"
 )
 
 // A Caller is a person who types commands.
@@ -60,7 +61,7 @@ func (c Caller) Command() string {
 
 // typed returns a path as a person types it.
 func (c Caller) typed(path string) string {
-	if short := Tilde(c.Getenv("HOME"), path); advice.Word(short[1:]) == short[1:] {
+	if short := words.Tilde(c.Getenv("HOME"), path); advice.Word(short[1:]) == short[1:] {
 		return short
 	}
 	return advice.Word(path)

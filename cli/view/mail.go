@@ -6,6 +6,7 @@ import (
 
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/words"
 	"netsky/store"
 )
 
@@ -46,10 +47,10 @@ func FoundLines(f store.Found) []string {
 	}
 	about := ""
 	if f.About != "" {
-		about = "  about " + Brief(f.About, 60)
+		about = "  about " + words.Brief(f.About, 60)
 	}
 	return []string{
 		fmt.Sprintf("%s  %-7s  %s  (%s)%s%s", Stamp(f.Time), f.Kind, who, f.ID, about, file),
-		"    " + Brief(strings.Join(strings.Fields(f.Text), " "), 160),
+		"    " + words.Brief(strings.Join(strings.Fields(f.Text), " "), 160),
 	}
 }

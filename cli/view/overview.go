@@ -20,6 +20,7 @@ import (
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/words"
 	"netsky/spawn"
 	"netsky/spawn/pane"
 	"netsky/store"
@@ -117,7 +118,7 @@ func Collect(ctx context.Context, o Options) View {
 	l := o.Launcher
 	v := View{
 		Home: l.Home.Root(), Dirs: []string{}, Agents: []Agent{}, Notes: []string{}, Needs: []attention.Need{},
-		now: time.Now(), version: o.Version, home: Tilde(o.UserHome, l.Home.Root()),
+		now: time.Now(), version: o.Version, home: words.Tilde(o.UserHome, l.Home.Root()),
 	}
 	list, tmuxErr := l.Inspect(ctx)
 	if tmuxErr != nil {
@@ -153,7 +154,7 @@ func Collect(ctx context.Context, o Options) View {
 		case home.Removed(t.Binary):
 			v.Notes = append(v.Notes, "the ticker can't start the daemon: its program "+t.Binary+" is gone (`netsky up` starts another ticker)")
 		case t.Error != "" && !(v.Daemon.State == "running" && v.Daemon.Since > store.Time(t.TickMS)): // not started since
-			v.Notes = append(v.Notes, fmt.Sprintf("the ticker could not start the daemon %s ago: %s", Ago(v.now.Sub(time.UnixMilli(t.TickMS))), t.Error))
+			v.Notes = append(v.Notes, fmt.Sprintf("the ticker could not start the daemon %s ago: %s", words.Ago(v.now.Sub(time.UnixMilli(t.TickMS))), t.Error))
 		}
 	}
 	if why := v.Daemon.Web.Error; why != "" {
@@ -212,7 +213,7 @@ func (v *View) place(h home.Dir, userHome string) {
 		}
 	}
 	if len(v.Dirs) > 0 {
-		v.dirs = Tilde(userHome, v.Dirs[0])
+		v.dirs = words.Tilde(userHome, v.Dirs[0])
 	}
 	if more := len(v.Dirs) - 1; more > 0 {
 		v.dirs += fmt.Sprintf(" and %d more", more)
@@ -358,7 +359,7 @@ func BuildNotes(list spawn.Statuses, version string) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	who, verb := Names(names), "runs"
+	who, verb := words.Names(names), "runs"
 	if len(names) > 1 {
 		verb = "run"
 	}

@@ -12,6 +12,7 @@ import (
 	"netsky/attention/approve"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
+	"netsky/internal/words"
 )
 
 // marks precede each agent, as in systemctl.
@@ -81,12 +82,12 @@ func (v View) Screen(verbose bool) (s Screen) {
 	for _, v2 := range v.Agents {
 		since := ""
 		if v2.Since != 0 {
-			since = Ago(v.now.Sub(v2.Since.Time()))
+			since = words.Ago(v.now.Sub(v2.Since.Time()))
 		}
 		line := fmt.Sprintf("%s %-14s %-*s %5s  %-7s %s", marks[v2.State].sign, v2.Agent, wide, v2.State, since, v2.Runtime, envelope.Plain(v2.Words()))
 		r := row{v2.State, []string{strings.TrimRight(line, " ")}}
 		if verbose {
-			r.lines = append(r.lines, "    "+v2.Evidence+"; "+v2.where(v.version), "    "+OrDash(v2.Dir))
+			r.lines = append(r.lines, "    "+v2.Evidence+"; "+v2.where(v.version), "    "+words.OrDash(v2.Dir))
 		}
 		s.agents = append(s.agents, r)
 	}
@@ -94,7 +95,7 @@ func (v View) Screen(verbose bool) (s Screen) {
 	s.needs = append(s.needs, v.NeedLines(5)...)
 	for _, s := range v.Agents {
 		if s.Strays > 0 {
-			need("%s's inbox: %d ignored, because only files named *.json are read (%s)", s.Agent, s.Strays, SomeOf(s.stray, s.Strays))
+			need("%s's inbox: %d ignored, because only files named *.json are read (%s)", s.Agent, s.Strays, words.SomeOf(s.stray, s.Strays))
 		}
 	}
 	if v.Unread+v.Settled > 0 {
@@ -221,7 +222,7 @@ func daemonWords(v View) string {
 		}
 		return "hung"
 	case "running":
-		return fmt.Sprintf("running, pid %d, for %s", v.Daemon.PID, Ago(v.now.Sub(v.Daemon.Since.Time())))
+		return fmt.Sprintf("running, pid %d, for %s", v.Daemon.PID, words.Ago(v.now.Sub(v.Daemon.Since.Time())))
 	}
 	return v.Daemon.Word()
 }

@@ -10,6 +10,7 @@ import (
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/words"
 	"netsky/store"
 )
 
@@ -58,7 +59,7 @@ func SentMessages(ctx context.Context, db *store.DB, h home.Dir, page store.Page
 				return nil, "", err
 			}
 			if envelope.Kind(answer.Kind) == envelope.KindError {
-				v.became = "answered with an error: " + Brief(FirstLine(answer.Text), 100)
+				v.became = "answered with an error: " + words.Brief(words.FirstLine(answer.Text), 100)
 			}
 		}
 		sent = append(sent, v)
@@ -70,7 +71,7 @@ func SentMessages(ctx context.Context, db *store.DB, h home.Dir, page store.Page
 func (s Sent) Lines() []string {
 	return []string{
 		Stamp(s.Time) + "  to " + string(s.To) + "  " + s.became + "  (" + s.ID + ")",
-		"    " + Brief(strings.Join(strings.Fields(s.Text), " "), 160),
+		"    " + words.Brief(strings.Join(strings.Fields(s.Text), " "), 160),
 	}
 }
 
@@ -88,5 +89,5 @@ func becameOf(list []store.Delivery) string {
 	case store.Answered:
 		return "answered by " + d.Answer
 	}
-	return string(d.State) + Note(FirstLine(d.Reason))
+	return string(d.State) + words.Note(words.FirstLine(d.Reason))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"netsky/agent"
+	"netsky/internal/words"
 	"netsky/store"
 )
 
@@ -42,7 +43,7 @@ func Lines(t store.Timeline) []string {
 	case t.Task != nil:
 		l.add("task %s: %s (%s)", t.Task.ID, t.Task.Title, t.Task.Word())
 	case t.Actor != nil:
-		l.add("on record: %s%s", t.Actor.ID, Note(agent.RoleWord(t.Actor.Role)))
+		l.add("on record: %s%s", t.Actor.ID, words.Note(agent.RoleWord(t.Actor.Role)))
 		if t.Actor.Objective != "" {
 			l.add("  objective %s", t.Actor.Objective)
 		}
@@ -70,7 +71,7 @@ func Lines(t store.Timeline) []string {
 		if e.Kind == string(store.Answered) { // the answer's id
 			text = "by " + text
 		}
-		line := fmt.Sprintf(storyRow, at.Format("15:04:05.000"), strings.ReplaceAll(e.Kind, "_", " "), who, Brief(text, 90)+About(e.Ref, t.Subject.ID))
+		line := fmt.Sprintf(storyRow, at.Format("15:04:05.000"), strings.ReplaceAll(e.Kind, "_", " "), who, words.Brief(text, 90)+About(e.Ref, t.Subject.ID))
 		l.add("%s", strings.TrimRight(line, " "))
 	}
 	return l
@@ -119,14 +120,14 @@ func endWords(s store.Session) string {
 	case s.Ended == 0:
 		return ", open: " + string(s.State)
 	case s.Status != nil:
-		return fmt.Sprintf(", ended %s with status %d%s", Stamp(s.Ended), *s.Status, Note(s.Reason))
+		return fmt.Sprintf(", ended %s with status %d%s", Stamp(s.Ended), *s.Status, words.Note(s.Reason))
 	case s.Signal != "":
-		return fmt.Sprintf(", ended %s by %s%s", Stamp(s.Ended), s.Signal, Note(s.Reason))
+		return fmt.Sprintf(", ended %s by %s%s", Stamp(s.Ended), s.Signal, words.Note(s.Reason))
 	}
 	if s.Reason == store.EndedUnseen {
 		return fmt.Sprintf(", ended before %s; when and how is not known", Stamp(s.Ended))
 	}
-	return fmt.Sprintf(", ended %s%s", Stamp(s.Ended), Note(s.Reason))
+	return fmt.Sprintf(", ended %s%s", Stamp(s.Ended), words.Note(s.Reason))
 }
 
 // Stamp formats a time in the local zone.

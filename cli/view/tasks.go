@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netsky/bus/envelope"
+	"netsky/internal/words"
 	"netsky/store"
 	"netsky/work/dispatch"
 	"netsky/work/task"
@@ -73,19 +74,19 @@ func (g group) line(v dispatch.View, who, width int, now time.Time) string {
 		note = strings.TrimSpace(v.Word + " " + note)
 	}
 	if width <= 0 {
-		return strings.TrimRight(head+title+Note(note), " ")
+		return strings.TrimRight(head+title+words.Note(note), " ")
 	}
 	note = Cut(note, max(width*2/5, 8))
 	room := width - len(head)
 	if note != "" {
 		room -= Columns(note) + 2
 	}
-	return Cut(strings.TrimRight(head+Cut(title, max(room, 8))+Note(note), " "), width)
+	return Cut(strings.TrimRight(head+Cut(title, max(room, 8))+words.Note(note), " "), width)
 }
 
 // plain returns a text as one line without control characters.
 func plain(text string) string {
-	return strings.Join(strings.Fields(envelope.Plain(FirstLine(text))), " ")
+	return strings.Join(strings.Fields(envelope.Plain(words.FirstLine(text))), " ")
 }
 
 // age writes a duration in at most four characters.
@@ -110,7 +111,7 @@ func TaskStory(s dispatch.Story) []string {
 	var l lines
 	k := s.Task
 	l.add("task %s: %s", k.ID, plain(k.Title))
-	l.add("  %-10s %s%s", "state", strings.ReplaceAll(s.Word, "_", " "), Note(plain(s.Now)))
+	l.add("  %-10s %s%s", "state", strings.ReplaceAll(s.Word, "_", " "), words.Note(plain(s.Now)))
 	asked := cmp.Or(string(k.AskedBy), "nobody") + ", " + Stamp(k.Created)
 	if k.Message != "" {
 		asked += fmt.Sprintf(", in the message %s (`netsky show %s`)", k.Message, k.Message)
@@ -129,7 +130,7 @@ func TaskStory(s dispatch.Story) []string {
 		if g.Answer != "" {
 			became = fmt.Sprintf("answered (`netsky show %s`)", g.Answer)
 		}
-		l.add("  %-10s %s, %s, %s%s", "given to", g.Worker, Stamp(g.Sent), g.Brief, Note(became))
+		l.add("  %-10s %s, %s, %s%s", "given to", g.Worker, Stamp(g.Sent), g.Brief, words.Note(became))
 	}
 	l.became(s)
 	for _, c := range s.Cost {

@@ -4,7 +4,9 @@ import (
 	"fmt"
 
 	"netsky/agent"
+	"netsky/fleet"
 	"netsky/home"
+	"netsky/internal/words"
 	"netsky/spawn"
 )
 
@@ -27,13 +29,13 @@ func UntestedNotes(list spawn.Statuses) (notes []string) {
 		if len(names[r]) > 1 {
 			verb = "run"
 		}
-		notes = append(notes, fmt.Sprintf("%s %s on %s", Names(names[r]), verb, r))
+		notes = append(notes, fmt.Sprintf("%s %s on %s", words.Names(names[r]), verb, r))
 	}
 	return notes
 }
 
 // UntestedStarts returns the same notes about what has just been started.
-func UntestedStarts(h home.Dir, ends []spawn.Progress) []string {
+func UntestedStarts(h home.Dir, ends []fleet.Step) []string {
 	var list spawn.Statuses
 	for _, p := range ends {
 		if la, err := h.LoadLaunch(p.Agent); err == nil && (p.Step == spawn.StepReady || p.Step == spawn.StepSlow) {

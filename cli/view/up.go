@@ -14,25 +14,20 @@ import (
 	"unicode"
 
 	"netsky/agent"
-	"netsky/attention/approve"
 	"netsky/bus/envelope"
 	"netsky/daemon"
+	"netsky/fleet"
 	"netsky/fleet/plan"
 	"netsky/home"
+	"netsky/internal/words"
 	"netsky/spawn"
-	"netsky/spawn/pane"
 )
 
 // An Up reports how an up goes: on a terminal each agent's line changes in place,
 // elsewhere it is written once, when the outcome is known.
 type Up struct {
 	Printer
-	runtimes map[string]spawn.Runtime
-	may      func(runtime string) string
-	plans    map[agent.ID]spawn.Plan
-	places   map[agent.ID]plan.Place
-	board    *Board
-
+	board  *Board
 	failed map[string]agent.ID // the first agent with that failure
 }
 
@@ -57,28 +52,36 @@ func (p Printer) json(v any) error {
 	return enc.Encode(v)
 }
 
-// NewUp begins a report. may returns what agents of a runtime may do.
-func NewUp(p Printer, runtimes map[string]spawn.Runtime, may func(runtime string) string, plans []spawn.Plan) *Up {
-	r := &Up{Printer: p, runtimes: runtimes, may: may, plans: make(map[agent.ID]spawn.Plan), places: make(map[agent.ID]plan.Place), failed: make(map[string]agent.ID)}
-	for _, one := range plans {
-		r.plans[one.Agent] = one
-	}
+// NewUp begins a report.
+func NewUp(p Printer) *Up {
+	r := &Up{Printer: p, failed: make(map[string]agent.ID)}
 	out := p.Out
 	if p.JSON {
 		out, p.Size = io.Discard, nil
 	}
 	r.board = NewBoard(out, p.Size)
-	r.Warn = func(format string, args ...any) { r.board.Above(func() { p.Warn(format, args...) }) }
+	r.Warn = func(format string, args ...any) { r.Above(func() { p.Warn(format, args...) }) }
 	return r
 }
 
-// Daemon reports the daemon.
-func (r *Up) Daemon(p daemon.Pong, started daemon.Started, err error) {
+// Above calls do, which may print lines.
+func (r *Up) Above(do func()) { r.board.Above(do) }
+
+// Step reports one step.
+func (r *Up) Step(s fleet.Step) {
+	if s.Daemon != nil {
+		r.daemon(*s.Daemon)
+		return
+	}
+	r.progress(s)
+}
+
+func (r *Up) daemon(p fleet.DaemonStep) {
 	switch {
-	case err != nil:
-		r.board.Set("daemon", boardLine("daemon", "failed", err.Error()), true)
-	case started != "":
-		r.board.Set("daemon", boardLine("daemon", "ready", fmt.Sprintf("%s, pid %d", started, p.PID)), true)
+	case p.Err != nil:
+		r.board.Set("daemon", boardLine("daemon", "failed", p.Err.Error()), true)
+	case p.Started != "":
+		r.board.Set("daemon", boardLine("daemon", "ready", fmt.Sprintf("%s, pid %d", p.Started, p.PID)), true)
 	default:
 		r.board.Set("daemon", boardLine("daemon", "ready", fmt.Sprintf("already up, pid %d", p.PID)), true)
 		for _, n := range (Daemon{State: "running", Version: p.Version, Binary: p.Binary}).Notes(r.Version) {
@@ -87,26 +90,11 @@ func (r *Up) Daemon(p daemon.Pong, started daemon.Started, err error) {
 	}
 }
 
-// Placed reports where an agent is about to start.
-func (r *Up) Placed(one spawn.Plan, at plan.Place) {
-	r.plans[one.Agent] = one
-	r.places[one.Agent] = at
-}
-
-// Progress reports one step.
-func (r *Up) Progress(p spawn.Progress) {
-	if p.Step == spawn.StepBlocked {
-		Blocked(r.Warn, p.Err)
-		return
-	}
-	if p.Step == spawn.StepSilent {
-		r.Warn("tmux has not answered yet; waiting up to half a minute for it")
-		return
-	}
-	name, one := string(p.Agent), r.plans[p.Agent]
-	what := one.Runtime.Name() + "  " + Tilde(r.Home, one.Dir) + r.branch(p.Agent)
-	if may := r.may(one.Runtime.Name()); may != "" {
-		what += "  " + may
+func (r *Up) progress(p fleet.Step) {
+	name := string(p.Agent)
+	what := p.As.Runtime + "  " + words.Tilde(r.Home, p.As.Dir) + branch(p.As.Place)
+	if p.As.May != "" {
+		what += "  " + p.As.May
 	}
 	switch p.Step {
 	case spawn.StepSpawned:
@@ -115,15 +103,15 @@ func (r *Up) Progress(p spawn.Progress) {
 		if p.State == agent.Waiting {
 			p.Note += " (`netsky attach " + name + "`)"
 		}
-		r.board.Set(name, boardLine(name, p.State.Word(), what+Note(p.Note)), true)
+		r.board.Set(name, boardLine(name, p.State.Word(), what+words.Note(p.Note)), true)
 	case spawn.StepAlready:
 		state := p.State
 		if state == agent.Idle { // as for one that has just started
 			state = agent.State(state.Word())
 		}
-		r.board.Set(name, boardLine(name, string(state), "already up"+on(p.Runtime)+Note(p.Note)), true)
+		r.board.Set(name, boardLine(name, string(state), "already up"+on(p.Runtime)+words.Note(p.Note)), true)
 	case spawn.StepSlow:
-		r.board.Set(name, boardLine(name, "starting", what+Note(p.Note)), true)
+		r.board.Set(name, boardLine(name, "starting", what+words.Note(p.Note)), true)
 	case spawn.StepFailed:
 		text := boardLine(name, "failed", p.Err.Error())
 		if errors.Is(p.Err, spawn.ErrUnknown) {
@@ -147,9 +135,8 @@ func (r *Up) Progress(p spawn.Progress) {
 	}
 }
 
-// branch says on which branch the agent works, if that is its own.
-func (r *Up) branch(id agent.ID) string {
-	at := r.places[id]
+// branch says on which branch an agent works, if that is its own.
+func branch(at plan.Place) string {
 	if !at.Apart {
 		return ""
 	}
@@ -158,17 +145,6 @@ func (r *Up) branch(id agent.ID) string {
 		text += ", moved on to " + at.Moved[:min(7, len(at.Moved))]
 	}
 	return text + ")"
-}
-
-// Stayed reports agents that are up on another runtime than requested.
-func (r *Up) Stayed(list []spawn.Status) (ends []spawn.Progress) {
-	for _, st := range list {
-		p := spawn.Progress{Agent: st.Agent, Step: spawn.StepAlready, State: st.State, Note: st.Detail, Runtime: st.Runtime, Dir: st.Dir}
-		r.Progress(p)
-		p.Err = fmt.Errorf("runs on %s, not on %s", OrDash(st.Runtime), r.plans[st.Agent].Runtime.Name())
-		ends = append(ends, p)
-	}
-	return ends
 }
 
 func on(runtime string) string {
@@ -182,7 +158,7 @@ func on(runtime string) string {
 // ended: the first that mentions trouble and those after it, without drawings.
 func tellingLines(lines []string) []string {
 	const most = 3
-	var words []string
+	var telling []string
 	trouble := -1
 	for _, l := range lines {
 		l = strings.TrimSpace(l)
@@ -190,14 +166,14 @@ func tellingLines(lines []string) []string {
 			continue
 		}
 		if trouble < 0 && troubled(l) {
-			trouble = len(words)
+			trouble = len(telling)
 		}
-		words = append(words, l)
+		telling = append(telling, l)
 	}
 	if trouble < 0 {
-		trouble = max(len(words)-most, 0)
+		trouble = max(len(telling)-most, 0)
 	}
-	return words[trouble:min(trouble+most, len(words))]
+	return telling[trouble:min(trouble+most, len(telling))]
 }
 
 // troubled reports whether the line mentions something that went wrong.
@@ -223,23 +199,12 @@ func wordy(s string) bool {
 	return letters > 0 && 2*letters >= all
 }
 
-// Dialogs returns the dialogs at which started agents wait.
-func (r *Up) Dialogs(ends []spawn.Progress) (list []approve.Dialog) {
-	for _, e := range ends {
-		if e.State == agent.Waiting && (e.Step == spawn.StepReady || e.Step == spawn.StepAlready) {
-			one := r.plans[e.Agent]
-			list = approve.Group(list, e.Agent, e.Note, pane.Decidable(r.runtimes[cmp.Or(e.Runtime, one.Runtime.Name())], e.Dialog))
-		}
-	}
-	return list
-}
-
 func boardLine(name, state, rest string) string {
 	return fmt.Sprintf("%-14s %-9s %s", name, state, rest)
 }
 
 // Finish prints the JSON object, if requested.
-func (r *Up) Finish(h home.Dir, p daemon.Pong, ends []spawn.Progress) error {
+func (r *Up) Finish(h home.Dir, res fleet.StartResult) error {
 	if !r.JSON {
 		return nil
 	}
@@ -259,11 +224,10 @@ func (r *Up) Finish(h home.Dir, p daemon.Pong, ends []spawn.Progress) error {
 		Home   string      `json:"home"`
 		Daemon daemon.Pong `json:"daemon"`
 		Agents []row       `json:"agents"`
-	}{Home: h.Root(), Daemon: p}
-	for _, e := range ends {
-		one := r.plans[e.Agent]
-		o := row{Agent: e.Agent, Step: e.Step, State: e.State, Runtime: one.Runtime.Name(), Dir: one.Dir, Note: e.Note, Lines: e.Lines}
-		if at := r.places[e.Agent]; at.Apart {
+	}{Home: h.Root(), Daemon: res.Daemon}
+	for _, e := range res.Agents {
+		o := row{Agent: e.Agent, Step: e.Step, State: e.State, Runtime: e.As.Runtime, Dir: e.As.Dir, Note: e.Note, Lines: e.Lines}
+		if at := e.As.Place; at.Apart {
 			o.Branch, o.Base = at.Branch, at.Base
 		}
 		if e.Step == spawn.StepAlready {
@@ -275,9 +239,4 @@ func (r *Up) Finish(h home.Dir, p daemon.Pong, ends []spawn.Progress) error {
 		obj.Agents = append(obj.Agents, o)
 	}
 	return r.json(obj)
-}
-
-// Blocked reports that a verb waits for another one.
-func Blocked(warn func(format string, args ...any), err error) {
-	warn("another `netsky up` or `netsky down` is running; waiting for it (%v)", err)
 }

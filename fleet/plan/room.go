@@ -45,10 +45,10 @@ func CostOf(plans []spawn.Plan) Cost {
 func (c Cost) Fits() (string, error) {
 	room := roomNow()
 	if room.processes > 0 && c.processes > room.processes {
-		return "", &UsageError{fmt.Errorf("up: %d agents need about %d processes, and you may have %d (ulimit -u); start fewer", c.Agents, c.processes, room.processes)}
+		return "", &UsageError{Err: fmt.Errorf("up: %d agents need about %d processes, and you may have %d (ulimit -u); start fewer", c.Agents, c.processes, room.processes)}
 	}
 	if room.ptys >= 0 && c.Agents > room.ptys {
-		return "", &UsageError{fmt.Errorf("up: %d agents need a terminal each, and %d are left on this machine; start fewer", c.Agents, room.ptys)}
+		return "", &UsageError{Err: fmt.Errorf("up: %d agents need a terminal each, and %d are left on this machine; start fewer", c.Agents, room.ptys)}
 	}
 	words := fmt.Sprintf("%d agents need %s %d processes and %d MB of memory", c.Agents, c.about, c.processes, c.memory)
 	if room.memory > 0 {

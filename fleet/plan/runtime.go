@@ -75,7 +75,7 @@ func (p *Planner) choose(ctx context.Context, all map[string]spawn.Runtime, flag
 		r, ok := all[name]
 		if !ok {
 			known := strings.Join(slices.Sorted(maps.Keys(all)), ", ")
-			return choice{}, &UsageError{fmt.Errorf("%s: no runtime %q; there are: %s", id, name, known)}
+			return choice{}, &UsageError{Err: fmt.Errorf("%s: no runtime %q; there are: %s", id, name, known)}
 		}
 		return choice{Runtime: r, chosen: name == before && flag == "" && p.Config.Agent[id].Runtime == ""}, nil
 	}
@@ -96,6 +96,8 @@ func firstLine(err error) string {
 }
 
 // A UsageError is returned for flags or keys that can't be applied.
-type UsageError struct{ error }
+type UsageError struct{ Err error }
 
-func (e *UsageError) Unwrap() error { return e.error }
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+func (e *UsageError) Unwrap() error { return e.Err }

@@ -36,7 +36,7 @@ func (p *Planner) dir(id agent.ID, flag, before string) (dir string, err error) 
 		}
 	}
 	if err == nil && !utf8.ValidString(dir) { // launch files and records are JSON
-		err = &UsageError{fmt.Errorf("%s: directory %q: is not valid UTF-8", id, dir)}
+		err = &UsageError{Err: fmt.Errorf("%s: directory %q: is not valid UTF-8", id, dir)}
 	}
 	return dir, err
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/agent"
 	"netsky/fleet/service"
 	"netsky/home"
 	"netsky/internal/testworld"
@@ -322,25 +321,5 @@ func TestNoManager(t *testing.T) {
 	o.System = "plan9"
 	if _, err := service.Install(t.Context(), o); err == nil {
 		t.Error("plan9 has a service")
-	}
-}
-
-func TestWanted(t *testing.T) {
-	t.Parallel()
-	h := testworld.FastHome(t)
-	for name, up := range map[string]bool{"agent0": true, "agent1": false, "agent12": true, "agentinfinity": true, agent.DaemonName: true} {
-		if err := h.SetDesired(name, up, "owner"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ids, daemon, err := service.Wanted(h)
-	if err != nil || !daemon || !slices.Equal(ids, []agent.ID{"agent0", "agent12", "agentinfinity"}) {
-		t.Errorf("%v, %v, %v", ids, daemon, err)
-	}
-	if err := os.WriteFile(h.Path(home.DesiredDir, "agent3"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if ids, _, err = service.Wanted(h); err == nil || len(ids) != 3 {
-		t.Errorf("%v, %v", ids, err)
 	}
 }

@@ -16,18 +16,23 @@ import (
 // errChanged is returned when the owner has changed the desired state meanwhile.
 var errChanged = errors.New("its desired state has changed meanwhile")
 
-// A Run brings up what is wanted up.
-type Run struct {
-	Launcher *spawn.Launcher
-	// Plan returns how an agent would be started now, as it was started last.
-	Plan   func(ctx context.Context, id agent.ID, environ []string) (spawn.Plan, error)
-	Daemon func(ctx context.Context) error // starts the daemon
-	Setup  []string                        // commands for the tmux server
-	Say    func(format string, args ...any)
+// errPartly is returned if some were started and others not.
+var errPartly = errors.New("not everything that is wanted up is up")
+
+// A reviver brings up what is wanted up.
+type reviver struct {
+	*Fleet
+	setup []string // commands for the tmux server
+	say   func(format string, args ...any)
 }
 
-// ErrPartly is returned if some were started and others not.
-var ErrPartly = errors.New("not everything that is wanted up is up")
+func (f *Fleet) reviver(say func(format string, args ...any)) reviver {
+	setup, err := f.TmuxSetup()
+	if err != nil {
+		f.warn("%v; without it", err)
+	}
+	return reviver{f, setup, say}
+}
 
 // Wanted returns the agents whose desired state is up, agent0 first, and whether the
 // daemon's is.
@@ -56,10 +61,11 @@ func Wanted(h home.Dir) (ids []agent.ID, daemon bool, err error) {
 	return ids, daemon, errors.Join(errs...)
 }
 
-// Up starts the daemon and the agents that are wanted up and are not. It changes no
-// desired state. One agent that can't be started does not stop the others; the error joins
-// them all.
-func (r Run) Up(ctx context.Context) error {
+// Revive starts the daemon and the agents that are wanted up and are not. It changes no desired
+// state. One agent that can't be started does not stop the others; the error joins them all. say
+// prints a line of progress.
+func (f *Fleet) Revive(ctx context.Context, say func(format string, args ...any)) error {
+	r := f.reviver(say)
 	ids, daemon, err := Wanted(r.Launcher.Home)
 	errs := []error{err}
 	var plans []spawn.Plan
@@ -68,7 +74,7 @@ func (r Run) Up(ctx context.Context) error {
 		if list.Find(id).Alive() {
 			continue
 		}
-		p, err := r.Plan(ctx, id, nil)
+		p, err := r.PlanAgain(ctx, id, nil)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", id, err))
 			continue
@@ -76,7 +82,7 @@ func (r Run) Up(ctx context.Context) error {
 		plans = append(plans, p)
 	}
 	if len(plans) == 0 && !daemon {
-		r.Say("no agent is wanted up that is not")
+		r.say("no agent is wanted up that is not")
 		return errors.Join(errs...)
 	}
 	ends, err := r.up(ctx, plans, daemon)
@@ -96,28 +102,28 @@ func (r Run) Up(ctx context.Context) error {
 		}
 	}
 	if err := errors.Join(append(errs, err)...); err != nil && len(ends) > 0 {
-		return fmt.Errorf("%w: %w", ErrPartly, err)
+		return partly(fmt.Errorf("%w: %w", errPartly, err))
 	} else if err != nil {
 		return err
 	}
 	if len(plans) == 0 {
-		r.Say("no agent is wanted up that is not")
+		r.say("no agent is wanted up that is not")
 	}
 	return nil
 }
 
-// Services starts the daemon and the ticker, if they are wanted and missing, and no agent.
-func (r Run) Services(ctx context.Context) error {
-	_, err := r.up(ctx, nil, true)
+// ReviveServices starts the daemon and the ticker, if they are wanted and missing, and no agent.
+func (f *Fleet) ReviveServices(ctx context.Context, say func(format string, args ...any)) error {
+	_, err := f.reviver(say).up(ctx, nil, true)
 	return err
 }
 
 // up starts some of them, unless the owner has just decided otherwise.
-func (r Run) up(ctx context.Context, plans []spawn.Plan, daemon bool) ([]spawn.Progress, error) {
-	h := r.Launcher.Home
+func (r reviver) up(ctx context.Context, plans []spawn.Plan, daemon bool) ([]spawn.Progress, error) {
+	h := r.Home
 	wants := func(name string) bool { d, err := h.LoadDesired(name); return err == nil && d.Up }
 	return r.Launcher.Up(ctx, spawn.UpOptions{
-		Plans: plans, Wanted: true, Ticker: daemon, By: "service", Setup: r.Setup, Report: r.report,
+		Plans: plans, Wanted: true, Ticker: daemon, By: "service", Setup: r.setup, Report: r.report,
 		Begin: func() error { // no other up or down runs now
 			for _, p := range plans {
 				if !wants(string(p.Agent)) {
@@ -126,7 +132,8 @@ func (r Run) up(ctx context.Context, plans []spawn.Plan, daemon bool) ([]spawn.P
 			}
 			switch {
 			case wants(agent.DaemonName):
-				return r.Daemon(ctx)
+				_, _, err := r.StartDaemon(ctx)
+				return err
 			case daemon:
 				return fmt.Errorf("daemon: %w", errChanged)
 			}
@@ -135,8 +142,8 @@ func (r Run) up(ctx context.Context, plans []spawn.Plan, daemon bool) ([]spawn.P
 	})
 }
 
-func (r Run) report(p spawn.Progress) {
+func (r reviver) report(p spawn.Progress) {
 	if p.Agent != "" {
-		r.Say("%s: %s", p.Agent, p.Step)
+		r.say("%s: %s", p.Agent, p.Step)
 	}
 }

@@ -1,4 +1,5 @@
-package view
+// Package words formats what people read: durations, paths, lists of names, the beginning of a text.
+package words
 
 import (
 	"fmt"

@@ -1,0 +1,189 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"netsky/agent"
+	"netsky/bus/envelope"
+	"netsky/config"
+	"netsky/fleet/plan"
+	"netsky/home"
+	"netsky/internal/advice"
+	"netsky/internal/words"
+	"netsky/spawn"
+	"netsky/work/check"
+)
+
+// ask puts a question to a person. unasked is the error if nobody can be asked, and unanswered if
+// nobody answers.
+func (f *Fleet) ask(question string, unasked, unanswered error) (string, error) {
+	answer, err := f.UI.Ask(question)
+	switch {
+	case errors.Is(err, ErrNobody):
+		return "", unasked
+	case err != nil && answer == "":
+		return "", unanswered
+	}
+	return strings.TrimSpace(answer), nil
+}
+
+func yes(answer string) bool {
+	answer = strings.ToLower(answer)
+	return answer == "y" || answer == "yes"
+}
+
+// chooseDir asks where the agents of a first up work if that would be netsky's own checkout.
+func (s *starter) chooseDir() error {
+	own, ok, err := s.planner.OwnCheckout(s.Agents, s.Dir)
+	if err != nil || !ok {
+		return err
+	}
+	unsaid := &plan.UsageError{Err: advice.With(
+		fmt.Errorf("%s: is netsky's own checkout, where agents work only if you ask for it; nothing was started", own),
+		"cd to your project first, or use --dir DIR (--dir . is this directory)")}
+	answer, err := s.ask(fmt.Sprintf("This is netsky's own checkout, %s.\nIn which directory should the agents work? They may edit what is there (. is this one): ", s.tilde(own)), unsaid, unsaid)
+	if err != nil {
+		return err
+	}
+	if answer == "" {
+		return unsaid
+	}
+	dir, err := config.Expand(s.userHome(), answer)
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return usagef("%s: is not a directory; nothing was started", dir)
+	}
+	s.planner.Here = dir
+	return nil
+}
+
+// maxUnasked is how many clones are started without asking.
+const maxUnasked = 50
+
+// agreeToMany has the owner confirm a large number of clones. More than this machine has room for
+// are refused in any case.
+func (s *starter) agreeToMany(plans []spawn.Plan) error {
+	c := plan.CostOf(plans)
+	if c.Clones <= maxUnasked {
+		return nil
+	}
+	cost, err := c.Fits()
+	if err != nil || s.Yes {
+		return err
+	}
+	answer, err := s.ask(cost+".\nStart them? [y/N] ",
+		usagef("up: %s: more than %d clones need --yes", cost, maxUnasked), usagef("up: no answer; nothing was started"))
+	if err == nil && !yes(answer) {
+		err = usagef("up: not confirmed; nothing was started")
+	}
+	return err
+}
+
+// A consent is an answer to write to netsky.toml.
+type consent struct {
+	w config.Warrant
+	m config.Mode
+}
+
+// consents makes sure that the owner has said what the planned agents may do: in netsky.toml, now,
+// or by Yes. An agent can't. The answers given now hold for this process; recordConsents saves them.
+func (s *starter) consents(plans []spawn.Plan) (list []consent, err error) {
+	for _, w := range config.Warrants() {
+		needed := slices.ContainsFunc(plans, func(p spawn.Plan) bool { return p.Runtime.Name() == w.Runtime })
+		if !needed || w.Given(*s.Config) {
+			continue
+		}
+		if s.Actor.IsAgent() {
+			return nil, usagef("no permission mode is set for %s agents, and only the owner can set one: with their next `netsky up`, or as `%s` under [%s] in %s",
+				w.Name, strings.Join(w.Keys, "` and `"), w.Runtime, s.Home.Path(home.ConfigFile))
+		}
+		m := w.Modes[0]
+		if !s.Yes {
+			if m, err = s.askMode(w); err != nil {
+				return nil, err
+			}
+		}
+		w.Give(s.Config, m)
+		list = append(list, consent{w, m})
+	}
+	return list, nil
+}
+
+func (s *starter) askMode(w config.Warrant) (config.Mode, error) {
+	var text strings.Builder
+	fmt.Fprintf(&text, "What may %s agents do on this machine without asking you?\n", w.Name)
+	for i, m := range w.Modes {
+		fmt.Fprintf(&text, "  %d  %s\n", i+1, m.Words)
+		if m.More != "" {
+			fmt.Fprintf(&text, "     (%s)\n", strings.ReplaceAll(m.More, "\n", "\n      "))
+		}
+	}
+	text.WriteString("1, 2 or 3 (anything else starts nothing): ")
+	unsaid := usagef("no permission mode was chosen; nothing was started")
+	answer, err := s.ask(text.String(), usagef("no permission mode is set for %s agents: set `%s` under [%s] in %s, or use --yes for full access",
+		w.Name, strings.Join(w.Keys, "` and `"), w.Runtime, s.Home.Path(home.ConfigFile)), unsaid)
+	if err != nil {
+		return config.Mode{}, err
+	}
+	if n, err := strconv.Atoi(answer); err == nil && n >= 1 && n <= len(w.Modes) {
+		return w.Modes[n-1], nil
+	}
+	return config.Mode{}, unsaid
+}
+
+// recordConsents saves the answers to netsky.toml.
+func (s *starter) recordConsents(list []consent) error {
+	for _, c := range list {
+		if err := c.w.Write(s.Home, c.m); err != nil {
+			return err
+		}
+		s.warn("%s agents may: %s (written to %s)", c.w.Name, c.m.Words, s.tilde(s.Home.Path(home.ConfigFile)))
+	}
+	return nil
+}
+
+// Agree has the owner agree to a command of [work]: on the terminal, by yes, or before. An agent
+// can't. when says when it is run.
+func (f *Fleet) Agree(c check.Command, when string, agreed bool) error {
+	if ok, err := c.Agreed(f.Home); ok || err != nil {
+		return err
+	}
+	about := fmt.Sprintf("`%s` under [work] in %s", c.What, f.tilde(f.Home.Path(home.ConfigFile)))
+	switch {
+	case f.Actor.IsAgent():
+		return usagef("%s: the owner has not agreed to this text yet, and only the owner can: %s", about, words.Brief(c.Text, 200))
+	case !agreed:
+		refused := usagef("%s: not agreed to; nothing was done", about)
+		answer, err := f.ask(fmt.Sprintf("%s %s. It may do what you may do:\n\n%s\n\nRun this text from now on? [y/N] ", about, when, "    "+strings.ReplaceAll(envelope.Plain(c.Text), "\n", "\n    ")),
+			usagef("%s: you have not agreed to this text yet: %s\nrun this on a terminal, where you are asked, or with --yes", about, words.Brief(c.Text, 200)), refused)
+		if err != nil {
+			return err
+		}
+		if !yes(answer) {
+			return refused
+		}
+	}
+	f.warn("%s is run from now on as it is; a changed text asks again: %s", about, words.Brief(c.Text, 200))
+	return c.Agree(f.Home)
+}
+
+// OwnersEnviron returns the environment that what an actor starts inherits. If the actor is an agent,
+// that is the one it was started with itself: without what its program adds for its tools, and what it
+// has changed there.
+func OwnersEnviron(h home.Dir, actor agent.ID, environ []string) ([]string, error) {
+	if !actor.IsAgent() {
+		return environ, nil
+	}
+	la, err := plan.Before(h, actor)
+	if err != nil || len(la.Env) == 0 {
+		return environ, err
+	}
+	return la.Env, nil
+}

@@ -1,0 +1,87 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"netsky/agent"
+	"netsky/config"
+	"netsky/daemon"
+	"netsky/home"
+	"netsky/internal/execx"
+	"netsky/tmux"
+)
+
+// DaemonWanted returns an error if the daemon's desired state has become down meanwhile.
+func DaemonWanted(h home.Dir) error {
+	if d, err := h.LoadDesired(agent.DaemonName); err != nil || d.Up {
+		return err
+	}
+	return fmt.Errorf("daemon: %w", daemon.ErrUnwanted)
+}
+
+// StartDaemon starts the daemon if none answers. It ends by itself if its desired state is down by
+// then.
+func (f *Fleet) StartDaemon(ctx context.Context) (daemon.Pong, daemon.Started, error) {
+	return daemon.Start(ctx, f.Home, []string{f.Launcher.Binary, "daemon", "run", "--wanted"}, f.DaemonEnviron())
+}
+
+// DaemonEnviron returns the environment for a daemon, which outlives this process.
+func (f *Fleet) DaemonEnviron() []string { return DaemonEnviron(f.Home, f.Environ) }
+
+// DaemonEnviron is that for a home.
+func DaemonEnviron(h home.Dir, environ []string) []string {
+	return append(execx.Inherited(environ), "NETSKY_HOME="+h.Root())
+}
+
+// WantDaemon starts the daemon if it is not running, and says so. Like Start, it waits for a
+// running down.
+func (f *Fleet) WantDaemon(ctx context.Context) error {
+	p, err := daemon.Ping(ctx, f.Home)
+	if err == nil && !home.Removed(p.Binary) && DaemonWanted(f.Home) == nil {
+		return nil
+	}
+	return f.Launcher.Alone(ctx, f.blocked, func() error {
+		if err := f.Home.SetDesired(agent.DaemonName, true, string(agent.Owner)); err != nil {
+			return err
+		}
+		if errors.Is(err, daemon.ErrHung) {
+			f.warn("the daemon does not answer: ending it and starting another")
+		}
+		p, started, err := f.StartDaemon(ctx)
+		switch started {
+		case "":
+		case daemon.Began:
+			f.warn("started the daemon, pid %d; `netsky daemon stop` ends it", p.PID)
+		default:
+			f.warn("started another daemon, pid %d", p.PID)
+		}
+		return err
+	})
+}
+
+// blocked says that the deed waits for another one.
+func (f *Fleet) blocked(err error) {
+	f.warn("another `netsky up` or `netsky down` is running; waiting for it (%v)", err)
+}
+
+// TmuxSetup returns additional configuration lines for the tmux server. An error is about the
+// owner's tmux.conf; the lines are valid without it.
+func (f *Fleet) TmuxSetup() (lines []string, err error) {
+	if execx.Value(f.Environ, socketVariable) != "" {
+		lines = append(lines, "set-environment -g "+socketVariable+" "+tmux.Quote(f.Launcher.Tmux.Socket))
+	}
+	if f.Config.Tmux.Conf == "" {
+		return lines, nil
+	}
+	path, err := config.Path(f.Home, f.userHome(), f.Config.Tmux.Conf)
+	if err == nil {
+		_, err = home.ReadOwn(path, 1<<20)
+	}
+	if err != nil {
+		return lines, fmt.Errorf("conf under [tmux]: %w", err)
+	}
+	// Agents must outlive whoever looks at them.
+	return append(lines, "source-file "+tmux.Quote(path), "set-option -g destroy-unattached off", "set-option -s exit-unattached off"), nil
+}

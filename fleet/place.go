@@ -1,0 +1,107 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"netsky/agent"
+	"netsky/fleet/plan"
+	"netsky/home"
+	"netsky/internal/execx"
+	"netsky/internal/words"
+	"netsky/spawn"
+	"netsky/work/check"
+	"netsky/work/tree"
+)
+
+// place puts the agents that are about to start where they work: clones in worktrees of their own.
+func (s *starter) place(starting []spawn.Plan) error {
+	s.places = s.planner.Places(s.ctx, starting, s.Here)
+	setup := s.setupCommand()
+	if setup.Text != "" && slices.ContainsFunc(s.places, func(at plan.Place) bool { return s.needsSetup(at, setup) }) {
+		if err := s.Agree(setup, "is run in each new worktree, before its agent starts", s.Yes); err != nil {
+			return err
+		}
+	}
+	return s.settle(starting, func(id agent.ID) bool { return slices.Contains(s.ended(), id) })
+}
+
+// slowPlaces is the time after which the owner is told what takes so long.
+const slowPlaces = 3 * time.Second
+
+// settle makes the worktrees, and has the plans checked again where the agents work now.
+func (s *starter) settle(starting []spawn.Plan, running func(agent.ID) bool) error {
+	slow := time.AfterFunc(slowPlaces, func() { s.warn("git is writing the worktrees' files; a large repository takes a while") })
+	defer slow.Stop()
+	if err := s.planner.Make(s.ctx, starting, s.places, running); err != nil {
+		return fmt.Errorf("nothing was started: %w", err)
+	}
+	for i, one := range s.plans {
+		if at := slices.IndexFunc(starting, func(p spawn.Plan) bool { return p.Agent == one.Agent }); at >= 0 {
+			s.plans[i] = starting[at]
+			s.as[one.Agent] = As{Runtime: starting[at].Runtime.Name(), Dir: starting[at].Dir, Place: s.places[at]}
+		}
+	}
+	return s.Launcher.Recheck(s.ctx, s.prep, starting)
+}
+
+func (s *starter) setupCommand() check.Command {
+	return check.Command{What: "setup", Text: s.Config.Work.Setup}
+}
+
+func (s *starter) needsSetup(at plan.Place, setup check.Command) bool {
+	if !at.Apart {
+		return false
+	}
+	w, err := tree.Load(s.Home, at.Agent)
+	return err != nil || w.Setup != setup.Digest()
+}
+
+// setUp runs the setup command in the worktrees that need it, two at a time. An agent whose setup
+// fails starts all the same: it may be able to mend it.
+func (s *starter) setUp() {
+	setup := s.setupCommand()
+	if setup.Text == "" {
+		return
+	}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 2)
+	for _, at := range s.places {
+		if !s.needsSetup(at, setup) {
+			continue
+		}
+		env := s.plans[slices.IndexFunc(s.plans, func(p spawn.Plan) bool { return p.Agent == at.Agent })].Environ
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			s.setUpOne(at, setup, env)
+		})
+	}
+	wg.Wait()
+}
+
+func (s *starter) setUpOne(at plan.Place, setup check.Command, env []string) {
+	s.warn("%s: setup: %s", at.Agent, words.Brief(setup.Text, 100))
+	log := home.LogDir + "/setup-" + string(at.Agent) + ".log"
+	r, err := setup.Run(s.ctx, check.Options{Home: s.Home, Dir: at.Placed.Dir, Log: log, Env: env, Extra: PortOf(env), Within: s.Config.Work.SetupTime.Duration})
+	switch {
+	case err != nil:
+		s.warn("%s: setup: %w", at.Agent, err)
+	case !r.OK():
+		s.warn("%s: setup: %v; it starts all the same, and its next start runs it again: %s", at.Agent, r, s.tilde(s.Home.Path(log)))
+	default:
+		if err := tree.SetUp(s.Home, at.Agent, setup.Digest()); err != nil {
+			s.warn("%s: setup: %w; its next start runs it again", at.Agent, err)
+		}
+	}
+}
+
+// PortOf returns the agent's port, as a variable.
+func PortOf(env []string) []string {
+	if port := execx.Value(env, plan.PortVariable); port != "" {
+		return []string{plan.PortVariable + "=" + port}
+	}
+	return nil
+}

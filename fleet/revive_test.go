@@ -1,0 +1,32 @@
+package fleet_test
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"netsky/agent"
+	"netsky/fleet"
+	"netsky/home"
+	"netsky/internal/testworld"
+)
+
+func TestWanted(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	for name, up := range map[string]bool{"agent0": true, "agent1": false, "agent12": true, "agentinfinity": true, agent.DaemonName: true} {
+		if err := h.SetDesired(name, up, "owner"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids, daemon, err := fleet.Wanted(h)
+	if err != nil || !daemon || !slices.Equal(ids, []agent.ID{"agent0", "agent12", "agentinfinity"}) {
+		t.Errorf("%v, %v, %v", ids, daemon, err)
+	}
+	if err := os.WriteFile(h.Path(home.DesiredDir, "agent3"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if ids, _, err = fleet.Wanted(h); err == nil || len(ids) != 3 {
+		t.Errorf("%v, %v", ids, err)
+	}
+}

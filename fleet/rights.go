@@ -1,0 +1,86 @@
+package fleet
+
+import (
+	"netsky/agent"
+	"netsky/config"
+)
+
+// who is a set of roles.
+type who uint8
+
+const (
+	owner who = 1 << iota
+	root      // agent0
+	clones
+	infinity
+
+	managers = owner | root | infinity
+)
+
+// rights says who may do what: by verb, or for one that means several things by the verb and its
+// option. What is not listed anybody may do who can write to the bus. The pages and the phone act as
+// the owner, whom they have made sure of before.
+var rights = map[string]struct {
+	who who
+	why string // why others may not, and what they can do instead
+}{
+	// What starts, ends and changes agents, or speaks for all of them.
+	"up": {managers, askRoot}, "agent": {managers, askRoot}, "down": {managers, askRoot}, "restart": {managers, askRoot},
+	"interrupt": {managers, askRoot}, "codex": {managers, askRoot}, "task start": {managers, askRoot}, "work retire": {managers, askRoot},
+	"daemon run": {managers, askRoot}, "daemon stop": {managers, askRoot}, "doctor --fix": {managers, askRoot}, "init": {managers, askRoot},
+	"service install": {managers, askRoot}, "service uninstall": {managers, askRoot}, "service run": {managers, askRoot},
+	"escalate": {managers, askRoot}, "forget": {managers, askRoot},
+	"imessage history": {managers, askRoot}, "imessage send": {managers, askRoot}, "imessage doctor": {managers, askRoot},
+	"io serve -s imessage": {root | infinity, "only agent0 and agentinfinity write to the owner's phone"},
+
+	// What a message could talk an agent into, and must not.
+	"approve": {owner, atTerminal}, "dashboard": {owner, atTerminal}, "uninstall": {owner, atTerminal}, "demo": {owner, atTerminal},
+	"drill": {owner, atTerminal}, "quiet": {owner, atTerminal}, "forget --unproved": {owner, atTerminal}, "check --set": {owner, atTerminal},
+	"imessage access ls": {owner, atTerminal}, "imessage access allow": {owner, atTerminal}, "imessage access deny": {owner, atTerminal},
+	"imessage access pair": {owner, atTerminal},
+	"inbox":                {owner, "only for the owner; an agent reads its mail with `netsky channel drain`"},
+}
+
+const (
+	askRoot    = "ask agent0 to do it"
+	atTerminal = "only the owner can do this, from a terminal of their own"
+)
+
+// May returns an error unless an actor may do a deed, as package fleet decides it for every surface.
+func May(actor agent.ID, deed string) error {
+	r, ok := rights[deed]
+	if !ok || r.who&roleOf(actor) != 0 {
+		return nil
+	}
+	if r.why == askRoot {
+		return usagef("%s: not allowed for clones (this is %s); %s", deed, actor, r.why)
+	}
+	return usagef("%s: %s", deed, r.why)
+}
+
+// MayLand returns an error unless an actor may land work and undo that: the owner, and agent0 if
+// netsky.toml says so.
+func MayLand(actor agent.ID, c config.Config, deed string) error {
+	switch role := roleOf(actor); {
+	case role == owner, role == root && c.Work.Land == config.LandRoot:
+		return nil
+	case role == root:
+		return usagef("%s: only the owner can, as `land` under [work] in netsky.toml is not \"agent0\"", deed)
+	}
+	return usagef("%s: not allowed for %s; ask for it in your reply", deed, actor)
+}
+
+// May is the rule for the fleet's actor.
+func (f *Fleet) May(deed string) error { return May(f.Actor, deed) }
+
+func roleOf(id agent.ID) who {
+	switch {
+	case id == agent.Root:
+		return root
+	case id == agent.Infinity:
+		return infinity
+	case id.IsClone():
+		return clones
+	}
+	return owner
+}

@@ -1,0 +1,50 @@
+package fleet_test
+
+import (
+	"testing"
+
+	"netsky/agent"
+	"netsky/config"
+	"netsky/fleet"
+)
+
+// Who may do what, one row a deed: the owner, agent0, a clone, agentinfinity.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	actors := []agent.ID{agent.Owner, agent.Root, agent.Clone(3), agent.Infinity}
+	const managers, owner, everybody = "yyny", "ynnn", "yyyy"
+	for deed, want := range map[string]string{
+		"up": managers, "agent": managers, "down": managers, "restart": managers, "interrupt": managers, "codex": managers,
+		"task start": managers, "work retire": managers, "daemon run": managers, "daemon stop": managers, "doctor --fix": managers,
+		"init": managers, "service install": managers, "service uninstall": managers, "service run": managers, "escalate": managers,
+		"forget": managers, "imessage history": managers, "imessage send": managers, "imessage doctor": managers,
+		"io serve -s imessage": "nyny",
+		"approve":              owner, "dashboard": owner, "uninstall": owner, "demo": owner, "drill": owner, "quiet": owner, "forget --unproved": owner,
+		"check --set": owner, "imessage access ls": owner, "imessage access allow": owner, "imessage access deny": owner,
+		"imessage access pair": owner, "inbox": owner,
+		"ask": everybody, "status": everybody, "note add": everybody,
+	} {
+		got := ""
+		for _, id := range actors {
+			if fleet.May(id, deed) == nil {
+				got += "y"
+			} else {
+				got += "n"
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", deed, got, want)
+		}
+	}
+	for land, want := range map[string]string{config.LandOwner: owner, config.LandRoot: "yynn"} {
+		var c config.Config
+		c.Work.Land = land
+		got := ""
+		for _, id := range actors {
+			got += map[bool]string{true: "y", false: "n"}[fleet.MayLand(id, c, "land") == nil]
+		}
+		if got != want {
+			t.Errorf("land, with %q: %s, want %s", land, got, want)
+		}
+	}
+}
