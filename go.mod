@@ -3,6 +3,7 @@ module netsky
 go 1.26.0
 
 require (
+	github.com/GianlucaP106/gotmux v0.5.0 // tests: a second reader of tmux, the witness of what package tmux believes; ARCHITECTURE says why not more
 	github.com/chromedp/chromedp v0.23.0 // tests: drives a real Chromium; its start, its targets and its end are theirs to get right
 	github.com/clipperhouse/displaywidth v0.11.0 // how many cells a character takes in a pane and on the terminal; the tables follow Unicode
 	github.com/fsnotify/fsnotify v1.10.1 // watches directories; each system's own way would be ours to keep
@@ -12,6 +13,7 @@ require (
 	github.com/pelletier/go-toml/v2 v2.4.3 // netsky.toml; its errors name the line, also of an unknown key
 	github.com/rogpeppe/go-internal v1.16.0 // tests: scripts of verbs against the real program
 	github.com/urfave/cli/v2 v2.27.7 // the command table: options, help, completion
+	golang.org/x/sync v0.20.0 // errgroup: the first of the phone's loops that fails ends the others
 	golang.org/x/sys v0.49.0 // openat, renameat2, flock, pidfd, kqueue: what package syscall lacks
 	golang.org/x/term v0.47.0 // whether a stream is a terminal, and its size
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // rotates the daemon's log
@@ -29,7 +31,6 @@ require (
 	github.com/xrash/smetrics v0.0.0-20240521201337-686a1a2994c1 // indirect
 	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
 	golang.org/x/oauth2 v0.35.0 // indirect
-	golang.org/x/sync v0.20.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
 	golang.org/x/tools v0.42.0 // indirect
 )

@@ -80,3 +80,16 @@ func TestImports(t *testing.T) {
 		}
 	}
 }
+
+// The binary holds nothing that is only for tests.
+func TestImportsOfTheBinary(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "netsky").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"netsky/internal/testworld", "gotmux", "chromedp", "rogpeppe", "testing"} {
+		if found := regexp.MustCompile(`(?m)^.*\b` + name + `\b.*$`).FindString(string(out)); found != "" {
+			t.Errorf("the binary holds %s", found)
+		}
+	}
+}

@@ -98,6 +98,9 @@ func (n night) run(t *testing.T, noDisk error) {
 			if l.Result == chaos.Failed {
 				t.Errorf("%s", l)
 			}
+			if l.Name == "all up" {
+				n.witness(t, w, len(world.Agents)+1) // and the ticker
+			}
 		},
 	}
 	trace, err := os.Create(filepath.Join(w.dir, "night.log"))
@@ -112,10 +115,18 @@ func (n night) run(t *testing.T, noDisk error) {
 	}
 	t.Logf("seed %d: %s", seed, r.Counts())
 	t.Logf("counts\n%s", r.Table())
+	n.witness(t, w, 0)
 	for _, l := range r.Lines {
 		if l.Result == chaos.NotTried && (l.Name != "disk" || noDisk == nil) {
 			t.Errorf("%s", l)
 		}
+	}
+}
+
+// witness checks that package tmux and gotmux see the same sessions, and how many they are.
+func (n night) witness(t *testing.T, w *world, want int) {
+	if have, err := w.agree(context.WithoutCancel(t.Context())); err != nil || len(have) != want {
+		t.Errorf("the sessions are %v, %v, want %d of them", have, err, want)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,8 @@ import (
 	"netsky/home"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
+	"netsky/spawn"
+	"netsky/tmux"
 )
 
 // TestMain puts netsky, alone in its directory, in front of the PATH.
@@ -72,7 +75,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "waitfor": waitFor, "json": checkJSON, "get": get, "signal": sendSignal, "fill": fill,
-			"hold": hold, "release": release,
+			"hold": hold, "release": release, "witness": witness,
 		},
 	})
 }
@@ -182,6 +185,23 @@ func (w *world) socket() string {
 		panic(err) // newWorld made it
 	}
 	return fmt.Sprintf("/tmp/tmux-%d/%s", os.Getuid(), h.TmuxSocket())
+}
+
+// agree returns the sessions of the world's tmux server, which package tmux and its witness
+// see alike.
+func (w *world) agree(ctx context.Context) ([]string, error) {
+	return testworld.Agree(ctx, &tmux.Server{Socket: w.socket(), Tags: []string{spawn.TagHome, spawn.TagStart}})
+}
+
+// witness compares what package tmux believes of the script's server with what gotmux reads;
+// the sessions there are exactly those that are named.
+func witness(ts *testscript.TestScript, neg bool, args []string) {
+	w := world{home: ts.Getenv("NETSKY_HOME")}
+	have, err := w.agree(context.Background())
+	ts.Check(err)
+	if slices.Sort(args); neg || !slices.Equal(have, args) {
+		ts.Fatalf("the sessions are %v, want %v", have, args)
+	}
 }
 
 // binDir is the directory in which TestMain has put netsky, alone.
