@@ -72,7 +72,7 @@ func (n *Need) AddStep(list []work.State) {
 	}
 }
 
-// files counts those of a conflict.
+// files words how many files are in a conflict.
 func files(k merge.Known) string {
 	switch n := len(k.Files) + k.More; n {
 	case 0:

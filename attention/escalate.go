@@ -117,7 +117,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A way is one of Ways.
+// A way is one entry of Ways.
 type way struct {
 	name string
 	send func(context.Context, Alert) error
@@ -249,7 +249,7 @@ func (Ways) clear(ctx context.Context, h home.Dir) error {
 	return err
 }
 
-// store changes the list under the lock.
+// keepFailures changes the list of failures under its lock.
 func keepFailures(ctx context.Context, h home.Dir, change func([]Failure) []Failure) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eachLimit)
 	defer cancel()

@@ -64,7 +64,7 @@ func (k Kind) Title() string { return words[k].title }
 // Phrase says what one agent with such a need does.
 func (k Kind) Phrase() string { return words[k].one }
 
-// Phrase says what those with the need do, after their names.
+// Phrase says what the agents with the need do, to be read after their names.
 func (n Need) Phrase() string {
 	if len(n.Agents) > 1 {
 		return strings.TrimPrefix(words[n.Kind].many, "agents ")

@@ -94,7 +94,7 @@ func (d *Delivery) leave() error {
 	return nil
 }
 
-// finish removes the delivery from those in hand. The caller holds mu.
+// finish removes the delivery from the deliveries in hand. The caller holds mu.
 func (d *Delivery) finish() {
 	d.done = true
 	delete(d.r.held, d.envelope.ID)

@@ -290,7 +290,7 @@ func (r *Receiver) Batch(ctx context.Context, max, bytes int) ([]*Delivery, erro
 	return list, nil
 }
 
-// another claims one more if there is one and it fits.
+// another claims one more message, if there is one and it fits.
 func (r *Receiver) another(room int) *Delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -250,7 +250,7 @@ func isLaunchDir(f frame, free string, l agent.Launch) bool {
 	return false
 }
 
-// isLaunchChannels reports whether the channels asked about are those in the launch.
+// isLaunchChannels reports whether a dialog asks about exactly the launch's channels.
 func isLaunchChannels(_ frame, free string, l agent.Launch) bool {
 	const flag = "--dangerously-load-development-channels"
 	at := slices.Index(l.Argv, flag)

@@ -144,7 +144,7 @@ func (l *Login) name(env []string, helper string) (name string, filed bool) {
 	return "", false
 }
 
-// digest stands for a secret.
+// keyDigest stands for a secret.
 func keyDigest(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:4])

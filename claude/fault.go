@@ -109,7 +109,7 @@ func TooLong(text string) bool {
 	return strings.Contains(strings.ToLower(text[:min(len(text), maxFaultText)]), "prompt is too long")
 }
 
-// words returns a text as one line.
+// faultWords returns a text as one line.
 func faultWords(s string) string {
 	s = strings.Join(strings.Fields(s[:min(len(s), maxFaultText)]), " ")
 	if len(s) > maxWords {

@@ -103,7 +103,7 @@ type rule struct {
 	Command []string `json:"serverCommand"`
 }
 
-// entries returns such a list; set is false if there is none that Claude Code would heed.
+// entries returns a list of servers from the settings; set is false if there is none that Claude Code would heed.
 func (s source) entries(key string) (list []rule, set bool) {
 	var raw []json.RawMessage
 	if json.Unmarshal(s.all[key], &raw) != nil || raw == nil {
@@ -131,7 +131,7 @@ func (e rule) matches(env []string, name string, words []string) bool {
 
 var variable = regexp.MustCompile(`\$\{(\w+)(:-[^}]*)?\}`)
 
-// expand replaces ${NAME} and ${NAME:-default}, as Claude Code does in such a list.
+// expand replaces ${NAME} and ${NAME:-default}, as Claude Code does in its lists of MCP servers.
 func expand(env []string, text string) string {
 	return variable.ReplaceAllStringFunc(text, func(m string) string {
 		parts := variable.FindStringSubmatch(m)

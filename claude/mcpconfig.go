@@ -65,7 +65,7 @@ func letThrough(theirs object, name string, l agent.Launch) (json.RawMessage, er
 	return entry, nil
 }
 
-// server returns one of netsky's own. Claude Code passes its environment on, unless told
+// server returns an MCP server of netsky's own. Claude Code passes its environment on, unless told
 // to scrub it: what ours need is set explicitly.
 func (r *Runtime) server(name string, l agent.Launch) mcpServer {
 	return mcpServer{
@@ -125,7 +125,7 @@ func knownServers(l agent.Launch) (object, error) {
 	return known, nil
 }
 
-// fileServers returns those of a repository; none if there is no such file.
+// fileServers returns the MCP servers that a repository's file names, none without the file.
 func fileServers(file string) (object, error) {
 	all, err := readObject(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +141,7 @@ func fileServers(file string) (object, error) {
 	return list, nil
 }
 
-// personServers returns those of ~/.claude.json: for all projects, then for this one.
+// personServers returns the MCP servers of ~/.claude.json: for all projects, then for this one.
 func personServers(global object, dir string) (scopes []object, err error) {
 	everywhere, err := member(global, "mcpServers")
 	if err != nil {

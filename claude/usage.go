@@ -64,7 +64,7 @@ func UsageFiles(env []string, session string) []string {
 // maxFiles is how many files of subagents are read in one directory.
 const maxFiles = 2000
 
-// configDir returns the directory in which Claude Code keeps its files.
+// usageConfigDir returns the directory in which Claude Code keeps its files.
 func usageConfigDir(env []string) string {
 	return cmp.Or(execx.Value(env, "CLAUDE_CONFIG_DIR"), filepath.Join(execx.Value(env, "HOME"), ".claude"))
 }

@@ -24,7 +24,7 @@ func (a *app) eachArg(what string, do func(c *cli.Context, word string) error) c
 	}
 }
 
-// each does it for each of the words, once.
+// each calls a function once for each of the words.
 func (a *app) each(words []string, do func(word string) error) error {
 	if len(words) == 1 {
 		return do(words[0])

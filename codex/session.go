@@ -196,7 +196,7 @@ func (s *Session) openFreed(ctx context.Context, o appserver.ThreadOptions) (*ap
 	}
 }
 
-// openFresh starts a thread in place of one that is gone.
+// openFresh starts a thread in place of a thread that is gone.
 func (s *Session) openFresh(ctx context.Context, o appserver.ThreadOptions) (*appserver.Thread, error) {
 	s.mu.Lock()
 	old := s.state

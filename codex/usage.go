@@ -77,7 +77,7 @@ func (f *UsageFinder) Files(env []string, thread string, now time.Time) []string
 	return append(others, own...)
 }
 
-// days are those in whose directories the files of a thread may be.
+// days lists the days in whose directories the files of a thread may be.
 func (f *UsageFinder) days(thread string, began, now time.Time) (list []string) {
 	around := func(t time.Time, before int) {
 		for n := -before; n <= 1; n++ {

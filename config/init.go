@@ -95,7 +95,7 @@ func tableIn(text, name string) (from, to int, ok bool) {
 
 var commentedKey = regexp.MustCompile(`^# ([a-z_]+) = `)
 
-// missing returns those lines of the sample's table whose keys the table does not have, commented out or not.
+// missing returns the lines of the sample's table whose keys the table does not have, commented out or not.
 func missing(have, sample string) (lines string) {
 	add := false
 	for line := range strings.SplitSeq(sample, "\n") {

@@ -191,7 +191,7 @@ func (r Records) Standings(ctx context.Context, l Limits, now time.Time) ([]Stan
 // today is the condition for turns of the present day: 2 parameters.
 const today = "time >= ? AND time < ?"
 
-// standings are those that concern an agent; "" is all.
+// standings returns how far the budgets are used that concern an agent, of all agents for "".
 func standings(ctx context.Context, q querier, l Limits, now time.Time, id agent.ID) (all []Standing, err error) {
 	period := Period(now)
 	from, to := store.At(Midnight(now, 0)), store.At(Midnight(now, 1))

@@ -223,7 +223,7 @@ func (m *Meter) bar(ctx context.Context, r Records, all []Standing) error {
 	return errors.Join(errs...)
 }
 
-// text says what is used up. It is the same as long as that is.
+// budgetText says what is used up, in words that stay the same as long as it is.
 func budgetText(s Standing) string { return fmt.Sprintf("%v, %s", s.Budget, limits(s)) }
 
 // limits says what a budget allows: "1,000 tokens".

@@ -257,12 +257,12 @@ func (t *taking) compare(s increase) error {
 // unlisted begins the key of a turn that only a statement shows. No request has such a key.
 const unlisted = "unlisted "
 
-// weight is what the tokens cost compared with others of the same model.
+// weight is what the tokens cost, compared with other tokens of the same model.
 func (u Usage) weight() float64 {
 	return float64(u.Input) + 5*float64(u.Output) + float64(u.CacheRead)/10 + 1.25*float64(u.CacheWrite)
 }
 
-// A request is one on record.
+// A request is a request to a model that is on record.
 type request struct {
 	key, model string
 	Usage
@@ -308,7 +308,7 @@ func (r Records) Reprice(ctx context.Context, p Prices) error {
 	return nil
 }
 
-// reprice is one transaction of Reprice.
+// reprice is one of Reprice's transactions.
 func (r Records) reprice(ctx context.Context, model string, p Price, after int64) (last int64, err error) {
 	type row struct {
 		seq int64

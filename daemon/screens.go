@@ -35,7 +35,7 @@ type screens struct {
 	heard map[string][]*eye // by pane
 }
 
-// A watched pane is one that browsers look at.
+// A watched pane is a pane that browsers look at.
 type watched struct {
 	pane tmux.Pane
 	eyes []*eye

@@ -107,7 +107,7 @@ func one[T any](s *Server, read func(Reader, context.Context, string) (T, error)
 	return records(s, func(ctx context.Context, db Reader, q *query) (any, error) { return read(db, ctx, q.path("id")) })
 }
 
-// items wraps a list in the same JSON as a paginated one.
+// items wraps a list in the JSON of a page of records.
 func items[T any](list []T, err error) (any, error) {
 	if list == nil {
 		list = []T{}

@@ -32,7 +32,7 @@ type Answered struct {
 }
 
 // answerAPI is POST /api/approval-answer. It answers the request with that code if the
-// digest is that of what the request says now.
+// digest is the digest of what the request says now.
 func (s *Server) answerAPI(w http.ResponseWriter, r *http.Request) {
 	data, status, err := jsonBody(r)
 	var f map[string]string

@@ -90,7 +90,7 @@ func before(line string, at int) rune {
 	return r
 }
 
-// kind is that of what is open.
+// kind is the kind of the text that is open.
 func (s *Scanner) kind() Kind {
 	if s.in.comment {
 		return Comment

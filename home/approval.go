@@ -61,7 +61,7 @@ func (h Dir) Approvals() ([]agent.Approval, error) {
 	return list, err
 }
 
-// approvals also returns the codes of those whose asker has died.
+// approvals returns the pending approvals, and the codes of approvals whose asker has died.
 func (h Dir) approvals() (list []agent.Approval, dead []string, err error) {
 	dir, err := h.OpenDir(ApprovalDir, false)
 	if errors.Is(err, fs.ErrNotExist) {

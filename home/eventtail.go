@@ -139,7 +139,7 @@ func (t *EventTail) named() (bool, error) {
 	return err == nil && os.SameFile(open, named), err
 }
 
-// is reports whether both are the same file.
+// is reports whether two marks are of the same file.
 func (e eventFile) is(other eventFile) (bool, error) {
 	if e.f == nil || other.f == nil {
 		return false, nil

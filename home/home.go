@@ -65,7 +65,7 @@ func (h Dir) keepRoot() {
 	}
 }
 
-// same reports whether both are the same directory, and neither is a link.
+// same reports whether two paths are the same directory, and neither is a link.
 func same(a, b string) bool {
 	at, err := os.Lstat(a)
 	bt, berr := os.Lstat(b)
@@ -113,7 +113,7 @@ func At(dir string) (Dir, error) {
 	})
 }
 
-// Dir returns the home's absolute path.
+// Root returns the home's absolute path.
 func (h Dir) Root() string { return h.dir }
 
 // Path returns the absolute path of a file below the home.

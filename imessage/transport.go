@@ -82,7 +82,7 @@ func (t *Transport) Next(ctx context.Context, cursor string) (chat.Batch, error)
 // Mark returns what stands at the end of the database now.
 func (t *Transport) Mark(ctx context.Context) (string, error) { return t.o.DB.Mark(ctx) }
 
-// Unknown returns those of the handles that the database does not have.
+// Unknown returns the handles that the database does not have.
 func (t *Transport) Unknown(ctx context.Context, handles []string) ([]string, error) {
 	return t.o.DB.Unknown(ctx, handles)
 }

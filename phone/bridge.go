@@ -18,7 +18,7 @@ import (
 	"netsky/store"
 )
 
-// Speakers are those who may speak, as of one moment.
+// Speakers are the people who may speak, as of one moment.
 type Speakers interface {
 	// OwnerChat reports whether the chat is a direct one with the owner.
 	OwnerChat(c chat.Chat) bool

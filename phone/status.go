@@ -186,7 +186,7 @@ func (t *status) reads() {
 	})
 }
 
-// fails reports that it could not.
+// fails reports that the transport could not be read.
 func (t *status) fails(err error) {
 	t.change(func(s *Status) bool {
 		t.looked = t.now()
@@ -201,7 +201,7 @@ func (t *status) fails(err error) {
 	})
 }
 
-// rests reports that a chat rests.
+// rests reports that a chat is at rest, as too many messages came.
 func (t *status) rests(until time.Time) {
 	t.change(func(s *Status) bool { s.Rests = store.At(until); return true })
 }

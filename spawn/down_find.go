@@ -12,7 +12,7 @@ import (
 	"netsky/tmux"
 )
 
-// target is one agent that is being ended, or the ticker.
+// A target is an agent that is being ended, or the ticker.
 type target struct {
 	name string
 	id   agent.ID   // "" for the ticker

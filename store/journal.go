@@ -105,7 +105,7 @@ func (j *Journal) try(ctx context.Context, ops []Op) error {
 	}
 }
 
-// The caller of write has the turn.
+// write writes the ops; its caller has the turn.
 func (j *Journal) write(ctx context.Context, ops []Op) (err error) {
 	began := time.Now()
 	defer func() {

@@ -103,7 +103,7 @@ func (p *Pass) text() string {
 	return fmt.Sprintf("removed records that ended before %s (%s): %s", p.Before.Local().Format("2006-01-02 15:04"), p.Why, strings.Join(counts, ", "))
 }
 
-// A tx is one step.
+// A pruneTx is one step of a pass, in a transaction of its own.
 type pruneTx struct {
 	conn *sql.Conn
 	*Pass
@@ -129,7 +129,7 @@ func (t pruneTx) remove(table, cond string, args ...any) error {
 	return err
 }
 
-// A row is one that is old enough.
+// A row is a row of a table that is old enough to be removed.
 type row struct {
 	seq, time int64
 	id, other string
@@ -184,7 +184,7 @@ func (t pruneTx) deliveries() (bool, error) {
 	return t.each("deliveries", "changed", "message", "sender", func(r row) error { return t.message(r.id, r.other) })
 }
 
-// messages removes those without a delivery.
+// messages removes messages without a delivery.
 func (t pruneTx) messages() (bool, error) {
 	return t.each("messages", "time", "id", "sender", func(r row) error {
 		if moved, err := t.yes("SELECT EXISTS (SELECT 1 FROM deliveries WHERE message = ? AND sender = ?)", r.id, r.other); moved || err != nil {
@@ -228,7 +228,7 @@ func (t pruneTx) logs() (bool, error) {
 	return t.Removed["logs"] == had, err
 }
 
-// sessions removes those that have ended, but none that is its actor's last.
+// sessions removes sessions that have ended, but never an actor's last.
 func (t pruneTx) sessions() (bool, error) {
 	return t.each("sessions", "started", "start", "actor", func(r row) error {
 		return t.remove("sessions", `seq = ?1 AND ended <> 0 AND ended < ?2

@@ -189,7 +189,7 @@ func toJSON(v any) (string, error) {
 	return string(data), nil
 }
 
-// fromJSON is a scanner for such a column.
+// fromJSON is a scanner for a column that holds JSON.
 func fromJSON[T any](s string, to *T) error {
 	if s == "" {
 		return nil

@@ -50,7 +50,7 @@ func MayStart(h home.Dir, runtime spawn.Runtime, la agent.Launch, now time.Time)
 	return mayStart(h, runtime, la, "", false, now)
 }
 
-// mayStart does the same for an agent that uses the model of a scope, if that is not "". asked
+// mayStart is MayStart for an agent that uses the model of a scope, if that is not "". asked
 // reports that somebody wants it now, whatever the account says of its login.
 func mayStart(h home.Dir, runtime spawn.Runtime, la agent.Launch, scope string, asked bool, now time.Time) (why string, again time.Time) {
 	accounted, ok := runtime.(Accounted)

@@ -102,7 +102,7 @@ func (l *loop) gone(ctx context.Context) bool {
 	return true
 }
 
-// after says when these agents are started again.
+// after says when the agents are started again.
 func (l *loop) after(names []string) string {
 	for _, st := range l.last.list {
 		if why, _ := l.mayStart(st, time.Now()); why != "" && slices.Contains(names, string(st.Agent)) {

@@ -15,7 +15,7 @@ import (
 
 func noteFile(id agent.ID) string { return "state/recall/" + string(id) + ".json" }
 
-// A note is what an agent has to be told with its next text.
+// An owed is what an agent has to be told with its next text.
 type owed struct {
 	FoundMS int64  `json:"found_ms,omitempty"` // when all agents had ended at once
 	Down    []Down `json:"down,omitempty"`

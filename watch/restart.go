@@ -36,7 +36,7 @@ type restartWatch struct {
 	checked  time.Time // when; zero: it is not
 }
 
-// restarts reports whether the agent is one that the watchdog starts again.
+// restarts reports whether the watchdog starts the agent again when it dies.
 func (l *loop) restarts(st spawn.Status) bool {
 	return l.o.Plan != nil && l.o.Runtimes()[st.Runtime] != nil && st.Wanted
 }

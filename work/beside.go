@@ -165,7 +165,7 @@ type other struct {
 	commit string
 }
 
-// others lists those of a repository, by agents first.
+// others lists the worktrees of a repository that are no agent's own, by agents first.
 func others(h home.Dir, common string, sides []side) (list []other) {
 	all, _ := tree.LinkedTo(common)
 	if len(all) == 0 {

@@ -104,7 +104,7 @@ type Reader struct {
 // New returns a Reader. The caller must Close it.
 func New(h home.Dir, o Options) *Reader { return &Reader{h, merge.New(h), o} }
 
-// Set has the Reader read beside git what these options say.
+// Set has the Reader read, beside git, what the options say.
 func (r *Reader) Set(o Options) { r.o = o }
 
 // Close removes what the Reader has used.

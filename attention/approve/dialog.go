@@ -14,7 +14,7 @@ import (
 	"netsky/store"
 )
 
-// A Dialog is one at which agents wait for a person.
+// A Dialog is a question in a program's pane at which agents wait for a person.
 type Dialog struct {
 	Agents    []agent.ID `json:"agents"`
 	Text      string     `json:"text"`

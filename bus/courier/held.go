@@ -179,7 +179,7 @@ func (c cancel) answer(o owed, when string) answer {
 	return answer{owed: o, kind: envelope.KindError, text: "cancelled by " + string(c.by) + " " + when, cancelled: true}
 }
 
-// withdrawPending does the same with a message that is claimed and was never offered.
+// withdrawPending withdraws a message that is claimed and was never offered.
 func (m *Courier) withdrawPending(ctx context.Context, c cancel) bool {
 	i := slices.IndexFunc(m.pending, func(d *bus.Delivery) bool {
 		e := d.Envelope()

@@ -49,7 +49,7 @@ var control = []Kind{KindAck, KindShutdown, KindShutdownAck, KindCancel}
 // ControlKinds returns the kinds that Control reports.
 func ControlKinds() []Kind { return slices.Clone(control) }
 
-// answerable reports whether netsky itself may answer an envelope of this kind. Two
+// Answerable reports whether netsky itself may answer an envelope of this kind. Two
 // programs that answer each other's answers would never stop.
 func (k Kind) Answerable() bool {
 	return k != KindReply && k != KindError && !k.Control()
@@ -100,7 +100,7 @@ func AnswerID(answerer agent.ID, answered string, kind Kind) string {
 	return "r-" + Digest(string(answerer), answered, string(kind))
 }
 
-// digest returns 32 hex digits of the SHA-256 of the parts.
+// Digest returns 32 hex digits of the SHA-256 of the parts.
 func Digest(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {

@@ -75,7 +75,7 @@ func (e *Envelope) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// stamp formats a time for an envelope, "" for none.
+// Stamp formats a time for an envelope, "" for none.
 func Stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

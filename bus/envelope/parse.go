@@ -61,7 +61,7 @@ func Parse(data []byte) (Envelope, error) {
 	return Fit(nil).Parse(data)
 }
 
-// decode reads an envelope's fields and checks their types and nothing else,
+// Decode reads an envelope's fields and checks their types and nothing else,
 // except that a required text cannot be left out. It asks fault about what is
 // wrong with a field, and continues if that returns nil.
 func Decode(data []byte, fault func(error) error) (Envelope, error) {

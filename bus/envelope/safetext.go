@@ -74,7 +74,7 @@ func Line(s string, limit int) string {
 	return s
 }
 
-// clip quotes foreign text for an error, at most 40 bytes of it.
+// Clip quotes foreign text for an error, at most 40 bytes of it.
 func Clip(s string) string {
 	const limit = 40
 	if head := Cut(s, limit); len(head) < len(s) {

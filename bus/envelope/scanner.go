@@ -70,7 +70,7 @@ func (s *scanner) syntax() error {
 	return Invalidf("not JSON: unexpected %q as byte %d", rune(s.data[s.at]), s.at+1)
 }
 
-// unfinished reports whether data may be the beginning of an object whose rest
+// Unfinished reports whether data may be the beginning of an object whose rest
 // is still to be written.
 func Unfinished(data []byte) bool {
 	if len(bytes.TrimSpace(data)) == 0 {

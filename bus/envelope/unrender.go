@@ -38,7 +38,7 @@ func RenderedIDs(text string) (ids []string, alone bool) {
 	return ids, alone
 }
 
-// unrender is RenderedIDs with senders.
+// Unrender is RenderedIDs with senders.
 func Unrender(text string) (list []Envelope, alone bool) {
 	blocks, others := 0, false
 	for text != "" {

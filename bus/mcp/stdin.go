@@ -36,7 +36,7 @@ type both struct {
 	first *os.File
 }
 
-// Close closes both, so that the other end notices.
+// Close closes both descriptors, so that the other end notices.
 func (b both) Close() error {
 	err := b.File.Close()
 	b.first.Close()

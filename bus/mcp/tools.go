@@ -93,7 +93,7 @@ func argumentf(format string, args ...any) error {
 	return argumentError(fmt.Sprintf(format, args...))
 }
 
-// with makes a tool's function from one that takes parsed arguments.
+// with makes a tool's function from a function that takes parsed arguments.
 func with[T any](name string, run func(ctx context.Context, in T) (string, error)) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, args json.RawMessage) (string, error) {
 		var in T

@@ -34,7 +34,7 @@ func UntestedNotes(list spawn.Statuses) (notes []string) {
 	return notes
 }
 
-// UntestedStarts returns the same notes about what has just been started.
+// UntestedStarts returns the notes of UntestedNotes about agents that have just been started.
 func UntestedStarts(h home.Dir, ends []fleet.Step) []string {
 	var list spawn.Statuses
 	for _, p := range ends {

@@ -82,7 +82,7 @@ func (k *Keeper) Pass(ctx context.Context, db *store.DB) (r Removed, err error) 
 	return p.removed, errors.Join(errs...)
 }
 
-// A pass is one pass.
+// A pass is one removal of what is old.
 type pass struct {
 	*Keeper
 	db      *store.DB

@@ -22,7 +22,7 @@ const (
 	maxBrowsers = 100 // a new one replaces the one that was seen longest ago
 )
 
-// A Browser is one that is signed in.
+// A Browser is a browser that is signed in.
 type Browser struct {
 	ID    string     `json:"id"`
 	Since store.Time `json:"since"`
@@ -142,7 +142,7 @@ func (s *state) seen(id string) error {
 	return s.save()
 }
 
-// browsers returns those that are signed in, the last seen first.
+// browsers returns the browsers that are signed in, the last seen first.
 func (s *state) browsers() []Browser {
 	s.mu.Lock()
 	defer s.mu.Unlock()

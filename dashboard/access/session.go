@@ -56,7 +56,7 @@ func (g *Guard) Rotate() error {
 	return g.state.renew(token)
 }
 
-// Browsers returns those that are signed in, the last seen first.
+// Browsers returns the browsers that are signed in, the last seen first.
 func (g *Guard) Browsers() []Browser { return g.state.browsers() }
 
 // SignOut signs one browser out, or all for "", ends their streams, and returns how

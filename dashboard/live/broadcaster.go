@@ -32,7 +32,7 @@ type look struct {
 	stirred chan struct{} // room for one: panes may have changed
 }
 
-// A client is one browser that follows.
+// A client is a browser that follows the broadcaster.
 type client struct {
 	b    *Broadcaster
 	wake chan struct{} // room for one: keys are due

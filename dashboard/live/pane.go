@@ -160,7 +160,7 @@ func (f *frame) moved(base *frame) (list [][3]int) {
 	return list
 }
 
-// A watched pane is one that at least one browser watches.
+// A watched pane is a pane that at least one browser watches.
 type watched struct {
 	id     agent.ID
 	key    string

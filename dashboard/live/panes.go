@@ -159,7 +159,7 @@ func (b *Broadcaster) due(l *look) (panes []*watched, looked int) {
 	return panes, len(l.panes)
 }
 
-// round captures the panes, and publishes those that have changed.
+// round captures the panes, and publishes each pane that has changed.
 func (b *Broadcaster) round(ctx context.Context, l *look, panes []*watched) {
 	limited, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()

@@ -76,7 +76,7 @@ func (p *Planner) Cwd() (string, error) {
 	return dir, nil
 }
 
-// Holds reports whether a directory is the other or contains it.
+// Holds reports whether a directory is another one or contains it.
 func Holds(dir, other string) bool {
 	if other == "" {
 		return false

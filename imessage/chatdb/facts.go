@@ -42,7 +42,7 @@ func (d *DB) Facts(ctx context.Context) []chat.Fact {
 	return append(facts, bad)
 }
 
-// Unknown returns those of the handles that no chat has seen.
+// Unknown returns the handles that no chat has seen.
 func (d *DB) Unknown(ctx context.Context, handles []string) (list []string, err error) {
 	list = slices.Clone(handles)
 	err = d.view(ctx, func(v *view) error {

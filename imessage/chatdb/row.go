@@ -54,7 +54,7 @@ type row struct {
 	chats []chatRow
 }
 
-// A chatRow is one of table chat.
+// A chatRow is a row of the table chat.
 type chatRow struct {
 	id      int64
 	service string

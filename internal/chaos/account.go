@@ -113,7 +113,7 @@ func (d *Drill) check(name string, do func() (string, error)) {
 	d.tell(line)
 }
 
-// boxes are the addresses whose mail is accounted for.
+// mailboxes are the addresses whose mail is accounted for.
 func (d *Drill) mailboxes() []agent.ID {
 	return append([]agent.ID{agent.Owner}, d.Agents...)
 }

@@ -20,7 +20,7 @@ import (
 	"netsky/home"
 )
 
-// A message is one that the drill has sent, or tried to.
+// A message is a message that the drill has sent, or tried to.
 type message struct {
 	id       string
 	from, to agent.ID

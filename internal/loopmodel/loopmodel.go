@@ -183,7 +183,7 @@ func (s *Server[Q]) Pause(r *http.Request, reply *Reply) bool {
 	return true
 }
 
-// Body is that of a request.
+// Body is the body of a request.
 func Body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 }

@@ -45,7 +45,7 @@ const attachmentColumns = `created_date start_date filename:T uti:T mime_type:T 
 	sr_ck_record_id:T@-15 is_commsafety_sensitive@13 emoji_image_content_identifier:T@15
 	emoji_image_short_description:T@15 preview_generation_state@26`
 
-// columns returns the definitions of those that the profile has.
+// columns returns the definitions of the columns in the list that the profile has.
 func (p Profile) columns(list string) string {
 	var out []string
 	for field := range strings.FieldsSeq(list) {

@@ -84,10 +84,10 @@ type markReader struct{ err error }
 
 func (*markReader) find(int, map[string]int) (int, bool) { return 0, false }
 
-// Env finds nothing, for the same reason.
+// Env finds nothing, as macOS does not show another process's environment.
 func (p Process) Env(string) (value string, ok bool) { return "", false }
 
-// Environ returns nothing, for the same reason.
+// Environ returns nothing, as macOS does not show another process's environment.
 func (p Process) Environ() []string { return nil }
 
 // Cgroup returns nothing: there are none.

@@ -191,7 +191,7 @@ func (r Records) Before(ctx context.Context, s Said) (failed bool, err error) {
 	return failed, err
 }
 
-// Waits counts what netsky itself has to say and has not sent yet.
+// Waits counts the texts of netsky's own that are not sent yet.
 func (r Records) Waits(ctx context.Context, line string) (n int, err error) {
 	err = r.DB.Pool().QueryRowContext(ctx, "SELECT count(*) FROM phone_said WHERE line = ? AND state = 'pending' AND kind IN ('need', 'list', 'alert', 'note')", line).Scan(&n)
 	return n, err

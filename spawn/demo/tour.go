@@ -80,7 +80,7 @@ type tour struct {
 	unread int // words printed since the last pause
 }
 
-// job is one message of the tour and its answers.
+// A tourJob is one message of the tour and its answers.
 type tourJob struct {
 	to      agent.ID
 	text    string

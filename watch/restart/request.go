@@ -219,7 +219,7 @@ func (r Request) outcome() error {
 	return nil
 }
 
-// Names reports whether an agent is among those of the request.
+// Names reports whether the request is about an agent.
 func (r Request) Names(id agent.ID) bool {
 	return slices.ContainsFunc(r.Agents, func(a Agent) bool { return a.Agent == id })
 }

@@ -140,7 +140,7 @@ type job struct {
 // agents than it had to.
 func (j *job) save() { j.Launcher.Home.Save(file(j.r.ID), j.r, true) }
 
-// of returns the agents at one of these steps.
+// of returns the agents that are at one of the steps.
 func (j *job) of(steps ...Step) (list []*Agent) {
 	for i := range j.r.Agents {
 		if slices.Contains(steps, j.r.Agents[i].Step) {

@@ -165,7 +165,7 @@ func (p *Keeper) follow(ctx context.Context, l look, k store.Task) error {
 	return l.missed(ctx, k)
 }
 
-// startIfReady starts a task that waits for others, if those are done.
+// startIfReady starts a task that waits for other tasks, once they are done.
 func (l look) startIfReady(ctx context.Context, k store.Task) error {
 	if k.State != store.TaskOpen || k.Starter == "" {
 		return nil

@@ -106,7 +106,7 @@ func Open(ctx context.Context, dir, ceiling string) (Repo, error) {
 
 const maxPaths = 16 << 10
 
-// holds reports whether dir is the other or contains it.
+// holds reports whether a directory is another one or contains it.
 func holds(dir, other string) bool {
 	if other == "" {
 		return false
@@ -123,7 +123,7 @@ func (r Repo) Same(other Repo) bool { return r.Common == other.Common }
 // Look returns a git in the worktree's root that changes nothing.
 func (r Repo) Look() Dir { return r.dir() }
 
-// Act returns one that may, and that may take so long.
+// Act returns a git in the worktree's root that may change things, and may take as long as within.
 func (r Repo) Act(within time.Duration) Dir {
 	d := r.dir()
 	d.Acts, d.Within = true, within

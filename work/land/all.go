@@ -117,7 +117,7 @@ func changed(ctx context.Context, r git.Repo, m Merge, into map[string]bool) err
 	return err
 }
 
-// inOrder sorts the candidates: those that share no file first, then the oldest.
+// inOrder sorts the candidates: first who shares no file with another, then the oldest.
 func inOrder(list []candidate) {
 	users := make(map[string]int)
 	for _, c := range list {

@@ -48,7 +48,7 @@ func (d Desk) build(ctx context.Context, r git.Repo, m Merge, id, how, message s
 	return after, how, err
 }
 
-// A commit is one that is to be made.
+// A commit is a commit that a landing is to make.
 type commit struct {
 	tree    string
 	onto    string // its parent

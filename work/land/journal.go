@@ -121,7 +121,7 @@ func logged(l record.Landing) store.AddLog {
 	return entry
 }
 
-// void records that it has not.
+// void records that a landing or an undo has not taken place.
 func (d Desk) void(ctx context.Context, e entry, why error) {
 	if e.For == toLand {
 		l := e.Landing

@@ -269,7 +269,7 @@ func (m move) overwrites(ctx context.Context, d git.Dir) error {
 	return nil
 }
 
-// lists returns what git lists at or below these names.
+// lists returns what git lists at or below some names.
 func lists(ctx context.Context, d git.Dir, names map[string]bool, what string) (list []string, err error) {
 	d.Env = append(slices.Clip(d.Env), "GIT_LITERAL_PATHSPECS=1")
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(names)), 500) { // the length of a command line is limited

@@ -22,7 +22,7 @@ const (
 	Retired = "retired"
 )
 
-// A Worktree is the one that an agent works in.
+// A Worktree is the git worktree that an agent works in.
 type Worktree struct {
 	Agent   agent.ID   `json:"agent"`
 	Repo    string     `json:"repo"`   // the git directory that the worktrees of a repository share

@@ -75,7 +75,7 @@ func included(ctx context.Context, r git.Repo) (c copying, err error) {
 	return c, nil
 }
 
-// above yields a relative directory and those that contain it, "." last.
+// above yields a relative directory and the directories that contain it, "." last.
 func above(sub string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for dir := filepath.Clean(sub); ; dir = filepath.Dir(dir) {

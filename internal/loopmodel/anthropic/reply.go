@@ -70,7 +70,7 @@ func Limit(until time.Time) *Reply {
 	return limited(failure(http.StatusTooManyRequests, "rate_limit_error", "This request would exceed your account's rate limit. Please try again later."), until)
 }
 
-// LimitOf is the same for one claim, such as "seven_day_opus".
+// LimitOf is a Limit that names one claim, such as "seven_day_opus", as used up.
 func LimitOf(claim string, until time.Time) *Reply {
 	r := Limit(until)
 	for name := range r.Header {
