@@ -90,7 +90,7 @@ func wrongMode(i home.Item) bool {
 func checkHome(_ context.Context, e *exam) []Finding {
 	switch {
 	case e.HomeErr != nil:
-		f := failed(Wrong, "", e.HomeErr, "choose another with NETSKY_HOME, or see the README under Files")
+		f := failed(Wrong, "", e.HomeErr, "choose another with NETSKY_HOME, or see docs/home.md")
 		if errors.Is(e.HomeErr, home.ErrHomeOpen) {
 			f.Do = "chmod 700 it, if nobody else is to read your agents' mail"
 		}
