@@ -1,0 +1,107 @@
+package cli_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A type with more methods, or with methods in more files, is several objects under one name.
+const mostMethods, mostFiles = 40, 6
+
+// tooLarge are the types that may be larger, and how large: they can only shrink.
+var tooLarge = map[string]struct{ methods, files int }{
+	"bus Bus":                        {69, 18},
+	"bus Receiver":                   {54, 8},
+	"bus/courier Courier":            {122, 15},
+	"bus/mcp Server":                 {63, 9},
+	"claude Runtime":                 {24, 10},
+	"claude Session":                 {29, 9},
+	"cli app":                        {321, 69},
+	"codex resident":                 {50, 4},
+	"daemon daemon":                  {31, 7},
+	"dashboard Server":               {27, 11},
+	"dashboard pages":                {52, 16},
+	"home Dir":                       {86, 12},
+	"imessage/bluebubbles Transport": {47, 8},
+	"imessage/chatdb view":           {23, 7},
+	"phone Bridge":                   {63, 13},
+	"phone/telegram Transport":       {30, 8},
+	"spawn Launcher":                 {106, 23},
+	"spawn/demo demo":                {29, 7},
+	"store DB":                       {54, 19},
+	"tmux Server":                    {41, 11},
+	"watch loop":                     {81, 17},
+	"work/land Desk":                 {42, 11},
+}
+
+func TestTypes(t *testing.T) {
+	methods, files := make(map[string]int), make(map[string][]string)
+	err := filepath.WalkDir("..", func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && e.Name() == "testdata" {
+			return fs.SkipDir
+		}
+		if e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, d := range f.Decls {
+			if of := receiver(d); of != "" {
+				of = strings.TrimPrefix(filepath.Dir(name), "../") + " " + of
+				if methods[of]++; !slices.Contains(files[of], name) {
+					files[of] = append(files[of], name)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for of, n := range methods {
+		switch most, ok := tooLarge[of]; {
+		case n <= mostMethods && len(files[of]) <= mostFiles:
+			if ok {
+				t.Errorf("%s: is small enough; remove it from the table", of)
+			}
+		case n > max(most.methods, mostMethods) || len(files[of]) > max(most.files, mostFiles):
+			t.Errorf("%s: %d methods in %d files; at most %d in %d are allowed: make an object of a part of it", of, n, len(files[of]), max(most.methods, mostMethods), max(most.files, mostFiles))
+		}
+	}
+	for of := range tooLarge {
+		if methods[of] == 0 {
+			t.Errorf("%s: does not exist; remove it from the table", of)
+		}
+	}
+}
+
+// receiver returns the name of the type that a method is of, "" for what is no method.
+func receiver(d ast.Decl) string {
+	f, ok := d.(*ast.FuncDecl)
+	if !ok || f.Recv == nil {
+		return ""
+	}
+	for e := f.Recv.List[0].Type; ; {
+		switch x := e.(type) {
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.IndexExpr: // of a generic type
+			e = x.X
+		case *ast.Ident:
+			return x.Name
+		default:
+			return ""
+		}
+	}
+}
