@@ -25,8 +25,6 @@ var tooLarge = map[string]struct{ methods, files int }{
 	"cli app":                        {321, 69},
 	"codex resident":                 {50, 4},
 	"daemon daemon":                  {31, 7},
-	"dashboard Server":               {27, 11},
-	"dashboard pages":                {52, 16},
 	"home Dir":                       {86, 12},
 	"imessage/bluebubbles Transport": {47, 8},
 	"imessage/chatdb view":           {23, 7},

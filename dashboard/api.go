@@ -18,11 +18,11 @@ func (s *Server) routes() http.Handler {
 	r := new(access.Routes)
 	r.Get(access.EventsPath, s.events)
 	r.Get(access.SocketPath, s.socket)
-	r.Get(palettePath, s.paletteCSS)
+	r.Get(palettePath, paletteCSS)
 	r.Post("/api/user-message", s.say)
-	r.Post("/api/approval-answer", s.answerAPI)
+	r.Post("/api/approval-answer", s.decisions.api)
 	s.api(r)
-	s.pages(r)
+	addPages(s, r)
 	r.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
 		access.Refuse(w, req, http.StatusNotFound, "not found")
 	})
@@ -34,8 +34,8 @@ func (s *Server) api(r *access.Routes) {
 	r.Get("/api/agents", answer(s, func(ctx context.Context, q *query) (any, error) { return items(s.o.Agents.Agents(ctx)) }))
 	r.Get("/api/approvals", answer(s, func(ctx context.Context, q *query) (any, error) { return items(s.approvals()) }))
 	r.Get("/api/pane/{agent}", answer(s, s.apiPane))
-	r.Get("/api/work", answer(s, s.workAPI))
-	r.Get("/api/cost", answer(s, s.costAPI))
+	r.Get("/api/work", answer(s, s.works.api))
+	r.Get("/api/cost", answer(s, s.costs.api))
 
 	r.Get("/api/actors", records(s, func(ctx context.Context, db Reader, q *query) (any, error) { return items(db.Actors(ctx)) }))
 	r.Get("/api/actors/{id}", records(s, func(ctx context.Context, db Reader, q *query) (any, error) {
@@ -49,14 +49,14 @@ func (s *Server) api(r *access.Routes) {
 	r.Get("/api/sessions/{id}", one(s, Reader.Session))
 	r.Get("/api/tasks", listed(s, (*query).tasks, func(db Reader, ctx context.Context, f store.TaskFilter) (l store.List[Task], err error) {
 		list, err := db.Tasks(ctx, f)
-		return store.List[Task]{Items: s.called(ctx, list.Items), Cursor: list.Cursor}, err
+		return store.List[Task]{Items: s.tasks.called(ctx, list.Items), Cursor: list.Cursor}, err
 	}))
 	r.Get("/api/tasks/{id}", one(s, func(db Reader, ctx context.Context, id string) (k givenTask, err error) {
 		task, err := db.Task(ctx, id)
 		if err != nil {
 			return k, err
 		}
-		k.Task = s.called(ctx, []store.Task{task})[0]
+		k.Task = s.tasks.called(ctx, []store.Task{task})[0]
 		k.Given, err = GivenOf(ctx, db, task)
 		return k, err
 	}))
@@ -204,7 +204,7 @@ func subscription(r *http.Request) (sub live.Subscription, err error) {
 // palettePath is the style sheet of the panes' rows.
 const palettePath = "/palette.css"
 
-func (s *Server) paletteCSS(w http.ResponseWriter, r *http.Request) {
+func paletteCSS(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/css; charset=utf-8")
 	w.Header().Set("Cache-Control", "private, max-age=86400")
 	w.Write(live.CSS())

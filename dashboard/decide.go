@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/attention"
 	"netsky/dashboard/access"
+	"netsky/home"
 )
 
 // A Desk takes the owner's answers to agents' requests for approval.
@@ -23,6 +25,14 @@ type Desk interface {
 	How(ctx context.Context, code string) string
 }
 
+// decisions take the owner's answers to requests for approval, so many within a minute.
+type decisions struct {
+	Desk // nil: they are given elsewhere
+	home home.Dir
+	log  *slog.Logger
+	limiter
+}
+
 // An Answered is the answer to POST /api/approval-answer.
 type Answered struct {
 	Code   string   `json:"code"`
@@ -31,9 +41,9 @@ type Answered struct {
 	Text   string   `json:"text"` // what was allowed or denied
 }
 
-// answerAPI is POST /api/approval-answer. It answers the request with that code if the
-// digest is the digest of what the request says now.
-func (s *Server) answerAPI(w http.ResponseWriter, r *http.Request) {
+// api is POST /api/approval-answer. It answers the request with that code if the
+// digest is that of what the request says now.
+func (d *decisions) api(w http.ResponseWriter, r *http.Request) {
 	data, status, err := jsonBody(r)
 	var f map[string]string
 	if err == nil {
@@ -42,7 +52,7 @@ func (s *Server) answerAPI(w http.ResponseWriter, r *http.Request) {
 	}
 	var done Answered
 	if err == nil {
-		done, status, err = s.decide(r.Context(), f)
+		done, status, err = d.decide(r.Context(), f)
 	}
 	if err != nil {
 		access.Refuse(w, r, status, err.Error())
@@ -51,41 +61,40 @@ func (s *Server) answerAPI(w http.ResponseWriter, r *http.Request) {
 	access.JSON(w, r, http.StatusOK, done)
 }
 
-// answerForm is POST /approval, the same by a form. It redirects to the page that the form
+// form is POST /approval, the same by a form. It redirects to the page that the form
 // was on.
-func (p *pages) answerForm(w http.ResponseWriter, r *http.Request) {
+func (d *decisions) form(w http.ResponseWriter, r *http.Request) {
 	f, status, err := formOf(r, "code", "digest", "answer")
 	if err == nil {
-		_, status, err = p.decide(r.Context(), f)
+		_, status, err = d.decide(r.Context(), f)
 	}
 	if err != nil {
 		access.Refuse(w, r, status, err.Error())
 		return
 	}
-	w.Header().Set("Location", cameFrom(r))
-	w.WriteHeader(http.StatusSeeOther)
+	redirect(w, cameFrom(r))
 }
 
 // decide gives the owner's answer, or returns the status of the refusal.
-func (s *Server) decide(ctx context.Context, f map[string]string) (a Answered, status int, err error) {
+func (d *decisions) decide(ctx context.Context, f map[string]string) (a Answered, status int, err error) {
 	code, allow := f["code"], f["answer"] == attention.Allow
 	switch {
-	case s.o.Desk == nil:
+	case d.Desk == nil:
 		return a, http.StatusForbidden, errors.New("nothing was answered: approvals are not answered here, as `answer` under [dashboard] in netsky.toml is false; `netsky approve CODE` does")
 	case !allow && f["answer"] != attention.Deny:
 		return a, http.StatusBadRequest, fmt.Errorf("answer: must be %q or %q", attention.Allow, attention.Deny)
 	case code == "" || f["digest"] == "":
 		return a, http.StatusBadRequest, errors.New("code, digest: both are needed")
-	case !s.answers.take():
+	case !d.take():
 		return a, http.StatusTooManyRequests, errors.New("nothing was answered: too many answers within a minute")
 	}
-	asked, _, err := attention.Approvals(s.o.Home)
+	asked, _, err := attention.Approvals(d.home)
 	n, ok := attention.Find(attention.List(attention.Sources{Approvals: asked}), code)
 	switch {
 	case !ok && err != nil:
 		return a, http.StatusServiceUnavailable, fmt.Errorf("nothing was answered: %w", err)
 	case !ok:
-		how := s.o.Desk.How(ctx, code)
+		how := d.How(ctx, code)
 		if how == "" {
 			how = "it may have been answered or withdrawn"
 		}
@@ -94,17 +103,17 @@ func (s *Server) decide(ctx context.Context, f map[string]string) (a Answered, s
 		return a, http.StatusConflict, fmt.Errorf("nothing was answered: %s is not what you were shown; now it says: %s (digest %s)", code, n.Line(), n.Digest)
 	}
 	// Once it is begun, it does not depend on the browser.
-	q, err := s.o.Desk.Answer(context.WithoutCancel(ctx), code, allow)
+	q, err := d.Answer(context.WithoutCancel(ctx), code, allow)
 	switch {
 	case errors.Is(err, agent.ErrNoApproval), errors.Is(err, agent.ErrAtPane):
 		return a, http.StatusConflict, err
 	case errors.Is(err, agent.ErrUntaken):
 		return a, http.StatusGatewayTimeout, err
 	case err != nil:
-		s.o.Log.Warn("approval", "code", code, "error", err)
+		d.log.Warn("approval", "code", code, "error", err)
 		return a, http.StatusInternalServerError, fmt.Errorf("possibly not answered: %w", err)
 	}
-	s.o.Log.Info("approval", "code", code, "agent", q.Agent, "allow", allow)
+	d.log.Info("approval", "code", code, "agent", q.Agent, "allow", allow)
 	return Answered{Code: code, Agent: q.Agent, Answer: f["answer"], Text: q.Whole()}, http.StatusOK, nil
 }
 

@@ -48,40 +48,40 @@ type asset struct {
 	url  string
 }
 
-// pages adds the pages and their assets. They read through s.records, s.o.Agents,
+// addPages adds the pages and their assets. They read through s.records, s.o.Agents,
 // s.approvals and s.live, as the API does.
-func (s *Server) pages(r *access.Routes) {
+func addPages(s *Server, r *access.Routes) {
 	p := &pages{Server: s, set: map[string]func() *template.Template{}, assets: sync.OnceValue(assets)}
 	for _, name := range []string{
 		"overview", "agent", "panes", "tasks", "task", "messages", "message", "sessions", "session", "logs", "note", "find", "say", "error", "work", "changes", "cost",
 	} {
 		p.set[name] = sync.OnceValue(func() *template.Template {
-			t := template.New("base").Funcs(p.funcs())
+			t := template.New("base").Funcs(funcs(s.o.Now, p.assets))
 			return template.Must(t.ParseFS(files, "templates/base.html", "templates/part_*.html", "templates/"+name+".html"))
 		})
 	}
 	r.Get("/{$}", p.show(p.overviewPage))
 	r.Get("/agents/{id}", p.show(p.agentPage))
 	r.Get("/panes", p.show(p.panesPage))
-	r.Get("/tasks", p.show(p.tasksPage))
-	r.Get("/tasks/{id}", p.show(p.taskPage))
+	r.Get("/tasks", p.show(s.tasks.page))
+	r.Get("/tasks/{id}", p.show(s.tasks.one))
 	r.Get("/messages", p.show(p.messagesPage))
 	r.Get("/messages/{id}", p.show(p.messagePage))
 	r.Get("/sessions", p.show(p.sessionsPage))
 	r.Get("/sessions/{id}", p.show(p.sessionPage))
-	r.Get("/work", p.showWithin(workLimit, p.workPage))
-	r.Get("/work/{agent}", p.showWithin(workLimit, p.changesPage))
-	r.Post("/work/{agent}/comment", p.commentForm)
-	r.Post("/work/{agent}/drop", p.dropForm)
-	r.Post("/work/{agent}/send", p.sendForm)
-	r.Get("/cost", p.show(p.costPage))
+	r.Get("/work", p.showWithin(workLimit, s.works.page))
+	r.Get("/work/{agent}", p.showWithin(workLimit, s.works.changesPage))
+	r.Post("/work/{agent}/comment", s.works.commentForm)
+	r.Post("/work/{agent}/drop", s.works.dropForm)
+	r.Post("/work/{agent}/send", s.works.sendForm)
+	r.Get("/cost", p.show(s.costs.page))
 	r.Get("/logs", p.show(p.logsPage))
 	r.Get("/notes/{id}", p.show(p.notePage))
 	r.Get("/find", p.find)
 	r.Post("/user-message", p.sayForm)
-	r.Post("/read", p.readForm)
-	r.Post("/approval", p.answerForm)
-	r.Get("/api/needs", answer(p.Server, p.needs))
+	r.Post("/read", s.unread.form)
+	r.Post("/approval", s.decisions.form)
+	r.Get("/api/needs", answer(s, p.needs))
 	r.Get(access.StaticPath+"{name}", p.static)
 }
 

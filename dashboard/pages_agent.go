@@ -122,11 +122,11 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 			b.Needs = append(b.Needs, aloneOf(n, id))
 		}
 	}
-	p.steps(ctx, b.Needs)
+	p.works.steps(ctx, b.Needs)
 	if w, err := tree.Load(p.o.Home, id); err == nil && p.o.Work != nil {
 		b.Branch = w.Short()
 	}
-	b.Today = p.usedToday(ctx, sh, id)
+	b.Today = p.costs.usedToday(ctx, sh, id)
 	b.Pane = p.paneBody(ctx, sh, b.Agent, above)
 	b.Pane.Large, b.Pane.Ended = true, endingOf(b.Agent, b.Session)
 	sh.Title, sh.Section, sh.Sub, sh.Watch, sh.Draft.To, sh.Body = string(id), "overview", true, true, id, b
@@ -162,16 +162,16 @@ func (p *pages) agentRecords(ctx context.Context, sh *shell, db Reader, id agent
 		if err != nil {
 			return err
 		}
-		b.Tasks = append(b.Tasks, p.told(ctx, l.Items)...)
+		b.Tasks = append(b.Tasks, p.tasks.told(ctx, l.Items)...)
 	}
 	for _, state := range []store.DeliveryState{store.Claimed, store.Queued} {
-		l, err := p.inState(ctx, db, store.DeliveryFilter{Target: id, State: state, Page: store.Page{Limit: 5}})
+		l, err := inState(ctx, db, store.DeliveryFilter{Target: id, State: state, Page: store.Page{Limit: 5}})
 		if err != nil {
 			return err
 		}
 		b.Queue = append(b.Queue, l...)
 	}
-	if b.Mail, err = p.mail(ctx, db, store.MessageFilter{With: id, Page: store.Page{Limit: 8}}); err != nil {
+	if b.Mail, err = p.unread.list(ctx, db, store.MessageFilter{With: id, Page: store.Page{Limit: 8}}); err != nil {
 		return err
 	}
 	logs, err := db.Logs(ctx, store.LogFilter{Actor: id, Page: store.Page{Limit: 10}})
@@ -180,7 +180,7 @@ func (p *pages) agentRecords(ctx context.Context, sh *shell, db Reader, id agent
 }
 
 // inState lists messages by delivery state.
-func (p *pages) inState(ctx context.Context, db Reader, f store.DeliveryFilter) ([]letter, error) {
+func inState(ctx context.Context, db Reader, f store.DeliveryFilter) ([]letter, error) {
 	l, err := db.Deliveries(ctx, f)
 	if err != nil {
 		return nil, err

@@ -40,13 +40,13 @@ type changesBody struct {
 	Keep    bool   // the browser has Files already
 }
 
-func (p *pages) changesPage(ctx context.Context, sh *shell, q *query) (string, error) {
+func (w *works) changesPage(ctx context.Context, sh *shell, q *query) (string, error) {
 	sh.Section, sh.Sub = "work", true
 	id, err := treeAgent(q.path("agent"))
 	if err != nil {
 		return "", err
 	}
-	b := changesBody{Off: p.o.Work == nil, Agent: id, Only: q.text("file"), Key: newDraft()}
+	b := changesBody{Off: w.Work == nil, Agent: id, Only: q.text("file"), Key: newDraft()}
 	if at := q.text("at"); at != "" {
 		place, ok := ParsePlace(at)
 		if !ok {
@@ -59,7 +59,7 @@ func (p *pages) changesPage(ctx context.Context, sh *shell, q *query) (string, e
 		sh.Body = b
 		return "changes", err
 	}
-	list, at, states := p.o.Work.States(ctx)
+	list, at, states := w.States(ctx)
 	b.TreeAt = store.At(at)
 	for _, st := range list {
 		if st.Agent == id {
@@ -69,7 +69,7 @@ func (p *pages) changesPage(ctx context.Context, sh *shell, q *query) (string, e
 	if b.Tree == nil { // what is wrong with others is said on the work page
 		sh.failed(states)
 	}
-	if err := p.readChange(ctx, sh, &b); err != nil {
+	if err := w.readChange(ctx, sh, &b); err != nil {
 		return "", err
 	}
 	sh.Body = b
@@ -86,8 +86,8 @@ func treeAgent(text string) (agent.ID, error) {
 }
 
 // readChange reads what the page shows of the change, and the comments on it.
-func (p *pages) readChange(ctx context.Context, sh *shell, b *changesBody) error {
-	change, at, err := p.o.Work.Change(ctx, b.Agent, b.Only)
+func (w *works) readChange(ctx context.Context, sh *shell, b *changesBody) error {
+	change, at, err := w.Change(ctx, b.Agent, b.Only)
 	b.At = store.At(at)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && b.Tree == nil:
@@ -98,7 +98,7 @@ func (p *pages) readChange(ctx context.Context, sh *shell, b *changesBody) error
 		b.Why = err.Error()
 	}
 	var sent []record.Comment
-	b.Pending, sent, err = p.o.Work.Comments(ctx, b.Agent)
+	b.Pending, sent, err = w.Comments(ctx, b.Agent)
 	sh.failed(err)
 	b.Batches = Batches(sent)
 	b.Change = change
@@ -148,8 +148,8 @@ func (b changesBody) Commented(f File, r Row) string {
 
 // commentForm is POST /work/{agent}/comment: it keeps a comment on a line. A form that is submitted
 // twice keeps one.
-func (p *pages) commentForm(w http.ResponseWriter, r *http.Request) {
-	p.remark(w, r, func(ctx context.Context, id agent.ID, f map[string]string) (string, error) {
+func (w *works) commentForm(rw http.ResponseWriter, r *http.Request) {
+	w.remark(rw, r, func(ctx context.Context, id agent.ID, f map[string]string) (string, error) {
 		at, ok := ParsePlace(f["at"])
 		switch {
 		case !ok:
@@ -157,36 +157,36 @@ func (p *pages) commentForm(w http.ResponseWriter, r *http.Request) {
 		case f["key"] == "":
 			return "", badf("key: missing")
 		}
-		err := p.o.Work.Comment(ctx, f["key"], id, at.File, at.Line, at.Old, unixLines(f["text"]))
+		err := w.Comment(ctx, f["key"], id, at.File, at.Line, at.Old, unixLines(f["text"]))
 		return "#c-" + diff.Keyed(f["key"]), err
 	}, "at", "key", "text", "file")
 }
 
 // dropForm is POST /work/{agent}/drop: it removes a comment that has not been sent.
-func (p *pages) dropForm(w http.ResponseWriter, r *http.Request) {
-	p.remark(w, r, func(ctx context.Context, id agent.ID, f map[string]string) (string, error) {
+func (w *works) dropForm(rw http.ResponseWriter, r *http.Request) {
+	w.remark(rw, r, func(ctx context.Context, id agent.ID, f map[string]string) (string, error) {
 		if f["comment"] == "" {
 			return "", badf("comment: missing")
 		}
-		return "", p.o.Work.Drop(ctx, id, f["comment"])
+		return "", w.Drop(ctx, id, f["comment"])
 	}, "comment", "file")
 }
 
 // sendForm is POST /work/{agent}/send: it sends the agent all comments that have not been sent.
-func (p *pages) sendForm(w http.ResponseWriter, r *http.Request) {
-	p.remark(w, r, func(ctx context.Context, id agent.ID, _ map[string]string) (string, error) {
-		sent, err := p.o.Work.Send(ctx, id)
+func (w *works) sendForm(rw http.ResponseWriter, r *http.Request) {
+	w.remark(rw, r, func(ctx context.Context, id agent.ID, _ map[string]string) (string, error) {
+		sent, err := w.Send(ctx, id)
 		for _, s := range sent {
-			p.o.Log.Info("comments", "id", s.ID, "to", id, "count", len(s.Comments))
+			w.log.Info("comments", "id", s.ID, "to", id, "count", len(s.Comments))
 		}
 		return "", err
 	}, "file")
 }
 
 // remark does what a form about comments asks for, and redirects to the page that it was on.
-func (p *pages) remark(w http.ResponseWriter, r *http.Request, do func(context.Context, agent.ID, map[string]string) (anchor string, err error), fields ...string) {
+func (w *works) remark(rw http.ResponseWriter, r *http.Request, do func(context.Context, agent.ID, map[string]string) (anchor string, err error), fields ...string) {
 	id, err := treeAgent(r.PathValue("agent"))
-	if err == nil && p.o.Work == nil {
+	if err == nil && w.Work == nil {
 		err = errNoWork
 	}
 	status := http.StatusNotFound
@@ -198,16 +198,15 @@ func (p *pages) remark(w http.ResponseWriter, r *http.Request, do func(context.C
 		var anchor string
 		// Once it is begun, it does not depend on the browser.
 		if anchor, err = do(context.WithoutCancel(r.Context()), id, f); err == nil {
-			w.Header().Set("Location", withQuery(href("work", id), "file", f["file"])+anchor)
-			w.WriteHeader(http.StatusSeeOther)
+			redirect(rw, withQuery(href("work", id), "file", f["file"])+anchor)
 			return
 		}
 		switch status = statusOf(err); {
 		case errors.As(err, new(diff.Refusal)), errors.Is(err, diff.ErrNoLine), errors.Is(err, fs.ErrNotExist):
 			status = http.StatusConflict
 		case status == http.StatusInternalServerError:
-			p.o.Log.Warn("comment", "error", err)
+			w.log.Warn("comment", "error", err)
 		}
 	}
-	access.Refuse(w, r, status, err.Error())
+	access.Refuse(rw, r, status, err.Error())
 }

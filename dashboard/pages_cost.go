@@ -15,6 +15,12 @@ type Costs interface {
 	Account(context.Context, cost.By, cost.Filter) (cost.Account, error)
 }
 
+// costs are the page and the API of what turns used.
+type costs struct {
+	Costs // nil: it is not known
+	now   func() time.Time
+}
+
 // A costBody is what turns used, as the page shows it.
 type costBody struct {
 	Off     bool
@@ -61,23 +67,23 @@ func (q *query) costs(now time.Time) (by cost.By, f cost.Filter) {
 	return by, f
 }
 
-func (p *pages) costPage(ctx context.Context, sh *shell, q *query) (string, error) {
+func (c *costs) page(ctx context.Context, sh *shell, q *query) (string, error) {
 	sh.Title, sh.Section = "Cost", "cost"
-	now := p.o.Now()
+	now := c.now()
 	by, f := q.costs(now)
-	b := costBody{Off: p.o.Costs == nil}
+	b := costBody{Off: c.Costs == nil}
 	if err := q.done(); err != nil || b.Off {
 		sh.Body = b
 		return "cost", err
 	}
 	var err error
-	if b.Today, err = p.o.Costs.Account(ctx, cost.ByAll, cost.Filter{Since: cost.Midnight(now, 0)}); err != nil {
+	if b.Today, err = c.Account(ctx, cost.ByAll, cost.Filter{Since: cost.Midnight(now, 0)}); err != nil {
 		return "", err
 	}
-	if b.Week, err = p.o.Costs.Account(ctx, cost.ByAll, cost.Filter{Since: cost.Midnight(now, 1-week)}); err != nil {
+	if b.Week, err = c.Account(ctx, cost.ByAll, cost.Filter{Since: cost.Midnight(now, 1-week)}); err != nil {
 		return "", err
 	}
-	if b.Account, err = p.o.Costs.Account(ctx, by, f); err != nil {
+	if b.Account, err = c.Account(ctx, by, f); err != nil {
 		return "", err
 	}
 	if by == cost.ByDay { // what is new comes first on a page
@@ -110,18 +116,18 @@ func (p *pages) costPage(ctx context.Context, sh *shell, q *query) (string, erro
 }
 
 // used returns what turns used that the filter selects; nil if that is nothing, or not known.
-func (p *pages) used(ctx context.Context, sh *shell, f cost.Filter) *cost.Amounts {
-	if p.o.Costs == nil {
+func (c *costs) used(ctx context.Context, sh *shell, f cost.Filter) *cost.Amounts {
+	if c.Costs == nil {
 		return nil
 	}
-	a, err := p.o.Costs.Account(ctx, cost.ByAll, f)
+	a, err := c.Account(ctx, cost.ByAll, f)
 	sh.failed(err)
 	return a.Total
 }
 
 // usedToday is used for an agent, since midnight.
-func (p *pages) usedToday(ctx context.Context, sh *shell, id agent.ID) *cost.Amounts {
-	return p.used(ctx, sh, cost.Filter{Agent: id, Since: cost.Midnight(p.o.Now(), 0)})
+func (c *costs) usedToday(ctx context.Context, sh *shell, id agent.ID) *cost.Amounts {
+	return c.used(ctx, sh, cost.Filter{Agent: id, Since: cost.Midnight(c.now(), 0)})
 }
 
 // costOf is the page about a sum of a table.
@@ -139,14 +145,14 @@ func costOf(by cost.By, name string) string {
 	return ""
 }
 
-// costAPI is GET /api/cost.
-func (s *Server) costAPI(ctx context.Context, q *query) (any, error) {
-	by, f := q.costs(s.o.Now())
+// api is GET /api/cost.
+func (c *costs) api(ctx context.Context, q *query) (any, error) {
+	by, f := q.costs(c.now())
 	if err := q.done(); err != nil {
 		return nil, err
 	}
-	if s.o.Costs == nil {
+	if c.Costs == nil {
 		return nil, errNoCost
 	}
-	return s.o.Costs.Account(ctx, by, f)
+	return c.Account(ctx, by, f)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -196,11 +197,11 @@ func (sh *shell) names(owner bool) []string {
 }
 
 // readList reads what a list's page shows, or nothing if the query is invalid.
-func readList[F, T any](ctx context.Context, p *pages, q *query, f F, read func(Reader, context.Context, F) (store.List[T], error)) (l store.List[T], err error) {
+func readList[F, T any](ctx context.Context, records func() (Reader, error), q *query, f F, read func(Reader, context.Context, F) (store.List[T], error)) (l store.List[T], err error) {
 	if err := q.done(); err != nil {
 		return l, err
 	}
-	db, err := p.records()
+	db, err := records()
 	if err != nil {
 		return l, err
 	}
@@ -217,7 +218,7 @@ func (p *pages) sessionsPage(ctx context.Context, sh *shell, q *query) (string, 
 	sh.Title, sh.Section = "Sessions", "sessions"
 	f := q.sessions()
 	f.Limit = onPageOr(f.Limit)
-	l, err := readList(ctx, p, q, f, Reader.Sessions)
+	l, err := readList(ctx, p.records, q, f, Reader.Sessions)
 	sh.asLive(l.Items)
 	b := q.list("/sessions", nil, len(l.Items), l.Cursor,
 		field{Name: "actor", Label: "Agent", Options: sh.names(false)},
@@ -238,7 +239,7 @@ func (p *pages) logsPage(ctx context.Context, sh *shell, q *query) (string, erro
 	sh.Title, sh.Section = "Logs", "logs"
 	f := q.logs()
 	f.Limit = onPageOr(f.Limit)
-	l, err := readList(ctx, p, q, f, Reader.Logs)
+	l, err := readList(ctx, p.records, q, f, Reader.Logs)
 	sh.Body = q.list("/logs", l.Items, len(l.Items), l.Cursor,
 		field{Name: "level", Label: "Level", Options: []string{store.LevelDebug, store.LevelInfo, store.LevelWarn, store.LevelError}},
 		field{Name: "actor", Label: "Agent", Options: sh.names(true)},
@@ -289,4 +290,104 @@ func (p *pages) pageOf(ctx context.Context, text string) (string, error) {
 	default:
 		return withQuery("/messages", "thread", id), nil
 	}
+}
+
+func (p *pages) messagesPage(ctx context.Context, sh *shell, q *query) (string, error) {
+	sh.Title, sh.Section = "Messages", "messages"
+	f := q.messages()
+	f.Limit = onPageOr(f.Limit)
+	l, err := readList(ctx, p.records, q, f, Reader.Messages)
+	if err != nil {
+		return "", err
+	}
+	db, err := p.records()
+	if err != nil {
+		return "", err
+	}
+	list, err := p.unread.letters(ctx, db, l.Items)
+	b := q.list("/messages", nil, len(list), l.Cursor,
+		field{Name: "with", Label: "With", Options: sh.names(true)},
+		field{Name: "from", Label: "From", Options: sh.names(true)},
+		field{Name: "to", Label: "To", Options: sh.names(true)},
+		field{Name: "state", Label: "State", Options: deliveryStates},
+		field{Name: "text", Label: "Text contains"})
+	if err == nil {
+		count := func(state string) (int, bool, error) {
+			l, err := db.Deliveries(ctx, store.DeliveryFilter{State: store.DeliveryState(state), Page: store.Page{Limit: countTo}})
+			return len(l.Items), l.Cursor != "", err
+		}
+		words := func(list ...store.DeliveryState) (words []string) {
+			for _, s := range list {
+				words = append(words, string(s))
+			}
+			return words
+		}
+		err = b.group(q, "state", []grouper{
+			{"Not delivered", words(store.Failed, store.Poisoned, store.Expired), count, "", ""},
+			{"Waiting", words(store.Queued, store.Claimed), count, "", ""},
+			{"Delivered and answered", words(store.Delivered, store.Answered, store.Cancelled), nil, "", ""},
+		}, anys(list), func(l any) string { return string(l.(letter).State) })
+	}
+	sh.Body = b
+	return "messages", err
+}
+
+// A findBody is a query and its results.
+type findBody struct {
+	Query  string
+	Places []foundPlace
+	List   listBody
+}
+
+// find redirects from a whole id or a file name to its page; any other text is searched
+// for: a word may be the beginning of an id by accident.
+func (p *pages) find(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), pageLimit)
+	defer cancel()
+	q := newQuery(r)
+	text, page := q.text("q"), q.page()
+	err := q.done()
+	to := ""
+	if err == nil && text != "" {
+		to, err = p.pageOf(ctx, text)
+	}
+	if err == nil && to != "" {
+		redirect(w, to)
+		return
+	}
+	sh := p.shell(ctx)
+	sh.Update = r.Header.Get(updateHeader) != ""
+	sh.Title, sh.Section = "Find", "find"
+	var found store.List[store.Found]
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrAmbiguous) {
+		page.Limit = onPageOr(page.Limit)
+		var db Reader
+		if db, err = p.records(); err == nil {
+			found, err = db.Find(ctx, text, page)
+		}
+		if errors.Is(err, store.ErrSearch) {
+			err = badf("%s", err.Error())
+		}
+	}
+	if err != nil {
+		p.wrong(w, r, sh, err)
+		return
+	}
+	var places []foundPlace
+	if page.Cursor == "" {
+		places = p.works.places(ctx, sh, text)
+	}
+	sh.Body = findBody{text, places, q.list("/find", found.Items, len(found.Items), found.Cursor, field{Name: "q"})}
+	p.render(w, r, http.StatusOK, "find", sh)
+}
+
+// foundPage returns the page of a result.
+func foundPage(f store.Found) string {
+	switch f.Kind {
+	case store.SubjectMessage:
+		return href("messages", f.ID)
+	case store.SubjectTask:
+		return href("tasks", f.ID)
+	}
+	return href("notes", f.ID)
 }

@@ -46,15 +46,6 @@ type roster struct {
 // manyAgents is the number of agents from which most have a line instead of a card.
 const manyAgents = 13
 
-// A letter is a message and its state, "" if none is recorded.
-type letter struct {
-	store.Message
-	State  store.DeliveryState
-	Why    string
-	Unread bool // not yet shown to the owner
-	File   string
-}
-
 func (p *pages) overviewPage(ctx context.Context, sh *shell, _ *query) (string, error) {
 	sh.Title, sh.Section = "Overview", "overview"
 	var b overviewBody
@@ -64,8 +55,8 @@ func (p *pages) overviewPage(ctx context.Context, sh *shell, _ *query) (string, 
 		snap, err = db.Snapshot(ctx)
 	}
 	if err == nil {
-		b.Mail, err = p.mail(ctx, db, store.MessageFilter{With: agent.Owner, Page: store.Page{Limit: 6}})
-		b.Mail = append(p.unrecorded(b.Mail), b.Mail...)
+		b.Mail, err = p.unread.list(ctx, db, store.MessageFilter{With: agent.Owner, Page: store.Page{Limit: 6}})
+		b.Mail = append(p.sent.unrecorded(b.Mail), b.Mail...)
 	}
 	sh.failed(err)
 	var newest []letter
@@ -73,10 +64,10 @@ func (p *pages) overviewPage(ctx context.Context, sh *shell, _ *query) (string, 
 		b.UpTo = newest[0].File
 	}
 	sh.failed(err)
-	b.Tasks, b.Logs = p.told(ctx, snap.Tasks[:min(len(snap.Tasks), 8)]), snap.Logs[:min(len(snap.Logs), 12)]
+	b.Tasks, b.Logs = p.tasks.told(ctx, snap.Tasks[:min(len(snap.Tasks), 8)]), snap.Logs[:min(len(snap.Logs), 12)]
 	sh.failed(p.crew(ctx, db, sh.Agents, snap, &b))
-	p.steps(ctx, sh.Health.Waits) // its groups are parts of them
-	b.Ready = p.ready(ctx)
+	p.works.steps(ctx, sh.Health.Waits) // its groups are parts of them
+	b.Ready = attention.Ready(p.works.soon(ctx))
 	sh.Body = b
 	return "overview", nil
 }
@@ -98,7 +89,7 @@ func (p *pages) crew(ctx context.Context, db Reader, list []live.Agent, snap sto
 	slices.SortStableFunc(ill, func(x, y card) int { return illRank(x.State) - illRank(y.State) })
 	b.Cards = slices.Concat(ill, well)
 	if len(b.Cards) < manyAgents {
-		return p.lastWords(ctx, db, b.Cards)
+		return lastWords(ctx, db, b.Cards)
 	}
 	b.Cards = nil
 	for i, group := range [][]card{ill, well} {
@@ -152,7 +143,7 @@ func lastOf(id agent.ID, list []store.Message) *store.Message {
 }
 
 // lastWords looks further back for the agents' last messages.
-func (p *pages) lastWords(ctx context.Context, db Reader, cards []card) error {
+func lastWords(ctx context.Context, db Reader, cards []card) error {
 	var silent []agent.ID
 	for _, c := range cards {
 		if c.Says == "" && c.Last == nil {
@@ -173,68 +164,6 @@ func (p *pages) lastWords(ctx context.Context, db Reader, cards []card) error {
 		}
 	}
 	return err
-}
-
-// mail adds its state to each message.
-func (p *pages) mail(ctx context.Context, db Reader, f store.MessageFilter) ([]letter, error) {
-	l, err := db.Messages(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	return p.letters(ctx, db, l.Items)
-}
-
-func (p *pages) letters(ctx context.Context, db Reader, list []store.Message) ([]letter, error) {
-	sent := make([]store.Sent, len(list))
-	for i, m := range list {
-		sent[i] = store.Sent{ID: m.ID, From: m.From}
-	}
-	ends, err := db.Deliveries(ctx, store.DeliveryFilter{Of: sent, Page: store.Page{Limit: 1000}})
-	if err != nil {
-		return nil, err
-	}
-	last := make(map[store.Sent]store.Delivery, len(ends.Items))
-	for _, d := range slices.Backward(ends.Items) { // the most recently changed is first
-		last[store.Sent{ID: d.Message, From: d.From}] = d
-	}
-	all := make([]letter, len(list))
-	for i, m := range list {
-		d := last[sent[i]]
-		all[i] = letter{Message: m, State: d.State, Why: d.Reason}
-	}
-	p.markUnread(all)
-	return all, nil
-}
-
-// markUnread marks the messages that the owner has not been shown. If that is unknown,
-// the page reports it.
-func (p *pages) markUnread(list []letter) {
-	if !slices.ContainsFunc(list, func(l letter) bool { return l.To == agent.Owner }) {
-		return
-	}
-	_, newest, _ := p.unread.mail()
-	for i, l := range list {
-		list[i].Unread = l.To == agent.Owner &&
-			slices.ContainsFunc(newest, func(u letter) bool { return u.ID == l.ID && u.From == l.From })
-	}
-}
-
-// unrecorded returns the owner's last messages that have been sent and are not recorded
-// yet.
-func (p *pages) unrecorded(known []letter) []letter {
-	last := p.sent.last()
-	if last.ID == "" {
-		return nil
-	}
-	for _, l := range known {
-		if l.ID == last.ID {
-			return nil
-		}
-	}
-	if len(known) > 0 && known[0].Time > last.Time {
-		return nil // it was recorded, and newer ones followed
-	}
-	return []letter{{Message: last, State: store.Queued}}
 }
 
 // Needs is the answer to GET /api/needs: what needs the owner, without anything that

@@ -26,26 +26,26 @@ const (
 )
 
 // places finds the text in what needs the owner, and in the agents' work. What git does not tell soon is not found.
-func (p *pages) places(ctx context.Context, sh *shell, text string) (list []foundPlace) {
+func (w *works) places(ctx context.Context, sh *shell, text string) (list []foundPlace) {
 	word := strings.ToLower(strings.TrimSpace(text))
 	for _, n := range sh.Health.Waits {
 		if word == n.Code {
 			list = append(list, foundPlace{Kind: "needs you", Text: n.Line(), Link: "/#waiting"})
 		}
 	}
-	if p.o.Work == nil || len(word) < shortName || strings.Contains(word, " ") {
+	if w.Work == nil || len(word) < shortName || strings.Contains(word, " ") {
 		return list
 	}
 	ctx, cancel := context.WithTimeout(ctx, wordLimit)
 	defer cancel()
-	list = append(list, p.placesInGit(ctx, word)...)
-	landings, _ := p.o.Work.Landings(ctx, record.Filter{Limit: inPlaces}) // the page of work reports what can't be read
+	list = append(list, w.placesInGit(ctx, word)...)
+	landings, _ := w.Landings(ctx, record.Filter{Limit: inPlaces}) // the page of work reports what can't be read
 	for _, l := range landings {
 		if l.ID == word || commit(word, l.After, l.Head, l.Undo, l.Before) {
 			list = append(list, foundPlace{"landing", l.Agent, cmp.Or(l.After, l.Head) + " " + LandingOf(l).Says, "/work"})
 		}
 	}
-	checks, _ := p.o.Work.Checks(ctx, record.Filter{Limit: inPlaces})
+	checks, _ := w.Checks(ctx, record.Filter{Limit: inPlaces})
 	for _, k := range checks {
 		if k.ID == word || commit(word, k.Head, k.Base) {
 			list = append(list, foundPlace{"check", k.Agent, k.Head + " " + k.State + ": " + k.Command, "/work"})
@@ -55,8 +55,8 @@ func (p *pages) places(ctx context.Context, sh *shell, text string) (list []foun
 }
 
 // placesInGit finds the word in the names of the agents' branches and of the files that they have changed.
-func (p *pages) placesInGit(ctx context.Context, word string) (list []foundPlace) {
-	states, _, _ := p.o.Work.States(ctx)
+func (w *works) placesInGit(ctx context.Context, word string) (list []foundPlace) {
+	states, _, _ := w.States(ctx)
 	for _, st := range states {
 		if strings.Contains(strings.ToLower(st.Branch), word) || commit(word, st.Head) {
 			list = append(list, foundPlace{"branch", st.Agent, st.Branch + " at " + st.Head, href("work", st.Agent)})
@@ -64,7 +64,7 @@ func (p *pages) placesInGit(ctx context.Context, word string) (list []foundPlace
 		if st.Dirty+st.Ahead == 0 || st.Gone || len(list) >= maxPlaces {
 			continue
 		}
-		c, _, err := p.o.Work.Change(ctx, st.Agent, "")
+		c, _, err := w.Change(ctx, st.Agent, "")
 		if err != nil {
 			continue
 		}

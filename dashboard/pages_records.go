@@ -7,7 +7,6 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/cost"
 	"netsky/dashboard/live"
 	"netsky/store"
 )
@@ -69,7 +68,7 @@ func (p *pages) messagePage(ctx context.Context, sh *shell, q *query) (string, e
 			sh.Draft.InReplyTo = b.Message.ID
 		}
 		one := []letter{{Message: b.Message}}
-		p.markUnread(one)
+		p.unread.mark(one)
 		b.Unread = one[0].Unread
 	}
 	sh.Body = b
@@ -93,7 +92,7 @@ func (p *pages) messageRecords(ctx context.Context, db Reader, b *messageBody) e
 			return err
 		}
 	}
-	led, err := p.mail(ctx, db, store.MessageFilter{InReplyTo: m.ID, Page: store.Page{Limit: 20}})
+	led, err := p.unread.list(ctx, db, store.MessageFilter{InReplyTo: m.ID, Page: store.Page{Limit: 20}})
 	if err != nil {
 		return err
 	}
@@ -102,7 +101,7 @@ func (p *pages) messageRecords(ctx context.Context, db Reader, b *messageBody) e
 	if err != nil {
 		return err
 	}
-	if b.Tasks, err = p.tasksOf(ctx, db, m, tasks.Items); err != nil {
+	if b.Tasks, err = p.tasks.of(ctx, db, m, tasks.Items); err != nil {
 		return err
 	}
 	b.Sessions = make(map[agent.ID]string)
@@ -123,23 +122,6 @@ func (p *pages) messageRecords(ctx context.Context, db Reader, b *messageBody) e
 		b.Question = nil
 	}
 	return err
-}
-
-// tasksOf adds to the tasks that a message asks for the one that it gives, or whose brief it answers.
-func (p *pages) tasksOf(ctx context.Context, db Reader, m store.Message, list []store.Task) ([]Task, error) {
-	for _, brief := range []string{m.ID, m.InReplyTo} {
-		id, ok := BriefOf(brief)
-		if !ok || slices.ContainsFunc(list, func(k store.Task) bool { return k.ID == id }) {
-			continue
-		}
-		switch k, err := db.Task(ctx, id); {
-		case err == nil:
-			list = append(list, k)
-		case !errors.Is(err, store.ErrNotFound):
-			return nil, err
-		}
-	}
-	return p.told(ctx, list), nil
 }
 
 // stagesOf returns queued, delivered and answered, or the state in which the delivery
@@ -164,86 +146,6 @@ func stagesOf(d store.Delivery, answer bool) []stage {
 		return list[:2]
 	}
 	return list
-}
-
-// A taskBody is a task with the message that asked for it, the sessions that worked on
-// it, and its proof.
-type taskBody struct {
-	Task     Task
-	Cause    *store.Message
-	Needs    []Task
-	NeededBy []Task
-	Used     *cost.Amounts
-	Sessions []store.Session // that may have worked on it
-	Given    []Given         // its briefs and their answers
-	Story    story
-}
-
-func (p *pages) taskPage(ctx context.Context, sh *shell, q *query) (string, error) {
-	sh.Section, sh.Sub = "tasks", true
-	db, err := p.records()
-	if err != nil {
-		return "", err
-	}
-	var b taskBody
-	k, err := db.Task(ctx, q.path("id"))
-	if err != nil {
-		return "", err
-	}
-	b.Task, b.Used = p.called(ctx, []store.Task{k})[0], p.used(ctx, sh, cost.Filter{Task: k.ID})
-	if k.Message != "" {
-		switch m, err := db.Message(ctx, k.Message); {
-		case err == nil:
-			b.Cause = &m
-		case !errors.Is(err, store.ErrNotFound):
-			return "", err
-		}
-	}
-	if err := p.dependencies(ctx, db, &b); err != nil {
-		return "", err
-	}
-	if b.Sessions, err = worked(ctx, db, k); err != nil {
-		return "", err
-	}
-	if b.Given, err = GivenOf(ctx, db, k); err != nil {
-		return "", err
-	}
-	t, err := db.Timeline(ctx, k.ID)
-	if b.Story = storyOf(t, ""); b.Story.Has(k.Message) {
-		b.Cause = nil
-	}
-	sh.Title, sh.Body = excerpt(60, k.Title), b
-	return "task", err
-}
-
-func (p *pages) dependencies(ctx context.Context, db Reader, b *taskBody) error {
-	list, err := db.Dependencies(ctx, b.Task.ID)
-	if err != nil {
-		return err
-	}
-	for _, d := range list {
-		id, to := d.Needs, &b.Needs
-		if d.Needs == b.Task.ID {
-			id, to = d.Task, &b.NeededBy
-		}
-		k, err := db.Task(ctx, id)
-		if err != nil {
-			return err
-		}
-		*to = append(*to, p.called(ctx, []store.Task{k})...)
-	}
-	return nil
-}
-
-// worked lists the assignee's sessions that may have worked on the task.
-func worked(ctx context.Context, db Reader, k store.Task) ([]store.Session, error) {
-	if k.Assignee == "" || k.Started == 0 {
-		return nil, nil
-	}
-	l, err := db.Sessions(ctx, store.SessionFilter{Actor: k.Assignee, Page: store.Page{Limit: 20}})
-	return slices.DeleteFunc(l.Items, func(s store.Session) bool {
-		return s.Ended != 0 && s.Ended < k.Started || k.Ended != 0 && s.Started > k.Ended
-	}), err
 }
 
 // A sessionBody is one start of an agent, to its end.
@@ -291,7 +193,7 @@ func (p *pages) sessionPage(ctx context.Context, sh *shell, q *query) (string, e
 	if err != nil {
 		return "", err
 	}
-	b.Tasks = p.told(ctx, tasks)
+	b.Tasks = p.tasks.told(ctx, tasks)
 	t, err := db.Timeline(ctx, b.Session.Start)
 	b.Story = storyOf(t, "")
 	sh.Title, sh.Body = "Session of "+who(b.Session.Actor), b

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"netsky/agent"
 	"netsky/bus/envelope"
@@ -38,8 +40,7 @@ func (p *pages) sayForm(w http.ResponseWriter, r *http.Request) {
 			var id string
 			id, err = p.post(r.Context(), e)
 			if err == nil {
-				w.Header().Set("Location", href("messages", id))
-				w.WriteHeader(http.StatusSeeOther)
+				redirect(w, href("messages", id))
 				return
 			}
 			var detail string
@@ -99,4 +100,19 @@ func formOf(r *http.Request, names ...string) (map[string]string, int, error) {
 		found[name] = r.PostForm.Get(name)
 	}
 	return found, 0, nil
+}
+
+// redirect leads the browser to a page.
+func redirect(w http.ResponseWriter, to string) {
+	w.Header().Set("Location", to)
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// cameFrom returns the page of this server that a form was on.
+func cameFrom(r *http.Request) string {
+	u, err := url.Parse(r.Referer())
+	if err != nil || u.Host != r.Host || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") {
+		return "/"
+	}
+	return (&url.URL{Path: u.Path, RawQuery: u.RawQuery}).String()
 }

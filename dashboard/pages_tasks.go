@@ -14,7 +14,7 @@ var taskStates = []string{store.TaskOpen, store.TaskInProgress, store.TaskBlocke
 // ofTasks is how many tasks of a group are shown where all groups are.
 const ofTasks = 20
 
-func (p *pages) tasksPage(ctx context.Context, sh *shell, q *query) (string, error) {
+func (t *tasks) page(ctx context.Context, sh *shell, q *query) (string, error) {
 	sh.Title, sh.Section = "Tasks", "tasks"
 	f := q.tasks()
 	fields := []field{
@@ -26,14 +26,14 @@ func (p *pages) tasksPage(ctx context.Context, sh *shell, q *query) (string, err
 	var b listBody
 	var err error
 	if f.State == "" && f.Cursor == "" {
-		b, err = p.tasksByState(ctx, q, f, fields)
+		b, err = t.byState(ctx, q, f, fields)
 	} else {
 		f.Limit = onPageOr(f.Limit)
 		var l store.List[store.Task]
-		l, err = readList(ctx, p, q, f, Reader.Tasks)
+		l, err = readList(ctx, t.records, q, f, Reader.Tasks)
 		b = q.list("/tasks", nil, len(l.Items), l.Cursor, fields...)
 		if err == nil {
-			err = b.group(q, "state", p.taskGroups(ctx), anys(p.called(ctx, l.Items)), groupOf)
+			err = b.group(q, "state", t.groups(ctx), anys(t.called(ctx, l.Items)), groupOf)
 		}
 	}
 	sh.Body = b
@@ -42,21 +42,21 @@ func (p *pages) tasksPage(ctx context.Context, sh *shell, q *query) (string, err
 
 // tasksByState is the list of all tasks: the newest of each state, so that a long list of those that wait for
 // nobody hides none of the others. The list of one state has the rest.
-func (p *pages) tasksByState(ctx context.Context, q *query, f store.TaskFilter, fields []field) (b listBody, err error) {
+func (t *tasks) byState(ctx context.Context, q *query, f store.TaskFilter, fields []field) (b listBody, err error) {
 	most := cmp.Or(f.Limit, ofTasks)
 	f.Limit = max(f.Limit, onPage) // of those that have ended, which are claimed is known once they are read
 	var all []store.Task
 	more := make(map[string]bool)
 	for _, f.State = range taskStates {
-		l, err := readList(ctx, p, q, f, Reader.Tasks)
+		l, err := readList(ctx, t.records, q, f, Reader.Tasks)
 		if err != nil {
 			return q.list("/tasks", nil, 0, "", fields...), err
 		}
 		all, more[f.State] = append(all, l.Items...), l.Cursor != ""
 	}
 	b = q.list("/tasks", nil, len(all), "", fields...)
-	groups := p.taskGroups(ctx)
-	if err := b.group(q, "state", groups, anys(p.called(ctx, all)), groupOf); err != nil {
+	groups := t.groups(ctx)
+	if err := b.group(q, "state", groups, anys(t.called(ctx, all)), groupOf); err != nil {
 		return b, err
 	}
 	for i := range b.Groups {
@@ -79,9 +79,9 @@ func (p *pages) tasksByState(ctx context.Context, q *query, f store.TaskFilter, 
 }
 
 // taskGroups are the groups of tasks, those that need attention first.
-func (p *pages) taskGroups(ctx context.Context) []grouper {
+func (t *tasks) groups(ctx context.Context) []grouper {
 	count := func(state string) (int, bool, error) {
-		db, err := p.records()
+		db, err := t.records()
 		if err != nil {
 			return 0, false, err
 		}

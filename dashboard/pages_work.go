@@ -3,6 +3,8 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"slices"
 	"time"
 
 	"netsky/agent"
@@ -35,6 +37,12 @@ type Work interface {
 	Send(context.Context, agent.ID) ([]diff.Sent, error)
 }
 
+// works are the pages and the API of the agents' work, and what other pages show of it.
+type works struct {
+	Work // nil: it is not available here
+	log  *slog.Logger
+}
+
 // workLimit is the time to read a page for which git may run.
 const workLimit = 25 * time.Second
 
@@ -50,25 +58,25 @@ type workBody struct {
 	Checks   []Check
 }
 
-func (p *pages) workPage(ctx context.Context, sh *shell, q *query) (string, error) {
+func (w *works) page(ctx context.Context, sh *shell, q *query) (string, error) {
 	sh.Title, sh.Section = "Work", "work"
-	b := workBody{Off: p.o.Work == nil}
+	b := workBody{Off: w.Work == nil}
 	if err := q.done(); err != nil || b.Off {
 		sh.Body = b
 		return "work", err
 	}
-	list, at, err := p.o.Work.States(ctx)
+	list, at, err := w.States(ctx)
 	sh.failed(err)
 	b.At = store.At(at)
 	for _, st := range list {
 		b.Trees = append(b.Trees, TreeOf(st))
 	}
-	landings, err := p.o.Work.Landings(ctx, record.Filter{Limit: onWork})
+	landings, err := w.Landings(ctx, record.Filter{Limit: onWork})
 	sh.failed(err)
 	for _, l := range landings {
 		b.Landings = append(b.Landings, LandingOf(l))
 	}
-	checks, err := p.o.Work.Checks(ctx, record.Filter{Limit: onWork})
+	checks, err := w.Checks(ctx, record.Filter{Limit: onWork})
 	sh.failed(err)
 	for _, k := range checks {
 		b.Checks = append(b.Checks, Check{Check: k, Took: elapsed(k.Started, k.Ended)})
@@ -83,17 +91,17 @@ var (
 	errNoCost = errors.New("what turns cost is not available here")
 )
 
-// workAPI is GET /api/work.
-func (s *Server) workAPI(ctx context.Context, q *query) (any, error) {
+// api is GET /api/work.
+func (w *works) api(ctx context.Context, q *query) (any, error) {
 	if err := q.done(); err != nil {
 		return nil, err
 	}
-	if s.o.Work == nil {
+	if w.Work == nil {
 		return nil, errNoWork
 	}
 	ctx, cancel := context.WithTimeout(ctx, workLimit)
 	defer cancel()
-	list, at, err := s.o.Work.States(ctx)
+	list, at, err := w.States(ctx)
 	if err != nil && len(list) == 0 {
 		return nil, err
 	}
@@ -110,9 +118,30 @@ func (s *Server) workAPI(ctx context.Context, q *query) (any, error) {
 		}
 	}
 	failed(err)
-	v.Landings, err = s.o.Work.Landings(ctx, record.Filter{})
+	v.Landings, err = w.Landings(ctx, record.Filter{})
 	failed(err)
-	v.Checks, err = s.o.Work.Checks(ctx, record.Filter{})
+	v.Checks, err = w.Checks(ctx, record.Filter{})
 	failed(err)
 	return v, nil
+}
+
+// soon returns how the agents' work is, as far as git tells it in time.
+func (w *works) soon(ctx context.Context) (list []work.State) {
+	if w.Work != nil {
+		ctx, cancel := context.WithTimeout(ctx, wordLimit)
+		defer cancel()
+		list, _, _ = w.States(ctx)
+	}
+	return list
+}
+
+// steps adds to conflicts between two agents what can be done about them now. How else the agents' work is,
+// the page of work says.
+func (w *works) steps(ctx context.Context, waits []need) {
+	if slices.ContainsFunc(waits, func(n need) bool { return n.Stepwise() }) {
+		list := w.soon(ctx)
+		for i := range waits {
+			waits[i].AddStep(list)
+		}
+	}
 }

@@ -251,3 +251,21 @@ func (s *sent) find(id string) (store.Message, bool) {
 	defer one.mu.Unlock()
 	return store.Message{ID: id, From: agent.Owner, To: one.to, Text: one.text, Via: "web", Time: store.At(one.at)}, one.done
 }
+
+// unrecorded returns the owner's last messages that have been sent and are not recorded
+// yet.
+func (s *sent) unrecorded(known []letter) []letter {
+	last := s.last()
+	if last.ID == "" {
+		return nil
+	}
+	for _, l := range known {
+		if l.ID == last.ID {
+			return nil
+		}
+	}
+	if len(known) > 0 && known[0].Time > last.Time {
+		return nil // it was recorded, and newer ones followed
+	}
+	return []letter{{Message: last, State: store.Queued}}
+}

@@ -89,9 +89,12 @@ type Server struct {
 	live   *live.Broadcaster
 	sent   *sent
 	unread *unread
+	works  *works
+	costs  *costs
+	tasks  *tasks
 
 	questions *attention.Mail
-	answers   *limiter // of answers to approvals
+	decisions *decisions
 }
 
 // New makes a Server. It starts nothing.
@@ -105,7 +108,11 @@ func New(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{o: o, sent: newSent(o.Now), unread: newUnread(o.Home, o.Bus), questions: attention.NewMail(o.Bus), answers: &limiter{now: o.Now}}
+	s := &Server{
+		o: o, sent: newSent(o.Now), unread: &unread{home: o.Home, bus: o.Bus, log: o.Log}, works: &works{o.Work, o.Log}, costs: &costs{o.Costs, o.Now},
+		questions: attention.NewMail(o.Bus), decisions: &decisions{Desk: o.Desk, home: o.Home, log: o.Log, limiter: limiter{now: o.Now}},
+	}
+	s.tasks = &tasks{s.records, s.works, s.costs}
 	s.live = live.New(live.Options{
 		Records: func() (live.Reader, error) { return o.Records() }, Agents: o.Agents, Approvals: s.approvals, Panes: o.Panes,
 		Version: o.Version, Log: o.Log, Now: o.Now, MaxStreams: o.MaxStreams, Poll: o.Poll,

@@ -4,21 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"netsky/cost"
 	"netsky/store"
 )
+
+// tasks are the pages of tasks, and how other pages and the API show one.
+type tasks struct {
+	records func() (Reader, error)
+	works   *works
+	costs   *costs
+}
 
 // wordLimit is how long git may take for what tasks are called; what is not known by then is not claimed.
 const wordLimit = 2 * time.Second
 
 // called returns the tasks with their words.
-func (s *Server) called(ctx context.Context, list []store.Task) []Task {
-	out := s.told(ctx, list)
-	if s.o.Work != nil && len(list) > 0 {
+func (t *tasks) called(ctx context.Context, list []store.Task) []Task {
+	out := t.told(ctx, list)
+	if t.works.Work != nil && len(list) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, wordLimit)
 		defer cancel()
-		for i, word := range s.o.Work.Words(ctx, list) {
+		for i, word := range t.works.Words(ctx, list) {
 			out[i].Called = word
 		}
 	}
@@ -27,9 +36,9 @@ func (s *Server) called(ctx context.Context, list []store.Task) []Task {
 
 // told returns the tasks with what the records say: called by their state, and why those don't go on that are
 // blocked or wait. What can't be read is left out.
-func (s *Server) told(ctx context.Context, list []store.Task) []Task {
+func (t *tasks) told(ctx context.Context, list []store.Task) []Task {
 	out := make([]Task, len(list))
-	db, err := s.records()
+	db, err := t.records()
 	for i, k := range list {
 		if out[i] = (Task{Task: k, Called: k.Word()}); err != nil {
 			continue
@@ -99,4 +108,101 @@ func sessionAt(ctx context.Context, db Reader, d store.Delivery) (start string, 
 		}
 	}
 	return "", err
+}
+
+// A taskBody is a task with the message that asked for it, the sessions that worked on
+// it, and its proof.
+type taskBody struct {
+	Task     Task
+	Cause    *store.Message
+	Needs    []Task
+	NeededBy []Task
+	Used     *cost.Amounts
+	Sessions []store.Session // that may have worked on it
+	Given    []Given         // its briefs and their answers
+	Story    story
+}
+
+// of adds to the tasks that a message asks for the one that it gives, or whose brief it answers.
+func (t *tasks) of(ctx context.Context, db Reader, m store.Message, list []store.Task) ([]Task, error) {
+	for _, brief := range []string{m.ID, m.InReplyTo} {
+		id, ok := BriefOf(brief)
+		if !ok || slices.ContainsFunc(list, func(k store.Task) bool { return k.ID == id }) {
+			continue
+		}
+		switch k, err := db.Task(ctx, id); {
+		case err == nil:
+			list = append(list, k)
+		case !errors.Is(err, store.ErrNotFound):
+			return nil, err
+		}
+	}
+	return t.told(ctx, list), nil
+}
+
+func (t *tasks) one(ctx context.Context, sh *shell, q *query) (string, error) {
+	sh.Section, sh.Sub = "tasks", true
+	db, err := t.records()
+	if err != nil {
+		return "", err
+	}
+	var b taskBody
+	k, err := db.Task(ctx, q.path("id"))
+	if err != nil {
+		return "", err
+	}
+	b.Task, b.Used = t.called(ctx, []store.Task{k})[0], t.costs.used(ctx, sh, cost.Filter{Task: k.ID})
+	if k.Message != "" {
+		switch m, err := db.Message(ctx, k.Message); {
+		case err == nil:
+			b.Cause = &m
+		case !errors.Is(err, store.ErrNotFound):
+			return "", err
+		}
+	}
+	if err := t.dependencies(ctx, db, &b); err != nil {
+		return "", err
+	}
+	if b.Sessions, err = worked(ctx, db, k); err != nil {
+		return "", err
+	}
+	if b.Given, err = GivenOf(ctx, db, k); err != nil {
+		return "", err
+	}
+	line, err := db.Timeline(ctx, k.ID)
+	if b.Story = storyOf(line, ""); b.Story.Has(k.Message) {
+		b.Cause = nil
+	}
+	sh.Title, sh.Body = excerpt(60, k.Title), b
+	return "task", err
+}
+
+func (t *tasks) dependencies(ctx context.Context, db Reader, b *taskBody) error {
+	list, err := db.Dependencies(ctx, b.Task.ID)
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		id, to := d.Needs, &b.Needs
+		if d.Needs == b.Task.ID {
+			id, to = d.Task, &b.NeededBy
+		}
+		k, err := db.Task(ctx, id)
+		if err != nil {
+			return err
+		}
+		*to = append(*to, t.called(ctx, []store.Task{k})...)
+	}
+	return nil
+}
+
+// worked lists the assignee's sessions that may have worked on the task.
+func worked(ctx context.Context, db Reader, k store.Task) ([]store.Session, error) {
+	if k.Assignee == "" || k.Started == 0 {
+		return nil, nil
+	}
+	l, err := db.Sessions(ctx, store.SessionFilter{Actor: k.Assignee, Page: store.Page{Limit: 20}})
+	return slices.DeleteFunc(l.Items, func(s store.Session) bool {
+		return s.Ended != 0 && s.Ended < k.Started || k.Ended != 0 && s.Started > k.Ended
+	}), err
 }

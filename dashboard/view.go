@@ -49,7 +49,7 @@ func (s *Server) overview(ctx context.Context) Overview {
 	if err != nil {
 		failed(err)
 	}
-	s.steps(ctx, waits)
+	s.works.steps(ctx, waits)
 	for _, n := range waits {
 		v.Needs = append(v.Needs, n.Need)
 	}

@@ -19,10 +19,10 @@ import (
 )
 
 // funcs are the templates' functions.
-func (p *pages) funcs() template.FuncMap {
+func funcs(now func() time.Time, assets func() map[string]asset) template.FuncMap {
 	return template.FuncMap{
-		"ago":       func(t store.Time) string { return span(p.o.Now().Sub(t.Time())) },
-		"asset":     func(name string) string { return p.assets()[name].url },
+		"ago":       func(t store.Time) string { return span(now().Sub(t.Time())) },
+		"asset":     func(name string) string { return assets()[name].url },
 		"called":    cost.Called,
 		"clock":     func(t store.Time) string { return t.Time().Local().Format("15:04:05") },
 		"costOf":    costOf,
@@ -43,7 +43,7 @@ func (p *pages) funcs() template.FuncMap {
 		"long":      func(text string) bool { return len(text) > onPageText },
 		"millis":    func(t store.Time) int64 { return int64(t) },
 		"number":    cost.Number,
-		"past":      func(t store.Time) string { return past(p.o.Now().Sub(t.Time())) },
+		"past":      func(t store.Time) string { return past(now().Sub(t.Time())) },
 		"role":      func(id agent.ID) string { return agent.RoleWord(id.Role()) },
 		"plain":     func(v any) string { return envelope.Plain(fmt.Sprint(v)) },
 		"plural":    plural,

@@ -57,31 +57,6 @@ func (s *Server) needsOf(ctx context.Context, list []live.Agent) ([]need, error)
 	return all, err
 }
 
-// steps adds to conflicts between two agents what can be done about them now, as far as git tells it in time.
-// How else the agents' work is, the page of work says.
-func (s *Server) steps(ctx context.Context, waits []need) {
-	if s.o.Work == nil || !slices.ContainsFunc(waits, func(n need) bool { return n.Stepwise() }) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, wordLimit)
-	defer cancel()
-	list, _, _ := s.o.Work.States(ctx)
-	for i := range waits {
-		waits[i].AddStep(list)
-	}
-}
-
-// ready lists what could be done with the agents' work now, as far as git tells it in time.
-func (s *Server) ready(ctx context.Context) []attention.Command {
-	if s.o.Work == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, wordLimit)
-	defer cancel()
-	list, _, _ := s.o.Work.States(ctx)
-	return attention.Ready(list)
-}
-
 // aloneOf returns the need of one of several agents that wait at the same dialog. A conflict is not one
 // agent's alone, nor is a budget that several share.
 func aloneOf(n need, id agent.ID) need {
