@@ -32,7 +32,6 @@ var tooLarge = map[string]struct{ methods, files int }{
 	"phone/telegram Transport":       {30, 8},
 	"spawn Launcher":                 {106, 23},
 	"spawn/demo demo":                {29, 7},
-	"store DB":                       {54, 19},
 	"tmux Server":                    {41, 11},
 	"watch loop":                     {81, 17},
 	"work/land Desk":                 {42, 11},

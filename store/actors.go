@@ -67,7 +67,7 @@ func scanActor(r *sql.Rows) (a Actor, err error) {
 }
 
 // Actors lists all actors in display order: agent0, agent1, ….
-func (db *DB) Actors(ctx context.Context) ([]Actor, error) { return actors(ctx, db.read.Load()) }
+func (db Agents) Actors(ctx context.Context) ([]Actor, error) { return actors(ctx, db.read.Load()) }
 
 func actors(ctx context.Context, q Querier) ([]Actor, error) {
 	found, err := Collect(ctx, q, scanActor, "SELECT "+actorColumns+" FROM actors")
@@ -76,6 +76,6 @@ func actors(ctx context.Context, q Querier) ([]Actor, error) {
 }
 
 // Actor returns the actor with that id.
-func (db *DB) Actor(ctx context.Context, id agent.ID) (Actor, error) {
+func (db Agents) Actor(ctx context.Context, id agent.ID) (Actor, error) {
 	return first(ctx, db.read.Load(), scanActor, string(id), "SELECT "+actorColumns+" FROM actors WHERE id = ?", id)
 }

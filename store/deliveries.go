@@ -157,7 +157,7 @@ type DeliveryFilter struct {
 
 // Deliveries lists deliveries, the last changed first. The order is that of the last move
 // in the mailbox, not of the answer.
-func (db *DB) Deliveries(ctx context.Context, f DeliveryFilter) (List[Delivery], error) {
+func (db Mail) Deliveries(ctx context.Context, f DeliveryFilter) (List[Delivery], error) {
 	var w where
 	w.is("message = ?", f.Message)
 	w.of("message", f.Of)
@@ -170,14 +170,14 @@ func (db *DB) Deliveries(ctx context.Context, f DeliveryFilter) (List[Delivery],
 
 // Delivery returns what happened to a sender's message in one mailbox; the error matches
 // ErrNotFound if nothing is recorded.
-func (db *DB) Delivery(ctx context.Context, message string, from, target agent.ID) (Delivery, error) {
+func (db Mail) Delivery(ctx context.Context, message string, from, target agent.ID) (Delivery, error) {
 	return first(ctx, db.read.Load(), scanDelivery, message, "SELECT "+deliveryColumns+
 		" FROM deliveries WHERE message = ? AND sender = ? AND target = ?", message, from, target)
 }
 
 // Waiting lists all unfinished deliveries to a mailbox, whether or not the message has
 // been answered meanwhile.
-func (db *DB) Waiting(ctx context.Context, target agent.ID) ([]Delivery, error) {
+func (db Mail) Waiting(ctx context.Context, target agent.ID) ([]Delivery, error) {
 	return Collect(ctx, db.read.Load(), scanDelivery, "SELECT "+deliveryColumns+
 		" FROM deliveries WHERE filed IN ('queued', 'claimed') AND target = ? ORDER BY seq", target)
 }
@@ -189,7 +189,7 @@ type Arrival struct {
 }
 
 // Arrivals calls f for each finished delivery to a mailbox, in no order.
-func (db *DB) Arrivals(ctx context.Context, target agent.ID, f func(Arrival)) error {
+func (db Mail) Arrivals(ctx context.Context, target agent.ID, f func(Arrival)) error {
 	rows, err := db.read.Load().QueryContext(ctx, `SELECT sender, queued, iif(delivered > 0, delivered, ended) FROM deliveries
 		WHERE target = ? AND filed IN ('delivered', 'expired', 'cancelled')`, target)
 	if err != nil {

@@ -46,7 +46,7 @@ type Found struct {
 // Find lists the messages, tasks and notes whose text, file name or id contains all the
 // words, the newest first. It ignores the case of A to Z. There is no index: the time
 // grows with the number of records, and ctx ends the search.
-func (db *DB) Find(ctx context.Context, text string, p Page) (List[Found], error) {
+func (db History) Find(ctx context.Context, text string, p Page) (List[Found], error) {
 	words := strings.Fields(text)
 	switch {
 	case len(words) == 0:

@@ -72,13 +72,13 @@ func scanInput(r *sql.Rows) (i ActorInput, err error) {
 }
 
 // PendingInputs lists what the actor has not consumed, the oldest first.
-func (db *DB) PendingInputs(ctx context.Context, id agent.ID) ([]ActorInput, error) {
+func (db Mail) PendingInputs(ctx context.Context, id agent.ID) ([]ActorInput, error) {
 	return Collect(ctx, db.read.Load(), scanInput, "SELECT "+inputColumns+
 		" FROM actor_inputs WHERE state = 'pending' AND actor = ? ORDER BY seq", id)
 }
 
 // Inputs lists a message's inputs, the oldest first.
-func (db *DB) Inputs(ctx context.Context, message string) ([]ActorInput, error) {
+func (db Mail) Inputs(ctx context.Context, message string) ([]ActorInput, error) {
 	return inputs(ctx, db.read.Load(), message)
 }
 

@@ -98,12 +98,12 @@ type LogFilter struct {
 }
 
 // Log returns the log with that ID.
-func (db *DB) Log(ctx context.Context, id int64) (Log, error) {
+func (db History) Log(ctx context.Context, id int64) (Log, error) {
 	return first(ctx, db.read.Load(), scanLog, "log "+strconv.FormatInt(id, 10), "SELECT "+logColumns+" FROM logs WHERE id = ?", id)
 }
 
 // Logs lists logs by ID, the newest first unless the filter says otherwise.
-func (db *DB) Logs(ctx context.Context, f LogFilter) (List[Log], error) {
+func (db History) Logs(ctx context.Context, f LogFilter) (List[Log], error) {
 	return logs(ctx, db.read.Load(), f)
 }
 
@@ -140,7 +140,7 @@ func logs(ctx context.Context, q Querier, f LogFilter) (List[Log], error) {
 }
 
 // LastLog returns the greatest ID; 0 if there is none.
-func (db *DB) LastLog(ctx context.Context) (id int64, err error) {
+func (db History) LastLog(ctx context.Context) (id int64, err error) {
 	var seq sql.NullInt64
 	err = db.read.Load().QueryRowContext(ctx, "SELECT max(id) FROM logs").Scan(&seq)
 	return seq.Int64, err

@@ -143,7 +143,7 @@ func (w *where) inState(s DeliveryState) {
 }
 
 // Messages lists messages, the newest first.
-func (db *DB) Messages(ctx context.Context, f MessageFilter) (List[Message], error) {
+func (db Mail) Messages(ctx context.Context, f MessageFilter) (List[Message], error) {
 	return messages(ctx, db.read.Load(), f)
 }
 
@@ -170,7 +170,7 @@ func messages(ctx context.Context, q Querier, f MessageFilter) (List[Message], e
 
 // LastFrom returns the newest message of each sender that has a text and is of none of the
 // kinds.
-func (db *DB) LastFrom(ctx context.Context, senders []agent.ID, without []string) (map[agent.ID]Message, error) {
+func (db Mail) LastFrom(ctx context.Context, senders []agent.ID, without []string) (map[agent.ID]Message, error) {
 	names, err := toJSON(senders)
 	if err != nil {
 		return nil, err
@@ -194,14 +194,14 @@ func (db *DB) LastFrom(ctx context.Context, senders []agent.ID, without []string
 
 // Message returns the message with that id; if several senders used it, the one recorded
 // first.
-func (db *DB) Message(ctx context.Context, id string) (Message, error) {
+func (db Mail) Message(ctx context.Context, id string) (Message, error) {
 	return first(ctx, db.read.Load(), scanMessage, id, "SELECT "+messageColumns+" FROM messages WHERE id = ? ORDER BY seq LIMIT 1", id)
 }
 
 // Recorded reports whether the message is recorded, every delivery of it has ended, and it
 // is no question that the owner has yet to answer. Nothing else is pruned from the
 // mailboxes; for an unreadable database it returns false.
-func (db *DB) Recorded(ctx context.Context, id string) bool {
+func (db Mail) Recorded(ctx context.Context, id string) bool {
 	all, waiting := 0, 0
 	err := db.read.Load().QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE filed IN ('queued', 'claimed'))
 		+ EXISTS (`+OpenQuestion+` AND m.id = ?1) FROM deliveries WHERE message = ?1`, id).Scan(&all, &waiting)

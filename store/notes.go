@@ -55,13 +55,13 @@ func scanNote(r *sql.Rows) (n Note, err error) {
 }
 
 // Note returns the note with that id.
-func (db *DB) Note(ctx context.Context, id string) (Note, error) {
+func (db Work) Note(ctx context.Context, id string) (Note, error) {
 	return first(ctx, db.read.Load(), scanNote, id, "SELECT "+noteColumns+" FROM notes WHERE id = ?", id)
 }
 
 // Reason returns the note that says why a task is blocked: the last that was added as that, of a task
 // from before there were such the last of all.
-func (db *DB) Reason(ctx context.Context, task string) (Note, error) {
+func (db Work) Reason(ctx context.Context, task string) (Note, error) {
 	return first(ctx, db.read.Load(), scanNote, task, "SELECT "+noteColumns+" FROM notes WHERE about = ? ORDER BY id GLOB '"+reasonPrefix+"*' DESC, created DESC, seq DESC LIMIT 1", task)
 }
 
@@ -73,7 +73,7 @@ type NoteFilter struct {
 }
 
 // Notes lists notes, the newest first.
-func (db *DB) Notes(ctx context.Context, f NoteFilter) (List[Note], error) {
+func (db Work) Notes(ctx context.Context, f NoteFilter) (List[Note], error) {
 	var w where
 	w.is("about = ?", f.About)
 	w.is("author = ?", f.Author)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -89,10 +88,10 @@ func Launched(home home.Dir) bool { return len(launched(home)) > 0 }
 
 // rebuiltAgent returns the last start of one agent: how it was launched, its desired
 // state, what it reported, and how it ended.
-func rebuiltAgent(home home.Dir, la agent.Launch) []Op {
+func rebuiltAgent(h home.Dir, la agent.Launch) []Op {
 	started := Time(la.StartedMS)
 	actor := UpsertActor{ID: la.Agent, Role: la.Agent.Role(), Runtime: la.Runtime, Dir: la.Dir, Created: started, Updated: started}
-	desired, err := home.LoadDesired(string(la.Agent))
+	desired, err := h.LoadDesired(string(la.Agent))
 	wanted := err == nil && desired.Up
 	if err == nil {
 		actor.Desired = DesiredDown
@@ -106,10 +105,10 @@ func rebuiltAgent(home home.Dir, la agent.Launch) []Op {
 		StartSession{Start: la.Start, Actor: la.Agent, Runtime: la.Runtime, Tmux: string(la.Agent), Thread: la.Resume, Started: started},
 		StartedLog(la),
 	}
-	if r, err := home.LoadReport(la.Agent); err == nil && r.Start == la.Start {
+	if r, err := h.LoadReport(la.Agent); err == nil && r.Start == la.Start {
 		ops = append(ops, SessionState{Start: la.Start, State: r.State, Time: max(started, Time(r.SinceMS))})
 	}
-	k, err := home.LoadKeeper(la.Agent)
+	k, err := h.LoadKeeper(la.Agent)
 	known := err == nil && k.Start == la.Start
 	if known {
 		ops = append(ops, SessionState{Start: la.Start, PID: k.PID, PIDStart: k.Process.Start, Time: started})
@@ -160,10 +159,4 @@ func (t *tx) rebuild(all [][]Op) error {
 		}
 	}
 	return nil
-}
-
-// Refresh switches to the file that has the database's name now, if the open one was
-// removed or replaced; Replaced counts that. Otherwise it is free.
-func (db *DB) Refresh(ctx context.Context) error {
-	return db.apply(ctx, nil)
 }

@@ -196,7 +196,7 @@ type SessionFilter struct {
 }
 
 // Sessions lists sessions, the newest first.
-func (db *DB) Sessions(ctx context.Context, f SessionFilter) (List[Session], error) {
+func (db Agents) Sessions(ctx context.Context, f SessionFilter) (List[Session], error) {
 	var w where
 	w.is("actor = ?", string(f.Actor))
 	w.is("thread = ?", f.Thread)
@@ -208,12 +208,12 @@ func (db *DB) Sessions(ctx context.Context, f SessionFilter) (List[Session], err
 }
 
 // Session returns the session with that start id.
-func (db *DB) Session(ctx context.Context, start string) (Session, error) {
+func (db Agents) Session(ctx context.Context, start string) (Session, error) {
 	return first(ctx, db.read.Load(), scanSession, start, "SELECT "+sessionColumns+" FROM sessions WHERE start = ?", start)
 }
 
 // StartedSince returns the actors with a session started then or later.
-func (db *DB) StartedSince(ctx context.Context, since time.Time) (map[agent.ID]bool, error) {
+func (db Agents) StartedSince(ctx context.Context, since time.Time) (map[agent.ID]bool, error) {
 	ids, err := Collect(ctx, db.read.Load(), func(r *sql.Rows) (id agent.ID, err error) {
 		err = r.Scan(&id)
 		return id, err

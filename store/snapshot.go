@@ -36,7 +36,7 @@ type ActorNow struct {
 }
 
 // Snapshot reads the state in one transaction.
-func (db *DB) Snapshot(ctx context.Context) (Snapshot, error) {
+func (db History) Snapshot(ctx context.Context) (Snapshot, error) {
 	s := Snapshot{Time: At(db.Now())}
 	tx, err := db.read.Load().BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {

@@ -48,12 +48,12 @@ const busyMS = 5000
 
 // A DB is the open database. Its methods may be called from any goroutine.
 type DB struct {
-	// Now is the clock for records without a time. It may be set before the first use.
-	Now func() time.Time
-
-	home  home.Dir
-	read  atomic.Pointer[sql.DB] // several connections, mode=ro
-	fresh atomic.Int64           // how often the file was found replaced
+	*pool
+	Mail
+	Agents
+	Work
+	History
+	fresh atomic.Int64 // how often the file was found replaced
 
 	reqs  chan *request // to the goroutine of run; nil: opened for reading
 	quit  chan struct{}
@@ -64,6 +64,26 @@ type DB struct {
 	watch      *sql.Conn // for DataVersion: the number counts per connection
 	watchFresh int64     // what fresh was when watch was opened
 }
+
+// A pool is the connections that read. A reopened database has others.
+type pool struct {
+	// Now is the clock for records without a time. It may be set before the first use.
+	Now  func() time.Time
+	home home.Dir
+	read atomic.Pointer[sql.DB] // several connections, mode=ro
+}
+
+// Mail reads messages, what became of them, and what waits in a program's input.
+type Mail struct{ *pool }
+
+// Agents reads agents and their sessions.
+type Agents struct{ *pool }
+
+// Work reads tasks, what they need, and notes.
+type Work struct{ *pool }
+
+// History reads what happened, in its order, whatever it is about.
+type History struct{ *pool }
 
 // Open opens the home's database for writing and reading, creates it if it is missing and
 // migrates its tables. For a database that a newer netsky wrote the error matches
@@ -81,18 +101,13 @@ func open(ctx context.Context, home home.Dir, busyMS int) (*DB, error) {
 	if err != nil {
 		return nil, fileError(home, err)
 	}
-	read, err := openReaders(home)
+	db, err := newDB(home)
 	if err != nil {
 		w.close()
 		return nil, err
 	}
-	db := &DB{
-		Now: time.Now, home: home,
-		// Callers wait for their commit, so more than a group would only hide how many wait.
-		reqs: make(chan *request, maxGroup),
-		quit: make(chan struct{}), done: make(chan struct{}),
-	}
-	db.read.Store(read)
+	// Callers wait for their commit, so more than a group would only hide how many wait.
+	db.reqs, db.quit, db.done = make(chan *request, maxGroup), make(chan struct{}), make(chan struct{})
 	go db.run(w)
 	return db, nil
 }
@@ -108,13 +123,11 @@ func OpenRead(ctx context.Context, h home.Dir) (*DB, error) {
 	if err != nil {
 		return nil, fileError(h, err)
 	}
-	read, err := openReaders(h)
+	db, err := newDB(h)
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{Now: time.Now, home: h}
-	db.read.Store(read)
-	have := 0
+	have, read := 0, db.read.Load()
 	if err := read.QueryRowContext(ctx, "PRAGMA user_version").Scan(&have); err != nil {
 		read.Close()
 		return nil, fileError(h, err)
@@ -128,6 +141,17 @@ func OpenRead(ctx context.Context, h home.Dir) (*DB, error) {
 		return nil, fileError(h, err)
 	}
 	return db, nil
+}
+
+// newDB returns a database that is open for reading.
+func newDB(h home.Dir) (*DB, error) {
+	read, err := openReaders(h)
+	if err != nil {
+		return nil, err
+	}
+	p := &pool{Now: time.Now, home: h}
+	p.read.Store(read)
+	return &DB{pool: p, Mail: Mail{p}, Agents: Agents{p}, Work: Work{p}, History: History{p}}, nil
 }
 
 // openReaders opens the pool for reads: four connections, as with more, readers would

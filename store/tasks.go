@@ -158,7 +158,7 @@ type TaskFilter struct {
 }
 
 // Tasks lists tasks, the newest first.
-func (db *DB) Tasks(ctx context.Context, f TaskFilter) (List[Task], error) {
+func (db Work) Tasks(ctx context.Context, f TaskFilter) (List[Task], error) {
 	var w where
 	w.is("state = ?", f.State)
 	w.is("assignee = ?", string(f.Assignee))
@@ -171,12 +171,12 @@ func (db *DB) Tasks(ctx context.Context, f TaskFilter) (List[Task], error) {
 }
 
 // Task returns the task with that id.
-func (db *DB) Task(ctx context.Context, id string) (Task, error) {
+func (db Work) Task(ctx context.Context, id string) (Task, error) {
 	return first(ctx, db.read.Load(), scanTask, id, "SELECT "+taskColumns+" FROM tasks WHERE id = ?", id)
 }
 
 // Dependencies lists what the task waits for and what waits for it.
-func (db *DB) Dependencies(ctx context.Context, task string) ([]Dependency, error) {
+func (db Work) Dependencies(ctx context.Context, task string) ([]Dependency, error) {
 	return Collect(ctx, db.read.Load(), func(r *sql.Rows) (d Dependency, err error) {
 		err = r.Scan(&d.Task, &d.Needs, &d.Created)
 		return d, err

@@ -71,7 +71,7 @@ type Timeline struct {
 // begins so, and the name of a file that a person dropped into an inbox stands for the
 // newest message that arrived in it; otherwise the error matches ErrAmbiguous or
 // ErrNotFound.
-func (db *DB) Timeline(ctx context.Context, id string) (Timeline, error) {
+func (db History) Timeline(ctx context.Context, id string) (Timeline, error) {
 	tx, err := db.read.Load().BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return Timeline{}, fileError(db.home, err)
@@ -104,7 +104,7 @@ func (db *DB) Timeline(ctx context.Context, id string) (Timeline, error) {
 }
 
 // Resolve returns what an id refers to: what Timeline knows, a landing or a check. Its errors are Timeline's.
-func (db *DB) Resolve(ctx context.Context, id string) (Subject, error) {
+func (db History) Resolve(ctx context.Context, id string) (Subject, error) {
 	s, err := resolve(ctx, db.read.Load(), id)
 	if !errors.Is(err, ErrNotFound) {
 		return s, err

@@ -65,7 +65,7 @@ func scanUpdate(r *sql.Rows) (u Update, err error) {
 }
 
 // Updates lists the runs, the newest first.
-func (db *DB) Updates(ctx context.Context, p Page) (List[Update], error) {
+func (db History) Updates(ctx context.Context, p Page) (List[Update], error) {
 	var w where
 	return paged(ctx, db.read.Load(), &w, p, scanUpdate, updateColumns, "self_update_runs", "started",
 		func(u Update) (Time, int64) { return u.Started, u.seq })

@@ -195,3 +195,9 @@ func (t *tx) apply(ops []Op) error {
 	}
 	return nil
 }
+
+// Refresh switches to the file that has the database's name now, if the open one was
+// removed or replaced; Replaced counts that. Otherwise it is free.
+func (db *DB) Refresh(ctx context.Context) error {
+	return db.apply(ctx, nil)
+}
