@@ -62,8 +62,6 @@ type Server struct {
 	wire *wire
 	sdk  *sdk.Server
 
-	answering sync.Mutex // makes looking for an answer and giving one a single step
-
 	ready     chan struct{} // closed when the client has finished the handshake
 	readyOnce sync.Once
 }
@@ -86,7 +84,7 @@ func New(o Options) *Server {
 			s.readyOnce.Do(func() { close(s.ready) })
 		},
 	})
-	for _, t := range s.tools() {
+	for _, t := range s.o.tools() {
 		s.add(t)
 	}
 	return s

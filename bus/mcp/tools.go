@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"netsky/agent"
+	"netsky/work/task"
 )
 
 // A tool is one the model can call.
@@ -21,8 +23,12 @@ type tool struct {
 	schema            string // of its arguments, as JSON Schema
 	hints             hints
 	raw               bool // its result is passed on byte for byte
-	run               func(ctx context.Context, args json.RawMessage) (string, error)
+	run               func(args json.RawMessage) (call, error)
+	off               string // why it can't be called; "" if it can
 }
+
+// A call is one with arguments that are right.
+type call func(ctx context.Context) (string, error)
 
 // hints tell a client what a call does: whether it may run beside others, and whether
 // to ask a person.
@@ -32,16 +38,36 @@ type hints struct {
 	repeats bool // a second call changes nothing more
 }
 
-// tools returns this agent's tools.
-func (s *Server) tools() []tool {
-	if s.o.Phone != nil {
-		return s.phoneTools()
+// tools returns this agent's tools. What there is only for agent0 comes last in its list.
+func (o *Options) tools() []tool {
+	const noTeam = "the list of agents is not available here"
+	m := &mail{self: o.Agent, home: o.Home, bus: o.Bus, box: o.Mail}
+	if o.Phone != nil {
+		return (&phone{m, o.Phone}).tools()
 	}
-	list := []tool{s.sendTool(), s.replyTool(), s.inboxTool(), s.agentsTool(), s.peekTool()}
-	list = append(list, s.recordTools()...)
-	list = append(list, s.checkTool())
-	if s.o.Agent == agent.Root {
-		list = append(list, s.startTool(), s.stopTool(), s.taskStartTool())
+	records := &tasks{self: o.Agent, records: o.Records, members: o.Members, takeBack: o.TakeBack, word: o.Word, log: o.Log, book: task.Book{
+		Home: o.Home, Records: o.Records, By: o.Agent, Head: o.Head,
+		Mail: func(ctx context.Context, id string) bool {
+			list, err := o.Bus.Received(ctx, o.Agent, id)
+			return err == nil && len(list) > 0 && list[0].Envelope.ID == id
+		},
+	}}
+	agents := unless(o.Members == nil, noTeam, (&team{o.Members, o.Agent}).tools())
+	work := unless(o.Records == nil, "the records are not available here", records.tools())
+	check := unless(o.Checks == nil, "checks are not available here", (&checks{o.Checks, o.Agent}).tools())
+	list := slices.Concat(m.tools(), agents[:2], work[:4], check)
+	if o.Agent == agent.Root {
+		list = slices.Concat(list, agents[2:], unless(o.Members == nil, noTeam, work[4:]))
+	}
+	return list
+}
+
+// unless turns tools off, if what they need is missing.
+func unless(missing bool, why string, list []tool) []tool {
+	for i := range list {
+		if missing {
+			list[i].off = why
+		}
 	}
 	return list
 }
@@ -78,7 +104,14 @@ func (s *Server) call(ctx context.Context, t tool, args json.RawMessage) (text s
 			s.o.Log("tool", err)
 		}
 	}()
-	return t.run(ctx, args)
+	do, err := t.run(args)
+	if err == nil && t.off != "" {
+		err = errors.New(t.name + ": " + t.off)
+	}
+	if err != nil {
+		return "", err
+	}
+	return do(ctx)
 }
 
 // errArgument reports an invalid argument.
@@ -93,14 +126,14 @@ func argumentf(format string, args ...any) error {
 	return argumentError(fmt.Sprintf(format, args...))
 }
 
-// with makes a tool's function from a function that takes parsed arguments.
-func with[T any](name string, run func(ctx context.Context, in T) (string, error)) func(context.Context, json.RawMessage) (string, error) {
-	return func(ctx context.Context, args json.RawMessage) (string, error) {
+// with makes a tool's function from one that takes parsed arguments.
+func with[T any](name string, run func(ctx context.Context, in T) (string, error)) func(json.RawMessage) (call, error) {
+	return func(args json.RawMessage) (call, error) {
 		var in T
 		if err := parse(args, &in); err != nil {
-			return "", argumentf("%s: %v; its arguments: %s", name, err, fields[T]())
+			return nil, argumentf("%s: %v; its arguments: %s", name, err, fields[T]())
 		}
-		return run(ctx, in)
+		return func(ctx context.Context) (string, error) { return run(ctx, in) }, nil
 	}
 }
 

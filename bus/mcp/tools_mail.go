@@ -5,11 +5,51 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/home"
 )
+
+// mail is an agent's messages with the others and the owner.
+type mail struct {
+	self agent.ID
+	home home.Dir
+	bus  *bus.Bus
+	box  Mail // nil: another process holds the mailbox
+
+	answering sync.Mutex // makes looking for an answer and giving one a single step
+}
+
+// tools are those of an agent's mail.
+func (m *mail) tools() []tool {
+	return []tool{
+		{
+			name: "send",
+			description: "Send a message to another agent or, if you are allowed to, to the owner. When it says sent, the message is stored in the recipient's mailbox; " +
+				"an answer arrives later as a message, so do not wait for it. To answer a message use reply.",
+			schema: sendSchema,
+			run:    with("send", m.send),
+		},
+		{
+			name: "reply",
+			description: "Answer a message that you received. The answer goes to its sender, also if that is the owner. " +
+				"Answer each message that wants an answer once, when you have the result; a second reply to the same message, with another text, is sent as a further message.",
+			schema: replySchema,
+			run:    with("reply", m.reply),
+		},
+		{
+			name: "inbox",
+			description: "Return the messages that wait for you. Call it when you are told that messages wait; " +
+				"otherwise they are delivered to you and this returns none.",
+			schema: `{"type": "object", "properties": {}, "additionalProperties": false}`,
+			raw:    true,
+			run:    with("inbox", m.inbox),
+		},
+	}
+}
 
 const sendSchema = `{
 	"type": "object",
@@ -30,28 +70,18 @@ type sendArgs struct {
 	RequiresAck bool   `json:"requires_ack"`
 }
 
-func (s *Server) sendTool() tool {
-	return tool{
-		name: "send",
-		description: "Send a message to another agent or, if you are allowed to, to the owner. When it says sent, the message is stored in the recipient's mailbox; " +
-			"an answer arrives later as a message, so do not wait for it. To answer a message use reply.",
-		schema: sendSchema,
-		run:    with("send", s.send),
-	}
-}
-
-func (s *Server) send(ctx context.Context, in sendArgs) (string, error) {
-	to, err := s.address("send: to", in.To)
+func (m *mail) send(ctx context.Context, in sendArgs) (string, error) {
+	to, err := address("send: to", in.To)
 	if err != nil {
 		return "", err
 	}
-	if to == s.o.Agent {
+	if to == m.self {
 		return "", argumentf("send: to: %s is you; to remember something use note", to)
 	}
 	if strings.TrimSpace(in.Text) == "" {
 		return "", argumentf("not sent: text: empty")
 	}
-	e := envelope.Envelope{From: s.o.Agent, To: to, Text: in.Text, RequiresAck: in.RequiresAck, Via: "mcp"}
+	e := envelope.Envelope{From: m.self, To: to, Text: in.Text, RequiresAck: in.RequiresAck, Via: "mcp"}
 	switch in.Kind {
 	case "", "message":
 	case "brief":
@@ -59,15 +89,15 @@ func (s *Server) send(ctx context.Context, in sendArgs) (string, error) {
 	default:
 		return "", argumentf("send: kind: %q: must be message or brief", in.Kind)
 	}
-	id, err := s.publish(ctx, e)
+	id, err := m.publish(ctx, e)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("sent to %s, id %s%s", to, id, s.absence(to)), nil
+	return fmt.Sprintf("sent to %s, id %s%s", to, id, m.absence(to)), nil
 }
 
 // address parses an address as a model writes it.
-func (s *Server) address(what, arg string) (agent.ID, error) {
+func address(what, arg string) (agent.ID, error) {
 	arg = strings.TrimSpace(arg)
 	if arg == "" {
 		return "", argumentf("%s: missing", what)
@@ -80,8 +110,8 @@ func (s *Server) address(what, arg string) (agent.ID, error) {
 }
 
 // publish sends an envelope; its error says whether it was sent.
-func (s *Server) publish(ctx context.Context, e envelope.Envelope) (id string, err error) {
-	r, err := s.o.Bus.Send(ctx, e)
+func (m *mail) publish(ctx context.Context, e envelope.Envelope) (id string, err error) {
+	r, err := m.bus.Send(ctx, e)
 	if err == nil {
 		return r.ID, nil
 	}
@@ -102,11 +132,11 @@ type sendError struct {
 func (e sendError) Unwrap() error { return e.error }
 
 // absence returns what to add to a result about a recipient that does not run now.
-func (s *Server) absence(to agent.ID) string {
+func (m *mail) absence(to agent.ID) string {
 	if to == agent.Owner {
 		return "; it is in the owner's inbox"
 	}
-	k, err := s.o.Home.LoadKeeper(to)
+	k, err := m.home.LoadKeeper(to)
 	if err == nil && k.EndedMS == 0 && k.Alive() {
 		return ""
 	}
@@ -130,18 +160,8 @@ type replyArgs struct {
 	Error bool   `json:"error"`
 }
 
-func (s *Server) replyTool() tool {
-	return tool{
-		name: "reply",
-		description: "Answer a message that you received. The answer goes to its sender, also if that is the owner. " +
-			"Answer each message that wants an answer once, when you have the result; a second reply to the same message, with another text, is sent as a further message.",
-		schema: replySchema,
-		run:    with("reply", s.reply),
-	}
-}
-
-func (s *Server) reply(ctx context.Context, in replyArgs) (string, error) {
-	q, err := s.received(ctx, strings.TrimSpace(in.ID))
+func (m *mail) reply(ctx context.Context, in replyArgs) (string, error) {
+	q, err := m.received(ctx, strings.TrimSpace(in.ID))
 	if err != nil {
 		return "", err
 	}
@@ -149,54 +169,54 @@ func (s *Server) reply(ctx context.Context, in replyArgs) (string, error) {
 		return "", argumentf("reply: text: missing")
 	}
 	e := envelope.Envelope{
-		From: s.o.Agent, To: q.From, Kind: envelope.KindReply, Text: in.Text, Via: "mcp",
+		From: m.self, To: q.From, Kind: envelope.KindReply, Text: in.Text, Via: "mcp",
 		InReplyTo: q.ID, Thread: q.Thread, Hops: q.Hops + 1,
 	}
 	if in.Error {
 		e.Kind = envelope.KindError
 	}
 	// Two simultaneous replies to one message would both count as the first.
-	s.answering.Lock()
-	defer s.answering.Unlock()
-	before, again := s.answered(ctx, q)
+	m.answering.Lock()
+	defer m.answering.Unlock()
+	before, again := m.answered(ctx, q)
 	if again && before.Text == e.Text && before.Kind == e.Kind {
 		// A server that was killed before it could say so has sent it.
 		return fmt.Sprintf("answered %s of %s before, with this very text: id %s; nothing more was sent", q.ID, q.From, before.ID), nil
 	}
 	if !again {
-		e.ID = envelope.AnswerID(s.o.Agent, q.ID, envelope.KindReply)
+		e.ID = envelope.AnswerID(m.self, q.ID, envelope.KindReply)
 	}
-	id, err := s.publish(ctx, e)
+	id, err := m.publish(ctx, e)
 	if err != nil {
 		return "", err
 	}
-	if s.o.Mail != nil {
-		s.o.Mail.Answered(q.ID)
+	if m.box != nil {
+		m.box.Answered(q.ID)
 	}
 	if again {
-		return fmt.Sprintf("sent to %s as a further message, id %s: %s was already answered%s", q.From, id, q.ID, s.absence(q.From)), nil
+		return fmt.Sprintf("sent to %s as a further message, id %s: %s was already answered%s", q.From, id, q.ID, m.absence(q.From)), nil
 	}
-	return fmt.Sprintf("answered %s of %s, id %s%s", q.ID, q.From, id, s.absence(q.From)), nil
+	return fmt.Sprintf("answered %s of %s, id %s%s", q.ID, q.From, id, m.absence(q.From)), nil
 }
 
 // answered returns this agent's newest answer to the message, in whatever way it was given. If
 // unknown there is none: the answer's ID keeps it from counting twice.
-func (s *Server) answered(ctx context.Context, q envelope.Envelope) (envelope.Envelope, bool) {
-	e, ok, err := s.o.Bus.AnswerTo(ctx, s.o.Agent, q)
+func (m *mail) answered(ctx context.Context, q envelope.Envelope) (envelope.Envelope, bool) {
+	e, ok, err := m.bus.AnswerTo(ctx, m.self, q)
 	return e.Envelope, ok && err == nil
 }
 
 // received finds the message to this agent with that ID, or the only one whose ID
 // begins with it.
-func (s *Server) received(ctx context.Context, id string) (envelope.Envelope, error) {
+func (m *mail) received(ctx context.Context, id string) (envelope.Envelope, error) {
 	if id == "" {
-		return envelope.Envelope{}, argumentf("reply: id: missing%s", s.owed())
+		return envelope.Envelope{}, argumentf("reply: id: missing%s", m.owed())
 	}
-	e, err := bus.FindOne(ctx, s.o.Bus, s.o.Agent, id, "")
+	e, err := bus.FindOne(ctx, m.bus, m.self, id, "")
 	var many *bus.AmbiguousError
 	switch {
 	case errors.Is(err, bus.ErrNoMessage):
-		return e, argumentf("reply: id: %q: you have received no message with that id%s", envelope.Line(id, 60), s.owed())
+		return e, argumentf("reply: id: %q: you have received no message with that id%s", envelope.Line(id, 60), m.owed())
 	case errors.As(err, &many) && len(many.Senders) > 0:
 		return e, argumentf("reply: id: %q: %d agents sent you a message with that id; use send to answer one", envelope.Line(id, 60), len(many.Senders))
 	case errors.As(err, &many):
@@ -206,12 +226,12 @@ func (s *Server) received(ctx context.Context, id string) (envelope.Envelope, er
 }
 
 // owed lists the messages that wait for an answer.
-func (s *Server) owed() string {
-	if s.o.Mail == nil {
+func (m *mail) owed() string {
+	if m.box == nil {
 		return ""
 	}
 	const most = 10
-	ids := s.o.Mail.Owed()
+	ids := m.box.Owed()
 	switch {
 	case len(ids) == 0:
 		return "; no message waits for an answer"
@@ -221,22 +241,11 @@ func (s *Server) owed() string {
 	return "; these wait for an answer: " + strings.Join(ids, ", ")
 }
 
-func (s *Server) inboxTool() tool {
-	return tool{
-		name: "inbox",
-		description: "Return the messages that wait for you. Call it when you are told that messages wait; " +
-			"otherwise they are delivered to you and this returns none.",
-		schema: `{"type": "object", "properties": {}, "additionalProperties": false}`,
-		raw:    true,
-		run:    with("inbox", s.inbox),
-	}
-}
-
-func (s *Server) inbox(ctx context.Context, _ struct{}) (string, error) {
-	if s.o.Mail == nil {
+func (m *mail) inbox(ctx context.Context, _ struct{}) (string, error) {
+	if m.box == nil {
 		return "messages are delivered to you as turns; there is nothing to fetch here", nil
 	}
-	texts, left, err := s.o.Mail.Waiting(ctx)
+	texts, left, err := m.box.Waiting(ctx)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("inbox: %w", err)

@@ -2,10 +2,10 @@ package mcp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
+	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/store"
 	"netsky/work/task"
@@ -16,19 +16,63 @@ const tellAll = 50 // tasks in one list
 // spooled is added to the result of what is only in the spool.
 const spooled = "; the database cannot be written at the moment, so tasks shows it later"
 
-var errNoRecords = errors.New("the records are not available here")
-
-func (s *Server) recordTools() []tool {
-	return []tool{s.taskAddTool(), s.taskUpdateTool(), s.tasksTool(), s.noteTool()}
+// tasks are the recorded tasks, and notes, as an agent may read and change them.
+type tasks struct {
+	self     agent.ID
+	book     task.Book
+	records  Records
+	members  Members
+	takeBack func(ctx context.Context, before, now store.Task) (note string)
+	word     func(ctx context.Context, k store.Task) string
+	log      func(what string, err error)
 }
 
-// task finds a task by its ID or by the beginning of it.
-func (s *Server) task(ctx context.Context, what, id string) (store.Task, error) {
-	if s.o.Records == nil {
-		return store.Task{}, fmt.Errorf("%s: %w", what, errNoRecords)
+// tools are those of the records: task_start, which is agent0's, comes last.
+func (t *tasks) tools() []tool {
+	return []tool{
+		{
+			name: "task_add",
+			description: "Record a piece of work for the owner and the other agents to see. " +
+				"Nobody is notified: send a brief to the agent that will do it.",
+			schema: taskAddSchema,
+			run:    with("task_add", t.add),
+		},
+		{
+			name: "task_update",
+			description: "Update a task: that you start it (in_progress; an unassigned task becomes yours), what blocks it, " +
+				"that it is done and what proves it. What you leave out is not changed.",
+			schema: taskUpdateSchema,
+			hints:  hints{repeats: true},
+			run:    with("task_update", t.update),
+		},
+		{
+			name:        "tasks",
+			description: "List the recorded tasks, the most urgent first, or show one in full with its notes and the tasks it waits for.",
+			schema:      tasksSchema,
+			hints:       hints{reads: true},
+			run:         with("tasks", t.list),
+		},
+		{
+			name: "note",
+			description: "Record something worth remembering about a task, a message or an agent. The owner and the other agents can read it there; " +
+				"nobody is notified.",
+			schema: noteSchema,
+			run:    with("note", t.note),
+		},
+		{
+			name: "task_start",
+			description: "Give a task to an agent: it is started if it is down, and gets a brief with the task; its answer comes to you and closes the task. " +
+				"A task that needs others is started when those are closed, or, where there is a check, proved. If its agent has ended, this gives the task to another.",
+			schema: taskStartSchema,
+			run:    with("task_start", t.start),
+		},
 	}
-	k, err := s.book().Find(ctx, id)
-	_, err = s.taskError(what, err)
+}
+
+// find finds a task by its ID or by the beginning of it.
+func (t *tasks) find(ctx context.Context, what, id string) (store.Task, error) {
+	k, err := t.book.Find(ctx, id)
+	_, err = t.failed(what, err)
 	return k, err
 }
 
@@ -48,36 +92,23 @@ type tasksArgs struct {
 	Assignee string `json:"assignee"`
 }
 
-func (s *Server) tasksTool() tool {
-	return tool{
-		name:        "tasks",
-		description: "List the recorded tasks, the most urgent first, or show one in full with its notes and the tasks it waits for.",
-		schema:      tasksSchema,
-		hints:       hints{reads: true},
-		run:         with("tasks", s.tasks),
-	}
-}
-
-func (s *Server) tasks(ctx context.Context, in tasksArgs) (string, error) {
+func (t *tasks) list(ctx context.Context, in tasksArgs) (string, error) {
 	if in.ID != "" {
-		return s.showTask(ctx, in.ID)
+		return t.show(ctx, in.ID)
 	}
-	if s.o.Records == nil {
-		return "", fmt.Errorf("tasks: %w", errNoRecords)
-	}
-	f, err := s.taskFilter(in)
+	f, err := t.filter(in)
 	if err != nil {
 		return "", err
 	}
-	list, err := s.book().List(ctx, f)
+	list, err := t.book.List(ctx, f)
 	if err != nil {
 		return "", fmt.Errorf("tasks: %w", err)
 	}
-	return s.taskList(ctx, list), nil
+	return t.lines(ctx, list), nil
 }
 
-// taskFilter returns the filter that the arguments ask for.
-func (s *Server) taskFilter(in tasksArgs) (f task.Filter, err error) {
+// filter returns the filter that the arguments ask for.
+func (t *tasks) filter(in tasksArgs) (f task.Filter, err error) {
 	f.States = []string{store.TaskInProgress, store.TaskBlocked, store.TaskOpen}
 	if in.State != "" {
 		if err := task.CheckState(in.State); err != nil {
@@ -86,11 +117,11 @@ func (s *Server) taskFilter(in tasksArgs) (f task.Filter, err error) {
 		f.States = []string{in.State}
 	}
 	f.Nobody = in.Assignee == task.Nobody
-	f.Assignee, err = s.assignee("tasks", in.Assignee)
+	f.Assignee, err = assignee("tasks", in.Assignee)
 	return f, err
 }
 
-func (s *Server) taskList(ctx context.Context, list []store.Task) string {
+func (t *tasks) lines(ctx context.Context, list []store.Task) string {
 	if len(list) == 0 {
 		return "no matching task is recorded"
 	}
@@ -100,38 +131,38 @@ func (s *Server) taskList(ctx context.Context, list []store.Task) string {
 			fmt.Fprintf(&b, "and %d more: filter by state or assignee\n", len(list)-i)
 			break
 		}
-		b.WriteString(s.taskLine(ctx, k) + "\n")
+		b.WriteString(t.line(ctx, k) + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// taskLine describes a task. What only its worker calls done is not called so.
-func (s *Server) taskLine(ctx context.Context, k store.Task) string {
+// line describes a task. What only its worker calls done is not called so.
+func (t *tasks) line(ctx context.Context, k store.Task) string {
 	who, word := string(k.Assignee), k.Word()
 	if who == "" {
 		who = task.Nobody
 	}
-	if s.o.Word != nil {
-		word = s.o.Word(ctx, k)
+	if t.word != nil {
+		word = t.word(ctx, k)
 	}
 	return fmt.Sprintf("%s  %s  priority %d  %s  %s", k.ID, word, k.Priority, who, envelope.Line(k.Title, task.MaxTitle))
 }
 
-// showTask returns one task in full.
-func (s *Server) showTask(ctx context.Context, id string) (string, error) {
-	k, err := s.task(ctx, "tasks: id", id)
+// show returns one task in full.
+func (t *tasks) show(ctx context.Context, id string) (string, error) {
+	k, err := t.find(ctx, "tasks: id", id)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\nasked by %s, added %s", s.taskLine(ctx, k), k.AskedBy, k.Created)
+	fmt.Fprintf(&b, "%s\nasked by %s, added %s", t.line(ctx, k), k.AskedBy, k.Created)
 	if k.EstimateMinutes > 0 {
 		fmt.Fprintf(&b, ", estimate %d min", k.EstimateMinutes)
 	}
 	if took := k.Took(); took != "" {
 		b.WriteString(", took " + took)
 	}
-	if needs := s.unfinished(ctx, k.ID); len(needs) > 0 {
+	if needs := t.unfinished(ctx, k.ID); len(needs) > 0 {
 		b.WriteString("\nwaits for:\n  " + strings.Join(needs, "\n  "))
 	}
 	if k.Proof != "" {
@@ -140,13 +171,13 @@ func (s *Server) showTask(ctx context.Context, id string) (string, error) {
 	if k.Body != "" {
 		b.WriteString("\n\n" + envelope.Shorten(k.Body, maxResult/2))
 	}
-	b.WriteString(s.notes(ctx, k.ID))
+	b.WriteString(t.notes(ctx, k.ID))
 	return b.String(), nil
 }
 
 // notes returns the notes on something, the newest first.
-func (s *Server) notes(ctx context.Context, about string) string {
-	list, err := s.o.Records.Notes(ctx, store.NoteFilter{About: about, Page: store.Page{Limit: 20}})
+func (t *tasks) notes(ctx context.Context, about string) string {
+	list, err := t.records.Notes(ctx, store.NoteFilter{About: about, Page: store.Page{Limit: 20}})
 	if err != nil || len(list.Items) == 0 {
 		return ""
 	}
@@ -159,10 +190,10 @@ func (s *Server) notes(ctx context.Context, about string) string {
 }
 
 // unfinished lists the unfinished tasks that a task waits for, a line each.
-func (s *Server) unfinished(ctx context.Context, id string) (list []string) {
-	needs, _ := s.book().Unfinished(ctx, id) // what can't be read is shown nowhere
+func (t *tasks) unfinished(ctx context.Context, id string) (list []string) {
+	needs, _ := t.book.Unfinished(ctx, id) // what can't be read is shown nowhere
 	for _, k := range needs {
-		list = append(list, s.taskLine(ctx, k))
+		list = append(list, t.line(ctx, k))
 	}
 	return list
 }

@@ -11,26 +11,15 @@ import (
 	"netsky/work/task"
 )
 
-// book returns the tasks as this agent may change them.
-func (s *Server) book() task.Book {
-	return task.Book{
-		Home: s.o.Home, Records: s.o.Records, By: s.o.Agent, Head: s.o.Head,
-		Mail: func(ctx context.Context, id string) bool {
-			list, err := s.o.Bus.Received(ctx, s.o.Agent, id)
-			return err == nil && len(list) > 0 && list[0].Envelope.ID == id
-		},
-	}
-}
-
-// taskError returns a tool's error from one of the book's. noted is what to add to the result if
+// failed returns a tool's error from one of the book's. noted is what to add to the result if
 // what was done is only spooled.
-func (s *Server) taskError(what string, err error) (noted string, failed error) {
+func (t *tasks) failed(what string, err error) (noted string, failed error) {
 	var field *task.FieldError
 	switch {
 	case err == nil:
 		return "", nil
 	case errors.Is(err, store.ErrSpooled):
-		s.o.Log(what, err)
+		t.log(what, err)
 		return spooled, nil
 	case errors.As(err, &field), errors.Is(err, task.ErrNotYours):
 		return "", argumentf("%s: %v", what, err)
@@ -63,39 +52,26 @@ type taskAddArgs struct {
 	Message         string   `json:"message"`
 }
 
-func (s *Server) taskAddTool() tool {
-	return tool{
-		name: "task_add",
-		description: "Record a piece of work for the owner and the other agents to see. " +
-			"Nobody is notified: send a brief to the agent that will do it.",
-		schema: taskAddSchema,
-		run:    with("task_add", s.taskAdd),
-	}
-}
-
-func (s *Server) taskAdd(ctx context.Context, in taskAddArgs) (string, error) {
-	if s.o.Records == nil {
-		return "", fmt.Errorf("task_add: %w", errNoRecords)
-	}
+func (t *tasks) add(ctx context.Context, in taskAddArgs) (string, error) {
 	w := task.Wish{Title: in.Title, Body: in.Body, Priority: in.Priority, EstimateMinutes: in.EstimateMinutes, Needs: in.Needs, Message: in.Message}
 	var err error
-	if w.Assignee, err = s.assignee("task_add", in.Assignee); err != nil {
+	if w.Assignee, err = assignee("task_add", in.Assignee); err != nil {
 		return "", err
 	}
-	k, err := s.book().Add(ctx, w)
-	noted, err := s.taskError("task_add", err)
+	k, err := t.book.Add(ctx, w)
+	noted, err := t.failed("task_add", err)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("task %s added%s%s", k.ID, noted, s.untold("", k)), nil
+	return fmt.Sprintf("task %s added%s%s", k.ID, noted, t.untold("", k)), nil
 }
 
 // assignee parses who will do a task; "" is nobody.
-func (s *Server) assignee(what, arg string) (agent.ID, error) {
+func assignee(what, arg string) (agent.ID, error) {
 	if arg = strings.TrimSpace(arg); arg == "" || arg == task.Nobody {
 		return "", nil
 	}
-	return s.address(what+": assignee", arg)
+	return address(what+": assignee", arg)
 }
 
 const taskUpdateSchema = `{
@@ -128,46 +104,32 @@ type taskUpdateArgs struct {
 	Needs []string `json:"needs"`
 }
 
-func (s *Server) taskUpdateTool() tool {
-	return tool{
-		name: "task_update",
-		description: "Update a task: that you start it (in_progress; an unassigned task becomes yours), what blocks it, " +
-			"that it is done and what proves it. What you leave out is not changed.",
-		schema: taskUpdateSchema,
-		hints:  hints{repeats: true},
-		run:    with("task_update", s.taskUpdate),
-	}
-}
-
-func (s *Server) taskUpdate(ctx context.Context, in taskUpdateArgs) (string, error) {
-	if s.o.Records == nil {
-		return "", fmt.Errorf("task_update: %w", errNoRecords)
-	}
-	before, k, changed, err := s.book().Update(ctx, in.ID, task.Change{
+func (t *tasks) update(ctx context.Context, in taskUpdateArgs) (string, error) {
+	before, k, changed, err := t.book.Update(ctx, in.ID, task.Change{
 		State: in.State, Note: in.Note, Proof: in.Proof, ActualMinutes: in.ActualMinutes, EstimateMinutes: in.EstimateMinutes,
 		Assignee: in.Assignee, Priority: in.Priority, Needs: in.Needs,
 	})
-	noted, err := s.taskError("task_update", err)
+	noted, err := t.failed("task_update", err)
 	if err != nil {
 		return "", err
 	}
 	if !changed {
-		return "nothing to change: " + s.taskLine(ctx, k), nil
+		return "nothing to change: " + t.line(ctx, k), nil
 	}
-	if in.State != "" && s.o.TakeBack != nil {
-		if note := s.o.TakeBack(ctx, before, k); note != "" {
+	if in.State != "" && t.takeBack != nil {
+		if note := t.takeBack(ctx, before, k); note != "" {
 			noted += "\n" + note
 		}
 	}
-	return "now: " + s.taskLine(ctx, k) + noted + s.waitsFor(ctx, k) + s.untold(before.Assignee, k), nil
+	return "now: " + t.line(ctx, k) + noted + t.waitsFor(ctx, k) + t.untold(before.Assignee, k), nil
 }
 
 // waitsFor lists what should have been done before a task that continues.
-func (s *Server) waitsFor(ctx context.Context, k store.Task) string {
+func (t *tasks) waitsFor(ctx context.Context, k store.Task) string {
 	if k.State != store.TaskInProgress && k.State != store.TaskDone {
 		return ""
 	}
-	needs := s.unfinished(ctx, k.ID)
+	needs := t.unfinished(ctx, k.ID)
 	if len(needs) == 0 {
 		return ""
 	}
@@ -175,16 +137,16 @@ func (s *Server) waitsFor(ctx context.Context, k store.Task) string {
 }
 
 // untold names a new assignee who has not been told of the task.
-func (s *Server) untold(before agent.ID, k store.Task) string {
-	if k.Assignee == before || k.Assignee == "" || k.Assignee == s.o.Agent {
+func (t *tasks) untold(before agent.ID, k store.Task) string {
+	if k.Assignee == before || k.Assignee == "" || k.Assignee == t.self {
 		return ""
 	}
-	return fmt.Sprintf("\n%s has not been told yet: %s", k.Assignee, s.tellIt(k))
+	return fmt.Sprintf("\n%s has not been told yet: %s", k.Assignee, t.tellIt(k))
 }
 
 // tellIt says how an agent gets a task.
-func (s *Server) tellIt(k store.Task) string {
-	if s.o.Agent.IsClone() || s.o.Members == nil {
+func (t *tasks) tellIt(k store.Task) string {
+	if t.self.IsClone() || t.members == nil {
 		return "send it a brief that names the task"
 	}
 	return "task_start gives it the task"
@@ -205,34 +167,48 @@ type taskStartArgs struct {
 	Agent string `json:"agent"`
 }
 
-func (s *Server) taskStartTool() tool {
-	return tool{
-		name: "task_start",
-		description: "Give a task to an agent: it is started if it is down, and gets a brief with the task; its answer comes to you and closes the task. " +
-			"A task that needs others is started when those are closed, or, where there is a check, proved. If its agent has ended, this gives the task to another.",
-		schema: taskStartSchema,
-		run:    with("task_start", s.taskStart),
-	}
-}
-
-func (s *Server) taskStart(ctx context.Context, in taskStartArgs) (string, error) {
-	if s.o.Members == nil {
-		return "", fmt.Errorf("task_start: %w", errNoTeam)
-	}
-	k, err := s.task(ctx, "task_start: id", in.ID)
+func (t *tasks) start(ctx context.Context, in taskStartArgs) (string, error) {
+	k, err := t.find(ctx, "task_start: id", in.ID)
 	if err != nil {
 		return "", err
 	}
-	id, err := s.assignee("task_start", in.Agent)
+	id, err := assignee("task_start", in.Agent)
 	if err != nil {
 		return "", err
 	}
-	if id == s.o.Agent || id == "" && k.Assignee == s.o.Agent {
+	if id == t.self || id == "" && k.Assignee == t.self {
 		return "", argumentf("task_start: %s is yours: task_update with state in_progress says that you have begun", k.ID)
 	}
-	text, err := s.o.Members.StartTask(ctx, k.ID, id)
+	text, err := t.members.StartTask(ctx, k.ID, id)
 	if err != nil {
 		return "", fmt.Errorf("task_start: %w", err)
 	}
 	return text, nil
+}
+
+const noteSchema = `{
+	"type": "object",
+	"properties": {
+		"about": {"type": "string", "description": "the id of a task, a message or anything else that is on record, or an agent's name"},
+		"text": {"type": "string", "description": "what to remember"}
+	},
+	"required": ["about", "text"],
+	"additionalProperties": false
+}`
+
+type noteArgs struct {
+	About string `json:"about"`
+	Text  string `json:"text"`
+}
+
+func (t *tasks) note(ctx context.Context, in noteArgs) (string, error) {
+	about, err := t.book.Note(ctx, in.About, in.Text)
+	if errors.Is(err, task.ErrNothing) {
+		return "", argumentf("note: about: %v; the tools tasks and agents list what there is, a message's id is in its tag", err)
+	}
+	noted, err := t.failed("note", err)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("note on %s recorded%s", about, noted), nil
 }

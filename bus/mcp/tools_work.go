@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"netsky/agent"
@@ -13,6 +12,26 @@ type Checks interface {
 	// Check returns what the check of the agent's work has found, as text. If that takes long, it
 	// says so, and the check goes on: the next call for this agent waits for the same one.
 	Check(ctx context.Context, id agent.ID, again bool) (string, error)
+}
+
+// checks is the owner's check as an agent runs it.
+type checks struct {
+	Checks
+	self agent.ID
+}
+
+// tools are the one of the owner's check.
+func (c *checks) tools() []tool {
+	return []tool{
+		{
+			name: "work_check",
+			description: "Run the owner's check on what an agent's branch would be once merged. Only committed work is checked. " +
+				"Work counts as proved while this has passed on its present state. If it still runs, call again to wait for it.",
+			schema: checkSchema,
+			hints:  hints{repeats: true},
+			run:    with("work_check", c.check),
+		},
+	}
 }
 
 const checkSchema = `{
@@ -29,32 +48,18 @@ type checkArgs struct {
 	Again bool   `json:"again"`
 }
 
-func (s *Server) checkTool() tool {
-	return tool{
-		name: "work_check",
-		description: "Run the owner's check on what an agent's branch would be once merged. Only committed work is checked. " +
-			"Work counts as proved while this has passed on its present state. If it still runs, call again to wait for it.",
-		schema: checkSchema,
-		hints:  hints{repeats: true},
-		run:    with("work_check", s.check),
-	}
-}
-
-func (s *Server) check(ctx context.Context, in checkArgs) (string, error) {
-	if s.o.Checks == nil {
-		return "", errors.New("work_check: checks are not available here")
-	}
-	id := s.o.Agent
+func (c *checks) check(ctx context.Context, in checkArgs) (string, error) {
+	id := c.self
 	if in.Agent != "" {
 		var err error
-		if id, err = s.address("work_check: agent", in.Agent); err != nil {
+		if id, err = address("work_check: agent", in.Agent); err != nil {
 			return "", err
 		}
 	}
 	if !id.IsClone() {
 		return "", argumentf("work_check: agent: %s has no branch; name one of agent1, agent2, …", id)
 	}
-	text, err := s.o.Checks.Check(ctx, id, in.Again)
+	text, err := c.Check(ctx, id, in.Again)
 	if err != nil {
 		return "", fmt.Errorf("work_check: %w", err)
 	}
