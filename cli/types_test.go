@@ -27,7 +27,6 @@ var tooLarge = map[string]struct{ methods, files int }{
 	"home Dir":                       {86, 12},
 	"imessage/bluebubbles Transport": {47, 8},
 	"imessage/chatdb view":           {23, 7},
-	"phone Bridge":                   {63, 13},
 	"phone/telegram Transport":       {30, 8},
 	"spawn Launcher":                 {106, 23},
 	"spawn/demo demo":                {29, 7},

@@ -28,18 +28,21 @@ const (
 	tryFor     = 10 * time.Minute
 )
 
+// orders are what the owner's messages ask for.
+type orders struct {
+	loop
+	mu     sync.Mutex     // guards the field below
+	acting map[int64]bool // by Seq, what act works on
+}
+
 // act lets what was taken take effect.
-func (b *Bridge) act(ctx context.Context) error {
-	rec, line, err := b.line(ctx)
-	if err != nil {
-		return err
-	}
+func (b *orders) act(ctx context.Context) error {
 	var errands sync.WaitGroup
 	defer errands.Wait()
 	slots, letter := make(chan struct{}, mostActs), make(chan struct{}, 1)
 	wait := actPoll
 	for {
-		list, err := rec.NewHeard(ctx, line.Name)
+		list, err := b.rec.NewHeard(ctx, b.line.Name)
 		if wait = min(2*wait, retryMost); err == nil {
 			if wait = actPoll; len(list) == 0 {
 				wait = actIdle
@@ -50,14 +53,14 @@ func (b *Bridge) act(ctx context.Context) error {
 		held := false // messages are sent on in their order
 		for _, h := range list {
 			if h.Verdict == VerdictOrder && h.Kind == string(chat.Text) && parse(h.Text).what == askMessage {
-				if left, err := b.incomplete(ctx, rec, h); held || left > 0 || err != nil {
+				if left, err := b.incomplete(ctx, h); held || left > 0 || err != nil {
 					if !held && err == nil {
 						wait = min(wait, left)
 					}
 					held = true
 					continue
 				}
-				b.sendOn(ctx, rec, h, letter, &errands)
+				b.sendOn(ctx, h, letter, &errands)
 				continue
 			}
 			if !b.begin(h.Seq) {
@@ -70,7 +73,7 @@ func (b *Bridge) act(ctx context.Context) error {
 			}
 			errands.Go(func() {
 				defer func() { <-slots }()
-				b.do(ctx, rec, h)
+				b.do(ctx, h)
 			})
 		}
 		if err := pause(ctx, wait, b.unacted); err != nil {
@@ -81,7 +84,7 @@ func (b *Bridge) act(ctx context.Context) error {
 
 // sendOn sends a message on, unless an earlier one holds the turn: then it follows that one. It
 // returns when that is done, or after a while, so that `stop` does not wait for a file.
-func (b *Bridge) sendOn(ctx context.Context, rec record.Records, h record.Heard, turn chan struct{}, all *sync.WaitGroup) {
+func (b *orders) sendOn(ctx context.Context, h record.Heard, turn chan struct{}, all *sync.WaitGroup) {
 	select {
 	case turn <- struct{}{}:
 	default:
@@ -92,7 +95,7 @@ func (b *Bridge) sendOn(ctx context.Context, rec record.Records, h record.Heard,
 		defer close(done)
 		defer func() { <-turn }()
 		if b.begin(h.Seq) {
-			b.do(ctx, rec, h)
+			b.do(ctx, h)
 		}
 	})
 	timer := time.NewTimer(patience)
@@ -107,7 +110,7 @@ func (b *Bridge) sendOn(ctx context.Context, rec record.Records, h record.Heard,
 	}
 }
 
-func (b *Bridge) begin(seq int64) bool {
+func (b *orders) begin(seq int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.acting[seq] {
@@ -118,7 +121,7 @@ func (b *Bridge) begin(seq int64) bool {
 }
 
 // do lets one message take effect, and records that. If that fails, it is done again later.
-func (b *Bridge) do(ctx context.Context, rec record.Records, h record.Heard) {
+func (b *orders) do(ctx context.Context, h record.Heard) {
 	defer func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -129,7 +132,7 @@ func (b *Bridge) do(ctx context.Context, rec record.Records, h record.Heard) {
 		return // nobody may speak: it waits
 	}
 	var ok bool
-	if h.Tries, ok, err = rec.Try(ctx, h); err != nil || !ok {
+	if h.Tries, ok, err = b.rec.Try(ctx, h); err != nil || !ok {
 		return // it cannot be counted, or was done since it was listed
 	}
 	b.o.Step("tried")
@@ -139,12 +142,12 @@ func (b *Bridge) do(ctx context.Context, rec record.Records, h record.Heard) {
 	} else if h.Tries >= leastTries && b.o.Now().Sub(h.Time.Time()) > tryFor {
 		h.Note = "given up" // also one that ends the program each time
 		say = b.reply(h, "Your message could not be acted on; `netsky log` and the daemon's log say why. It was: "+envelope.Line(h.Text, 100))
-	} else if say, err = b.effect(ctx, rec, &h); err != nil {
+	} else if say, err = b.effect(ctx, &h); err != nil {
 		b.o.Log.Warn("act", "guid", h.GUID, "tries", h.Tries+1, "error", err)
 		return
 	}
 	b.o.Step("acted")
-	if err := rec.Did(context.WithoutCancel(ctx), h, say...); err != nil {
+	if err := b.rec.Did(context.WithoutCancel(ctx), h, say...); err != nil {
 		b.o.Log.Warn("act", "guid", h.GUID, "error", err)
 		return
 	}
@@ -153,16 +156,16 @@ func (b *Bridge) do(ctx context.Context, rec record.Records, h record.Heard) {
 
 // effect does what a message asks for, and returns what is to be said about it. An error says
 // that it is to be tried again.
-func (b *Bridge) effect(ctx context.Context, rec record.Records, h *record.Heard) ([]record.Said, error) {
+func (b *orders) effect(ctx context.Context, h *record.Heard) ([]record.Said, error) {
 	switch h.Verdict {
 	case VerdictUnreadable:
 		return b.reply(*h, "A message could not be read ("+h.Note+"). If you wrote it, please write it again."), nil
 	case VerdictBrake:
 		return b.brake(ctx, *h), nil
 	case VerdictReaction:
-		return b.react(ctx, rec, h)
+		return b.react(ctx, h)
 	}
-	if err := b.join(ctx, rec, h); err != nil {
+	if err := b.join(ctx, h); err != nil {
 		return nil, err
 	}
 	a := parse(h.Text)
@@ -170,18 +173,18 @@ func (b *Bridge) effect(ctx context.Context, rec record.Records, h *record.Heard
 	switch a.what {
 	case askAnswer:
 		h.Note = "answer " + a.code
-		return b.answer(ctx, rec, *h, a.code, a.allow, nil)
+		return b.answer(ctx, *h, a.code, a.allow, nil)
 	case askStatus:
 		text, err := b.o.Desk.Status(ctx)
 		return b.reply(*h, text), err
 	case askNeeds:
 		return b.list(ctx, *h, a.code)
 	case askMessage:
-		if code, s, err := b.replyTo(ctx, rec, h); err != nil {
+		if code, s, err := b.replyTo(ctx, h); err != nil {
 			return nil, err
 		} else if code != "" {
 			h.Note, h.Message = "answer "+code, ""
-			return b.answer(ctx, rec, *h, code, strings.ContainsAny(strings.TrimSpace(h.Text)[:1], "yYaA"), s)
+			return b.answer(ctx, *h, code, strings.ContainsAny(strings.TrimSpace(h.Text)[:1], "yYaA"), s)
 		}
 	case askHelp:
 		return b.reply(*h, help), nil
@@ -202,20 +205,20 @@ func (b *Bridge) effect(ctx context.Context, rec record.Records, h *record.Heard
 		}
 		return b.reply(*h, text), nil
 	}
-	return b.message(ctx, rec, h, a)
+	return b.message(ctx, h, a)
 }
 
 const help = "status: how everything is\nneeds: what needs you; needs CODE: all of one\nyes CODE, no CODE, or thumbs up or down on its text: answers it\nstop agent2: ends its turn, not the agent\n" +
 	"peek agent1, peek agent1 50: the end of its screen\nagent2: TEXT, or a reply to its text: a message to agent2\nAnything else is a message to agent0."
 
 // reply returns our answer to a message of the owner's.
-func (b *Bridge) reply(h record.Heard, text string) []record.Said {
+func (b *orders) reply(h record.Heard, text string) []record.Said {
 	return b.compose(letter{id: "a-" + short(h.GUID), chat: chatOf(h.Chat), kind: kindAnswer, about: h.GUID, name: us, text: text, rest: "the rest is on the computer"})
 }
 
 // brake tells the owner, here and by mail, that the chat rests. When it rests longer, as it was too
 // full again, they have been told.
-func (b *Bridge) brake(ctx context.Context, h record.Heard) []record.Said {
+func (b *orders) brake(ctx context.Context, h record.Heard) []record.Said {
 	rest := restOf(h)
 	b.status.rests(h.Time.Time().Add(rest))
 	if rest > brakeRest {
@@ -227,27 +230,17 @@ func (b *Bridge) brake(ctx context.Context, h record.Heard) []record.Said {
 	return b.reply(h, text)
 }
 
-// mail sends mail to the owner, once.
-func (b *Bridge) mail(ctx context.Context, id, text string) {
-	_, _, err := b.o.Bus.SendOnce(context.WithoutCancel(ctx), envelope.Envelope{
-		ID: id, From: agent.Infinity, To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: text, Time: b.o.Now(),
-	})
-	if err != nil && !errors.Is(err, bus.ErrUsed) {
-		b.o.Log.Warn("mail to the owner", "error", err)
-	}
-}
-
 // message sends a message on to an agent.
-func (b *Bridge) message(ctx context.Context, rec record.Records, h *record.Heard, a ask) ([]record.Said, error) {
+func (b *orders) message(ctx context.Context, h *record.Heard, a ask) ([]record.Said, error) {
 	e := envelope.Envelope{
 		ID: messageID(h.Line, h.GUID), From: agent.Owner, To: a.agent, Text: envelope.SafeText(a.text), Via: b.o.Via, Time: min(h.At, store.At(b.o.Now())).Time(),
 	}
 	answers := ""
 	switch {
 	case !a.named && h.About != "":
-		b.continues(ctx, rec, *h, &e)
+		b.continues(ctx, *h, &e)
 	case a.named:
-		answers = b.answersQuestion(ctx, rec, *h, &e)
+		answers = b.answersQuestion(ctx, *h, &e)
 	}
 	h.Message = ""
 	if !b.o.Bus.Exists(e.To) {
@@ -281,7 +274,7 @@ func (b *Bridge) message(ctx context.Context, rec record.Records, h *record.Hear
 	}
 	h.Target, h.Message = e.To, e.ID
 	b.o.Step("on the bus")
-	hints := b.hints(ctx, rec, *h, e.To)
+	hints := b.hints(ctx, *h, e.To)
 	if answers != "" {
 		hints = append(hints, answers)
 	}
@@ -299,7 +292,7 @@ func (b *Bridge) message(ctx context.Context, rec record.Records, h *record.Hear
 
 // publish sends an envelope. Again says that it may have been sent before a crash: then it is
 // looked for in the mailbox first.
-func (b *Bridge) publish(ctx context.Context, e envelope.Envelope, again bool) error {
+func (b *orders) publish(ctx context.Context, e envelope.Envelope, again bool) error {
 	if again {
 		if list, err := b.o.Bus.Received(ctx, e.To, e.ID); err == nil && len(list) > 0 {
 			return nil
@@ -310,7 +303,7 @@ func (b *Bridge) publish(ctx context.Context, e envelope.Envelope, again bool) e
 }
 
 // hints returns what the owner should know about a message that was sent on.
-func (b *Bridge) hints(ctx context.Context, rec record.Records, h record.Heard, to agent.ID) (hints []string) {
+func (b *orders) hints(ctx context.Context, h record.Heard, to agent.ID) (hints []string) {
 	if why := b.o.Desk.Waits(ctx, to); why != "" {
 		hints = append(hints, why)
 	}
@@ -319,14 +312,14 @@ func (b *Bridge) hints(ctx context.Context, rec record.Records, h record.Heard, 
 			hints = append(hints, fmt.Sprintf("That went to %s. %s", to, still))
 		}
 	}
-	if code := b.unanswered(ctx, rec, h); code != "" {
+	if code := b.unanswered(ctx, h); code != "" {
 		hints = append(hints, fmt.Sprintf("That went to %s and answered nothing: %s still waits. Reply yes or no to its text, or write: yes %[2]s or no %[2]s.", to, code))
 	}
 	return hints
 }
 
 // list returns what needs the owner: a line each, or all of one.
-func (b *Bridge) list(ctx context.Context, h record.Heard, code string) ([]record.Said, error) {
+func (b *orders) list(ctx context.Context, h record.Heard, code string) ([]record.Said, error) {
 	list, err := b.o.Desk.Needs(ctx)
 	if err != nil && len(list) == 0 {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 
 // settled returns what to say about an item that needs the owner no more. The error says that
 // the bridge ends, so that it was not found out.
-func (b *Bridge) settled(ctx context.Context, h record.Heard, code string) ([]record.Said, error) {
+func (b *orders) settled(ctx context.Context, h record.Heard, code string) ([]record.Said, error) {
 	how := b.o.Desk.How(ctx, code)
 	switch {
 	case ctx.Err() != nil:
@@ -40,13 +40,13 @@ func (b *Bridge) settled(ctx context.Context, h record.Heard, code string) ([]re
 var errSending = errors.New("it refers to a message that is not known yet")
 
 // react takes a tapback, or a button, as the answer to the item that the message shows.
-func (b *Bridge) react(ctx context.Context, rec record.Records, h *record.Heard) ([]record.Said, error) {
-	s, ok, err := rec.SaidAs(ctx, h.Line, h.About)
+func (b *orders) react(ctx context.Context, h *record.Heard) ([]record.Said, error) {
+	s, ok, err := b.rec.SaidAs(ctx, h.Line, h.About)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		if is, err := rec.Sending(ctx, h.Line, h.Chat.Key); err != nil || is {
+		if is, err := b.rec.Sending(ctx, h.Line, h.Chat.Key); err != nil || is {
 			return nil, cmp.Or(err, errSending)
 		}
 	}
@@ -71,7 +71,7 @@ func (b *Bridge) react(ctx context.Context, rec record.Records, h *record.Heard)
 		return nil, nil
 	}
 	h.Note = "answer " + s.About
-	return b.answer(ctx, rec, *h, s.About, allow, &s)
+	return b.answer(ctx, *h, s.About, allow, &s)
 }
 
 // validFor is how long an item that was shown can be answered without showing it again.
@@ -80,7 +80,7 @@ const validFor = 24 * time.Hour
 // answer gives the owner's answer to an item, if it still says what this chat was shown: in that
 // very message, if the answer refers to one. Doing it again after a crash finds it settled, which is said
 // in the same words.
-func (b *Bridge) answer(ctx context.Context, rec record.Records, h record.Heard, code string, allow bool, on *record.Said) ([]record.Said, error) {
+func (b *orders) answer(ctx context.Context, h record.Heard, code string, allow bool, on *record.Said) ([]record.Said, error) {
 	list, err := b.o.Desk.Needs(ctx)
 	n, ok := attention.Find(list, code)
 	if !ok {
@@ -95,7 +95,7 @@ func (b *Bridge) answer(ctx context.Context, rec record.Records, h record.Heard,
 	if len(n.Options) == 0 {
 		return b.reply(h, fmt.Sprintf("%s cannot be answered by text. On the computer: %s.", code, n.Next())), nil
 	}
-	shown, err := rec.Asked(ctx, h.Line, h.Chat.Key, code)
+	shown, err := b.rec.Asked(ctx, h.Line, h.Chat.Key, code)
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +111,11 @@ func (b *Bridge) answer(ctx context.Context, rec record.Records, h record.Heard,
 
 // replyTo returns the code of the item that a bare yes or no is about, as it replies to the text
 // that shows it; "" if it is about none. To a question it is the answer in words.
-func (b *Bridge) replyTo(ctx context.Context, rec record.Records, h *record.Heard) (code string, on *record.Said, err error) {
+func (b *orders) replyTo(ctx context.Context, h *record.Heard) (code string, on *record.Said, err error) {
 	if h.About == "" || !bareForm().MatchString(strings.TrimSpace(h.Text)) {
 		return "", nil, nil
 	}
-	s, ok, err := rec.SaidAs(ctx, h.Line, h.About)
+	s, ok, err := b.rec.SaidAs(ctx, h.Line, h.About)
 	if err != nil || !ok || s.Kind != kindNeed && s.Kind != kindPast {
 		return "", nil, err
 	}
@@ -128,11 +128,11 @@ func (b *Bridge) replyTo(ctx context.Context, rec record.Records, h *record.Hear
 
 // unanswered returns the code of the item that takes a yes or no and is shown by the text to which a
 // message replies without saying either; "" if there is none.
-func (b *Bridge) unanswered(ctx context.Context, rec record.Records, h record.Heard) string {
+func (b *orders) unanswered(ctx context.Context, h record.Heard) string {
 	if h.About == "" {
 		return ""
 	}
-	s, ok, err := rec.SaidAs(ctx, h.Line, h.About)
+	s, ok, err := b.rec.SaidAs(ctx, h.Line, h.About)
 	if err != nil || !ok || s.Kind != kindNeed {
 		return ""
 	}
@@ -144,7 +144,7 @@ func (b *Bridge) unanswered(ctx context.Context, rec record.Records, h record.He
 }
 
 // stillWaits returns what to say of the items that wait for a yes or no after one without a code.
-func (b *Bridge) stillWaits(ctx context.Context) string {
+func (b *orders) stillWaits(ctx context.Context) string {
 	list, _ := b.o.Desk.Needs(ctx)
 	list = slices.DeleteFunc(list, func(n attention.Need) bool { return len(n.Options) == 0 })
 	switch len(list) {
@@ -158,7 +158,7 @@ func (b *Bridge) stillWaits(ctx context.Context) string {
 
 // askAgain returns the text that shows an item, as the answer to a yes or no that was to other
 // words, or to none.
-func (b *Bridge) askAgain(n attention.Need, h record.Heard) []record.Said {
+func (b *orders) askAgain(n attention.Need, h record.Heard) []record.Said {
 	say := b.ask(n, chatOf(h.Chat), h.GUID)
 	lead := "] Nothing was answered.\n"
 	if len(say[len(say)-1].Choices) > 0 {
@@ -169,11 +169,11 @@ func (b *Bridge) askAgain(n attention.Need, h record.Heard) []record.Said {
 }
 
 // stale reports whether a text was shown too long ago to be answered.
-func (b *Bridge) stale(s record.Said) bool { return b.o.Now().Sub(s.Began.Time()) >= validFor }
+func (b *orders) stale(s record.Said) bool { return b.o.Now().Sub(s.Began.Time()) >= validFor }
 
 // current reports whether the item was shown in the chat as it is now, before the answer was
 // heard, not too long ago, and in full.
-func (b *Bridge) current(shown []record.Said, n attention.Need, h record.Heard) bool {
+func (b *orders) current(shown []record.Said, n attention.Need, h record.Heard) bool {
 	for _, s := range shown {
 		out := s.State == record.Sent || s.State == record.Unconfirmed || s.State == record.Sending
 		// Without choices it was not shown in full; what was shown before it began was another.

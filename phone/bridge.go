@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,6 +11,7 @@ import (
 	"netsky/agent"
 	"netsky/attention"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/phone/chat"
 	"netsky/phone/record"
@@ -103,12 +103,7 @@ type Bridge struct {
 	unsent  chan struct{} // wakes send
 	unseen  chan struct{} // wakes watch
 
-	status  status
-	recheck map[int64]time.Time // by Seq, when to look again for what a crash left; send's own
-	failing bool                // the last text could not be sent for now; send's own
-
-	mu     sync.Mutex     // guards the field below
-	acting map[int64]bool // by Seq, what act works on
+	status status
 }
 
 // errNoRecords is returned while the records can't be used: nothing is read then, so nothing
@@ -129,7 +124,7 @@ func New(o Options) *Bridge {
 	if o.Pace == (Pace{}) {
 		o.Pace = usualPace
 	}
-	b := &Bridge{o: o, unacted: make(chan struct{}, 1), unsent: make(chan struct{}, 1), unseen: make(chan struct{}, 1), recheck: make(map[int64]time.Time), acting: make(map[int64]bool)}
+	b := &Bridge{o: o, unacted: make(chan struct{}, 1), unsent: make(chan struct{}, 1), unseen: make(chan struct{}, 1)}
 	b.status.init(o)
 	return b
 }
@@ -143,26 +138,62 @@ func (b *Bridge) Run(ctx context.Context) error {
 	}
 	defer lock.Unlock()
 	defer b.status.save()
+	l, err := b.open(ctx)
+	if err != nil {
+		return err
+	}
 	all, ctx := errgroup.WithContext(ctx)
-	all.Go(func() error { return b.read(ctx) })
-	all.Go(func() error { return b.act(ctx) })
-	all.Go(func() error { return b.send(ctx) })
-	all.Go(func() error { return b.forward(ctx) })
-	all.Go(func() error { return b.remind(ctx) })
-	all.Go(func() error { return b.watch(ctx) })
+	for _, run := range []func(context.Context) error{
+		(&reader{loop: l}).read,
+		(&orders{loop: l, acting: make(map[int64]bool)}).act,
+		(&sender{loop: l, recheck: make(map[int64]time.Time)}).send,
+		(&forwarder{l}).forward,
+		(&reminder{loop: l, since: make(map[string]time.Time), gone: make(map[string]time.Time)}).remind,
+		l.watch,
+	} {
+		all.Go(func() error { return run(ctx) })
+	}
 	return all.Wait()
 }
 
-// line returns the records, and the transport's line in them.
-func (b *Bridge) line(ctx context.Context) (record.Records, record.Line, error) {
+// A loop is one of those that the bridge consists of, with the records and the transport's line in them.
+type loop struct {
+	*Bridge
+	rec  record.Records
+	line record.Line
+}
+
+// open returns a loop; with an error, one without records.
+func (b *Bridge) open(ctx context.Context) (loop, error) {
 	db := b.o.Records()
 	if db == nil {
-		return record.Records{}, record.Line{}, errNoRecords
+		return loop{Bridge: b}, errNoRecords
 	}
 	r := record.Records{DB: db}
 	cursor, forwarded := b.status.kept()
 	l, err := r.Open(ctx, b.o.Transport.Name(), cursor, forwarded, b.o.Now())
-	return r, l, err
+	if err != nil {
+		return loop{Bridge: b}, err
+	}
+	return loop{b, r, l}, nil
+}
+
+// room returns the chat to write to: where the owner wrote last, else the first one that is
+// configured.
+func (b *loop) room(ctx context.Context) (chat.Chat, bool, error) {
+	who, err := b.o.Gate.Speakers()
+	if err != nil {
+		return chat.Chat{}, false, err
+	}
+	h, ok, err := b.rec.LastHeard(ctx, b.line.Name, VerdictOrder)
+	if err != nil {
+		return chat.Chat{}, false, err
+	}
+	if ok && who.OwnerChat(chatOf(h.Chat)) {
+		return chatOf(h.Chat), true, nil
+	}
+	c, err := b.o.To()
+	return c, err == nil && who.OwnerChat(c), err
 }
 
 func wake(c chan struct{}) {
@@ -183,4 +214,14 @@ func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	case <-timer.C:
 	}
 	return nil
+}
+
+// mail sends mail to the owner, once.
+func (b *Bridge) mail(ctx context.Context, id, text string) {
+	_, _, err := b.o.Bus.SendOnce(context.WithoutCancel(ctx), envelope.Envelope{
+		ID: id, From: agent.Infinity, To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: text, Time: b.o.Now(),
+	})
+	if err != nil && !errors.Is(err, bus.ErrUsed) {
+		b.o.Log.Warn("mail to the owner", "error", err)
+	}
 }

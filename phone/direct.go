@@ -45,18 +45,12 @@ func Text(ctx context.Context, o Options, d Direct) (to chat.Chat, got chat.Rece
 	if err == nil {
 		defer lock.Unlock()
 	}
-	rec := record.Records{}
-	if db := o.Records(); db != nil {
-		rec = record.Records{DB: db}
-		cursor, forwarded := b.status.kept()
-		if _, err := rec.Open(ctx, o.Transport.Name(), cursor, forwarded, b.o.Now()); err == nil {
-			if c, ok, err := b.room(ctx, rec, o.Transport.Name()); err != nil {
-				return to, got, err
-			} else if ok && d.To == nil {
-				d.To = &c
-			}
-		} else {
-			rec = record.Records{}
+	l, err := b.open(ctx)
+	if err == nil {
+		if c, ok, err := l.room(ctx); err != nil {
+			return to, got, err
+		} else if ok && d.To == nil {
+			d.To = &c
 		}
 	}
 	if d.To == nil {
@@ -72,26 +66,26 @@ func Text(ctx context.Context, o Options, d Direct) (to chat.Chat, got chat.Rece
 	}
 	said := b.compose(letter{id: "x-" + rand.Text(), chat: *d.To, kind: kind, name: us, text: envelope.Shorten(d.Text, MaxText)})[0]
 	if lock == nil {
-		got, err = b.handOver(ctx, rec, said)
+		got, err = (&sender{loop: l}).handOver(ctx, said)
 	} else {
-		got, err = b.alone(ctx, rec, said)
+		got, err = (&sender{loop: l}).alone(ctx, said)
 	}
 	return *d.To, got, err
 }
 
 // handOver leaves a text to the bridge that runs, and waits for what becomes of it.
-func (b *Bridge) handOver(ctx context.Context, rec record.Records, said record.Said) (chat.Receipt, error) {
-	if rec.DB == nil {
+func (b *sender) handOver(ctx context.Context, said record.Said) (chat.Receipt, error) {
+	if b.rec.DB == nil {
 		return chat.Receipt{}, errNoRecords
 	}
-	if err := rec.Say(ctx, said); err != nil {
+	if err := b.rec.Say(ctx, said); err != nil {
 		return chat.Receipt{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, handOverWithin)
 	defer cancel()
 	fact := ""
 	for {
-		s, ok, err := rec.Part(context.WithoutCancel(ctx), said.Line, said.ID)
+		s, ok, err := b.rec.Part(context.WithoutCancel(ctx), said.Line, said.ID)
 		if s.Fact != "" {
 			fact = ": " + s.Fact
 		}
@@ -111,29 +105,29 @@ func (b *Bridge) handOver(ctx context.Context, rec record.Records, said record.S
 }
 
 // alone sends a text while no bridge runs.
-func (b *Bridge) alone(ctx context.Context, rec record.Records, said record.Said) (chat.Receipt, error) {
+func (b *sender) alone(ctx context.Context, said record.Said) (chat.Receipt, error) {
 	mark, err := b.o.Transport.Mark(ctx)
 	if err != nil {
 		return chat.Receipt{}, err
 	}
 	said.Mark, said.State, said.Began = mark, record.Sending, store.At(b.o.Now())
-	if rec.DB != nil {
-		if err := rec.Say(ctx, said); err != nil {
+	if b.rec.DB != nil {
+		if err := b.rec.Say(ctx, said); err != nil {
 			b.o.Log.Warn("not on the ledger", "error", err) // its signature keeps it from being an order
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
-	got, err := b.o.Transport.Send(ctx, b.outgoing(ctx, rec, said))
+	got, err := b.o.Transport.Send(ctx, b.outgoing(ctx, said))
 	if err != nil {
 		got = chat.Receipt{State: chat.Failed, Fact: err.Error()}
 	}
-	if rec.DB == nil {
+	if b.rec.DB == nil {
 		return got, nil
 	}
-	s, ok, err := rec.Part(ctx, said.Line, said.ID)
+	s, ok, err := b.rec.Part(ctx, said.Line, said.ID)
 	if err == nil && ok {
 		s.State, s.GUID, s.Fact = string(got.State), got.GUID, got.Fact
-		err = rec.End(ctx, s, b.o.Now())
+		err = b.rec.End(ctx, s, b.o.Now())
 	}
 	if err != nil {
 		b.o.Log.Warn("not recorded", "error", err)

@@ -24,7 +24,7 @@ const (
 
 // files stores what came with a message in the agent's mailbox, and returns the names for the
 // envelope. lost says what could not be stored, and why; notes what is to be known of the rest.
-func (b *Bridge) files(ctx context.Context, h record.Heard, to agent.ID, id string) (names, lost, notes []string) {
+func (b *orders) files(ctx context.Context, h record.Heard, to agent.ID, id string) (names, lost, notes []string) {
 	for i, a := range h.Files {
 		said := envelope.Line(a.Name, 80)
 		if said == "" {
@@ -58,7 +58,7 @@ func (b *Bridge) files(ctx context.Context, h record.Heard, to agent.ID, id stri
 
 // keep stores one file in the agent's mailbox under a name without its end, and returns the whole
 // name. note says what it may be of no use for.
-func (b *Bridge) keep(ctx context.Context, a record.File, to agent.ID, name string) (kept, note string, err error) {
+func (b *orders) keep(ctx context.Context, a record.File, to agent.ID, name string) (kept, note string, err error) {
 	end := suffix(a.Name)
 	heic := end == ".heic" || end == ".heif" || a.MIME == "image/heic" || a.MIME == "image/heif"
 	ends := []string{end}

@@ -23,16 +23,15 @@ const (
 	holdBack = 20 * time.Second
 )
 
+// A forwarder records what of the owner's mail is to be texted.
+type forwarder struct{ loop }
+
 // forward records what of the owner's mail is to be texted.
-func (b *Bridge) forward(ctx context.Context) error {
-	rec, line, err := b.line(ctx)
-	if err != nil {
-		return err
-	}
+func (b *forwarder) forward(ctx context.Context) error {
 	wait, told := time.Duration(forwardEvery), ""
 	for {
 		// What fails here stops nothing else: mail waits.
-		if err := b.forwardNext(ctx, rec, &line); err == nil {
+		if err := b.forwardNext(ctx); err == nil {
 			wait, told = forwardEvery, ""
 		} else {
 			wait = min(2*wait, forwardMost)
@@ -47,26 +46,26 @@ func (b *Bridge) forward(ctx context.Context) error {
 	}
 }
 
-func (b *Bridge) forwardNext(ctx context.Context, rec record.Records, line *record.Line) error {
-	list, upTo, err := rec.MailAfter(ctx, line.Forwarded, mostForward)
-	if err == nil && upTo < line.Forwarded {
-		var now record.Line
-		if _, now, err = b.line(ctx); err == nil {
-			line.Forwarded = min(now.Forwarded, upTo)
+func (b *forwarder) forwardNext(ctx context.Context) error {
+	list, upTo, err := b.rec.MailAfter(ctx, b.line.Forwarded, mostForward)
+	if err == nil && upTo < b.line.Forwarded {
+		var now loop
+		if now, err = b.open(ctx); err == nil {
+			b.line.Forwarded = min(now.line.Forwarded, upTo)
 		}
 		return err // what is behind it is found by the next look
 	}
-	if err != nil || upTo <= line.Forwarded {
+	if err != nil || upTo <= b.line.Forwarded {
 		return err
 	}
-	say, waits, err := b.texts(ctx, rec, *line, list)
+	say, waits, err := b.texts(ctx, list)
 	if err != nil || waits {
 		return err
 	}
-	if err := rec.Forward(ctx, line.Name, upTo, say); err != nil {
+	if err := b.rec.Forward(ctx, b.line.Name, upTo, say); err != nil {
 		return err
 	}
-	line.Forwarded = upTo
+	b.line.Forwarded = upTo
 	b.status.forwards(list)
 	if len(say) > 0 {
 		wake(b.unsent)
@@ -76,24 +75,24 @@ func (b *Bridge) forwardNext(ctx context.Context, rec record.Records, line *reco
 
 // texts returns what is to be texted of mail. waits says that there is no chat yet to send it
 // to.
-func (b *Bridge) texts(ctx context.Context, rec record.Records, line record.Line, list []record.Mail) (say []record.Said, waits bool, err error) {
+func (b *forwarder) texts(ctx context.Context, list []record.Mail) (say []record.Said, waits bool, err error) {
 	for _, m := range list {
-		if m.Time <= line.Fence || !forwarded(m) {
+		if m.Time <= b.line.Fence || !forwarded(m) {
 			continue // from before the records were made anew, or not for the phone
 		}
 		to, hold := chat.Chat{}, store.Time(0)
-		asked, ok, err := rec.HeardAs(ctx, m.InReplyTo)
+		asked, ok, err := b.rec.HeardAs(ctx, m.InReplyTo)
 		if err != nil {
 			return nil, false, err
 		}
 		ok = ok && m.InReplyTo != ""
-		if ok && asked.Line == line.Name {
+		if ok && asked.Line == b.line.Name {
 			to = chatOf(asked.Chat)
 		} else {
 			if m.From.IsClone() && !ok && !netskys(m) {
 				continue
 			}
-			if to, ok, err = b.room(ctx, rec, line.Name); err != nil || !ok {
+			if to, ok, err = b.room(ctx); err != nil || !ok {
 				return nil, true, err
 			}
 			if !envelope.ForPhone(m.Metadata) {
@@ -144,7 +143,7 @@ func replyHint(id agent.ID) string {
 }
 
 // attached returns the paths of the files of a message to the owner that are there.
-func (b *Bridge) attached(m record.Mail) (files []string) {
+func (b *forwarder) attached(m record.Mail) (files []string) {
 	for _, name := range m.Attachments {
 		if rel, ok := strings.CutPrefix(name, "attach/"); ok && plainName(rel) {
 			files = append(files, b.o.Home.Path(home.Mailbox(agent.Owner), "attach", rel))

@@ -53,11 +53,11 @@ func (s *scene) whole(m chat.Message) string {
 }
 
 // incomplete returns how much longer a message waits for parts of it.
-func (b *Bridge) incomplete(ctx context.Context, rec record.Records, h record.Heard) (time.Duration, error) {
+func (b *orders) incomplete(ctx context.Context, h record.Heard) (time.Duration, error) {
 	if h.Note != noteMore || h.Tries > 0 {
 		return 0, nil
 	}
-	parts, err := rec.Parts(ctx, h.Line, h.GUID, VerdictPart)
+	parts, err := b.rec.Parts(ctx, h.Line, h.GUID, VerdictPart)
 	if err != nil {
 		return 0, err
 	}
@@ -72,8 +72,8 @@ func (b *Bridge) incomplete(ctx context.Context, rec record.Records, h record.He
 }
 
 // join adds the parts of a message to it. None is added to what was tried, so it is the same each time.
-func (b *Bridge) join(ctx context.Context, rec record.Records, h *record.Heard) error {
-	parts, err := rec.Parts(ctx, h.Line, h.GUID, VerdictPart)
+func (b *orders) join(ctx context.Context, h *record.Heard) error {
+	parts, err := b.rec.Parts(ctx, h.Line, h.GUID, VerdictPart)
 	if err != nil {
 		return err
 	}

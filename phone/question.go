@@ -11,26 +11,26 @@ import (
 
 // continues makes an answer of what the owner wrote in reply to an agent's message, or to the
 // text that shows its question.
-func (b *Bridge) continues(ctx context.Context, rec record.Records, h record.Heard, e *envelope.Envelope) {
-	s, ok, err := rec.SaidAs(ctx, h.Line, h.About)
+func (b *orders) continues(ctx context.Context, h record.Heard, e *envelope.Envelope) {
+	s, ok, err := b.rec.SaidAs(ctx, h.Line, h.About)
 	if err != nil || !ok {
 		return
 	}
 	switch s.Kind {
 	case kindMail:
-		b.inReply(ctx, rec, e, s.About)
+		b.inReply(ctx, e, s.About)
 	case kindNeed:
 		list, _ := b.o.Desk.Needs(ctx)
 		if n, ok := attention.Find(list, s.About); ok && n.Kind == attention.Question {
-			b.inReply(ctx, rec, e, n.Message)
+			b.inReply(ctx, e, n.Message)
 			e.Kind = envelope.KindReply
 		}
 	}
 }
 
 // inReply makes a reply to that message of e, which goes to its sender then.
-func (b *Bridge) inReply(ctx context.Context, rec record.Records, e *envelope.Envelope, id string) {
-	m, err := rec.DB.Message(ctx, id)
+func (b *orders) inReply(ctx context.Context, e *envelope.Envelope, id string) {
+	m, err := b.rec.DB.Message(ctx, id)
 	if err != nil || !m.From.IsAgent() {
 		return
 	}
@@ -42,7 +42,7 @@ func (b *Bridge) inReply(ctx context.Context, rec record.Records, e *envelope.En
 
 // answersQuestion makes an answer of a message to an agent that waits for one, if it has asked
 // one thing only and this chat was shown it, and returns what to say about that.
-func (b *Bridge) answersQuestion(ctx context.Context, rec record.Records, h record.Heard, e *envelope.Envelope) string {
+func (b *orders) answersQuestion(ctx context.Context, h record.Heard, e *envelope.Envelope) string {
 	list, _ := b.o.Desk.Needs(ctx)
 	asked := attention.Need{}
 	for _, n := range list {
@@ -57,10 +57,10 @@ func (b *Bridge) answersQuestion(ctx context.Context, rec record.Records, h reco
 	if asked.Code == "" {
 		return ""
 	}
-	if shown, err := rec.Shown(ctx, h.Line, h.Chat.Key, asked.Code, asked.Message); err != nil || !shown {
+	if shown, err := b.rec.Shown(ctx, h.Line, h.Chat.Key, asked.Code, asked.Message); err != nil || !shown {
 		return fmt.Sprintf("%s waits for an answer to something that was not shown here; this was no answer to it. needs %s shows it.", e.To, asked.Code)
 	}
-	b.inReply(ctx, rec, e, asked.Message)
+	b.inReply(ctx, e, asked.Message)
 	if e.InReplyTo == "" {
 		return ""
 	}

@@ -27,30 +27,33 @@ const (
 	mostNotes   = 20 // of one batch, in the log
 )
 
+// A reader takes what arrives.
+type reader struct {
+	loop
+	away absence
+}
+
 // read takes what arrives.
-func (b *Bridge) read(ctx context.Context) error {
-	rec, line, err := b.line(ctx)
-	if err != nil {
-		return err
-	}
+func (b *reader) read(ctx context.Context) error {
 	wake(b.unacted) // what an earlier run left
-	if line.Cursor != "" {
-		b.status.took(line.Cursor, nil) // what it reported may have been lost
+	if b.line.Cursor != "" {
+		b.status.took(b.line.Cursor, nil) // what it reported may have been lost
 	}
-	replaced, wait := rec.DB.Replaced(), retryFirst
-	away := absence{seen: b.status.seen(), now: b.o.Now}
+	replaced, wait := b.rec.DB.Replaced(), retryFirst
+	b.away = absence{seen: b.status.seen(), now: b.o.Now}
 	for {
 		// With a list that can't be read nobody may speak: then nothing is taken, and all waits.
 		// Only where reading begins is found out, so that what is written meanwhile is not missed.
-		if _, err = b.o.Gate.Speakers(); err == nil || line.Cursor == "" {
-			err = errors.Join(err, b.readNext(ctx, rec, &line, &away))
+		_, err := b.o.Gate.Speakers()
+		if err == nil || b.line.Cursor == "" {
+			err = errors.Join(err, b.readNext(ctx))
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err == nil {
 			b.status.reads()
-			away.look()
+			b.away.look()
 			wait = retryFirst
 		} else {
 			b.status.fails(err)
@@ -59,7 +62,7 @@ func (b *Bridge) read(ctx context.Context) error {
 			}
 			wait = min(2*wait, retryMost)
 		}
-		if n := rec.DB.Replaced(); n != replaced || b.o.Records() != rec.DB {
+		if n := b.rec.DB.Replaced(); n != replaced || b.o.Records() != b.rec.DB {
 			return errNoRecords // the next run opens them anew
 		}
 	}
@@ -67,13 +70,13 @@ func (b *Bridge) read(ctx context.Context) error {
 
 // readNext takes the next batch. A transport that returns nothing without having waited is not
 // asked again at once.
-func (b *Bridge) readNext(ctx context.Context, rec record.Records, line *record.Line, away *absence) error {
-	began, cursor := time.Now(), line.Cursor
+func (b *reader) readNext(ctx context.Context) error {
+	began, cursor := time.Now(), b.line.Cursor
 	batch, err := b.o.Transport.Next(ctx, cursor)
 	if err != nil {
 		return err
 	}
-	if err := b.take(ctx, rec, line, batch, away.fence()); err != nil {
+	if err := b.take(ctx, batch, b.away.fence()); err != nil {
 		return err
 	}
 	if len(batch.Messages) == 0 || batch.Cursor == cursor {
@@ -110,15 +113,15 @@ func (a *absence) fence() time.Time {
 func (a *absence) look() { a.seen = a.now().Round(0) }
 
 // take judges a batch and records it with its cursor.
-func (b *Bridge) take(ctx context.Context, rec record.Records, line *record.Line, batch chat.Batch, fence time.Time) error {
+func (b *reader) take(ctx context.Context, batch chat.Batch, fence time.Time) error {
 	for i, note := range batch.Notes {
 		if i == mostNotes {
-			b.o.Log.Info("transport", "name", line.Name, "note", fmt.Sprintf("%d more notes", len(batch.Notes)-i))
+			b.o.Log.Info("transport", "name", b.line.Name, "note", fmt.Sprintf("%d more notes", len(batch.Notes)-i))
 			break
 		}
-		b.o.Log.Info("transport", "name", line.Name, "note", envelope.Line(note, 500))
+		b.o.Log.Info("transport", "name", b.line.Name, "note", envelope.Line(note, 500))
 	}
-	if len(batch.Messages) == 0 && batch.Cursor == line.Cursor {
+	if len(batch.Messages) == 0 && batch.Cursor == b.line.Cursor {
 		return nil
 	}
 	var who Speakers
@@ -128,18 +131,18 @@ func (b *Bridge) take(ctx context.Context, rec record.Records, line *record.Line
 			return err
 		}
 	}
-	t := taking{b: b, rec: rec, line: line.Name, scenes: make(map[string]*scene), fence: fence, who: who, now: b.o.Now()}
+	t := taking{b: b.Bridge, rec: b.rec, line: b.line.Name, scenes: make(map[string]*scene), fence: fence, who: who, now: b.o.Now()}
 	for _, m := range batch.Messages {
 		if err := t.add(ctx, bounded(m)); err != nil {
 			return err
 		}
 	}
-	fresh, err := rec.Hear(ctx, line.Name, batch.Cursor, t.heard, t.echoes, t.say())
+	fresh, err := b.rec.Hear(ctx, b.line.Name, batch.Cursor, t.heard, t.echoes, t.say())
 	if err != nil {
 		return err
 	}
-	line.Cursor = batch.Cursor
-	b.status.took(line.Cursor, t.counts)
+	b.line.Cursor = batch.Cursor
+	b.status.took(b.line.Cursor, t.counts)
 	for _, h := range fresh {
 		b.o.Log.Info("heard", "verdict", h.Verdict, "guid", h.GUID)
 	}

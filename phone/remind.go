@@ -29,23 +29,19 @@ const (
 // A reminder knows since when things need the owner, and since when others do no more. A
 // restart forgets that, but not what was texted.
 type reminder struct {
+	loop
 	since map[string]time.Time // by digest
 	gone  map[string]time.Time // by code, of what was texted
 }
 
 // remind texts what needs the owner: approvals at once, the rest if it stays. Each is texted
 // once for what it says, and again if it was over and has come again.
-func (b *Bridge) remind(ctx context.Context) error {
-	rec, line, err := b.line(ctx)
-	if err != nil {
-		return err
-	}
-	r := reminder{since: make(map[string]time.Time), gone: make(map[string]time.Time)}
+func (b *reminder) remind(ctx context.Context) error {
 	var before home.Mark
 	for n := 0; ; n++ {
 		if asked := b.o.Home.Mark(home.ApprovalDir); !before.Same(asked) || n%lookEach == 0 {
 			before = asked
-			if err := b.remindOf(ctx, rec, line, r); err != nil && ctx.Err() == nil {
+			if err := b.remindOf(ctx); err != nil && ctx.Err() == nil {
 				b.o.Log.Warn("needs", "error", err)
 			}
 		}
@@ -55,34 +51,34 @@ func (b *Bridge) remind(ctx context.Context) error {
 	}
 }
 
-func (b *Bridge) remindOf(ctx context.Context, rec record.Records, line record.Line, r reminder) error {
-	to, ok, err := b.room(ctx, rec, line.Name)
+func (b *reminder) remindOf(ctx context.Context) error {
+	to, ok, err := b.room(ctx)
 	if err != nil || !ok {
 		return err
 	}
 	list, err := b.o.Desk.Needs(ctx) // what can't be read is looked at again
-	items, ierr := rec.Items(ctx, line.Name)
+	items, ierr := b.rec.Items(ctx, b.line.Name)
 	if ierr != nil {
 		return ierr
 	}
 	if err == nil {
-		if err := b.over(ctx, rec, line.Name, r, list, items); err != nil {
+		if err := b.over(ctx, list, items); err != nil {
 			return err
 		}
 	}
-	due, derr := b.due(ctx, rec, line.Name, r, list, items)
+	due, derr := b.due(ctx, list, items)
 	if derr != nil || len(due) == 0 {
 		return errors.Join(err, derr)
 	}
-	if waits, werr := rec.Waits(ctx, line.Name); werr != nil || waits > mostAtOnce {
+	if waits, werr := b.rec.Waits(ctx, b.line.Name); werr != nil || waits > mostAtOnce {
 		return errors.Join(err, werr) // the next list has them all
 	}
 	defer wake(b.unsent)
 	if len(due) > mostAtOnce {
-		return b.digest(ctx, rec, to, due)
+		return b.digest(ctx, to, due)
 	}
 	for _, n := range due {
-		if err := rec.Say(ctx, b.ask(n, to, b.first())...); err != nil {
+		if err := b.rec.Say(ctx, b.ask(n, to, b.first())...); err != nil {
 			return err
 		}
 	}
@@ -94,36 +90,36 @@ func (b *Bridge) first() string { return b.o.Now().Format(time.RFC3339Nano) }
 
 // over records of what was texted that it needs the owner no more, if it is not listed for
 // goneFor: what flaps is not texted each time.
-func (b *Bridge) over(ctx context.Context, rec record.Records, line string, r reminder, list []attention.Need, items map[string]record.Item) error {
+func (b *reminder) over(ctx context.Context, list []attention.Need, items map[string]record.Item) error {
 	codes, digests, now := make(map[string]bool, len(list)), make(map[string]bool, len(list)), b.o.Now()
 	for _, n := range list {
 		codes[n.Code], digests[n.Digest] = true, true
-		delete(r.gone, n.Code)
+		delete(b.gone, n.Code)
 	}
-	for digest := range r.since {
+	for digest := range b.since {
 		if !digests[digest] {
-			delete(r.since, digest)
+			delete(b.since, digest)
 		}
 	}
 	texted := make(map[string]bool, len(items))
 	for digest, i := range items {
 		texted[i.Code] = true
-		since, known := r.gone[i.Code]
+		since, known := b.gone[i.Code]
 		switch {
 		case codes[i.Code]:
 		case !known:
-			r.gone[i.Code] = now
-			b.clear(ctx, rec, line, i.Code)
+			b.gone[i.Code] = now
+			b.clear(ctx, i.Code)
 		case now.Sub(since) >= goneFor:
-			if err := rec.Over(ctx, line, i.Code); err != nil {
+			if err := b.rec.Over(ctx, b.line.Name, i.Code); err != nil {
 				return err
 			}
 			delete(items, digest)
 		}
 	}
-	for code := range r.gone {
+	for code := range b.gone {
 		if !texted[code] {
-			delete(r.gone, code)
+			delete(b.gone, code)
 		}
 	}
 	return nil
@@ -131,12 +127,12 @@ func (b *Bridge) over(ctx context.Context, rec record.Records, line string, r re
 
 // clear takes the buttons off the texts about an item that is settled. What a crash or a
 // failure leaves there answers nothing: a press on it is told so.
-func (b *Bridge) clear(ctx context.Context, rec record.Records, line, code string) {
+func (b *reminder) clear(ctx context.Context, code string) {
 	t, ok := b.o.Transport.(Clearer)
 	if !ok {
 		return
 	}
-	offers, err := rec.Offers(ctx, line, code)
+	offers, err := b.rec.Offers(ctx, b.line.Name, code)
 	for _, s := range offers {
 		within, cancel := context.WithTimeout(ctx, clearWithin)
 		err = errors.Join(err, t.ClearChoices(within, chatOf(s.Chat), s.GUID))
@@ -148,13 +144,13 @@ func (b *Bridge) clear(ctx context.Context, rec record.Records, line, code strin
 }
 
 // due returns what is to be texted now.
-func (b *Bridge) due(ctx context.Context, rec record.Records, line string, r reminder, list []attention.Need, items map[string]record.Item) (due []attention.Need, err error) {
+func (b *reminder) due(ctx context.Context, list []attention.Need, items map[string]record.Item) (due []attention.Need, err error) {
 	now := b.o.Now()
 	for _, n := range list {
-		since, known := r.since[n.Digest]
+		since, known := b.since[n.Digest]
 		if !known {
 			since = now
-			r.since[n.Digest] = now
+			b.since[n.Digest] = now
 		}
 		wait := dwell
 		switch {
@@ -167,7 +163,7 @@ func (b *Bridge) due(ctx context.Context, rec record.Records, line string, r rem
 			continue
 		}
 		if n.Kind == attention.Question { // it may have been texted as the message that it is
-			if has, err := rec.Mailed(ctx, line, n.Message); err != nil || has {
+			if has, err := b.rec.Mailed(ctx, b.line.Name, n.Message); err != nil || has {
 				if err != nil {
 					return nil, err
 				}
@@ -187,7 +183,7 @@ func began(n attention.Need, shown store.Time) bool {
 
 // digest texts a list of items instead of each of them. An answer needs the item in full:
 // the list says how to see it.
-func (b *Bridge) digest(ctx context.Context, rec record.Records, to chat.Chat, due []attention.Need) error {
+func (b *reminder) digest(ctx context.Context, to chat.Chat, due []attention.Need) error {
 	lines := []string{attention.Count(len(due)) + ":"}
 	codes := ""
 	first := b.first()
@@ -203,7 +199,7 @@ func (b *Bridge) digest(ctx context.Context, rec record.Records, to chat.Chat, d
 	}
 	lines = append(lines, "needs CODE shows all of one, to answer it.")
 	say = append(say, b.compose(letter{id: "list-" + short(codes+first), chat: to, kind: kindList, about: codes, name: us, text: strings.Join(lines, "\n"), rest: "text `needs` for the rest"})...)
-	return rec.Say(ctx, say...)
+	return b.rec.Say(ctx, say...)
 }
 
 // needID returns the id of a text that shows an item: one for what it says, and for what
@@ -261,21 +257,3 @@ func quoted(text string) string {
 
 // lineBreaks are all characters at which a phone may begin another line.
 const lineBreaks = "\n\r\v\f\u0085\u2028\u2029"
-
-// room returns the chat to write to: where the owner wrote last, else the first one that is
-// configured.
-func (b *Bridge) room(ctx context.Context, rec record.Records, line string) (chat.Chat, bool, error) {
-	who, err := b.o.Gate.Speakers()
-	if err != nil {
-		return chat.Chat{}, false, err
-	}
-	h, ok, err := rec.LastHeard(ctx, line, VerdictOrder)
-	if err != nil {
-		return chat.Chat{}, false, err
-	}
-	if ok && who.OwnerChat(chatOf(h.Chat)) {
-		return chatOf(h.Chat), true, nil
-	}
-	c, err := b.o.To()
-	return c, err == nil && who.OwnerChat(c), err
-}

@@ -29,15 +29,18 @@ const (
 // repeated ends a text that may have been sent before, where that can't be found out.
 const repeated = " (perhaps a repeat)"
 
+// A sender sends what is recorded to be sent.
+type sender struct {
+	loop
+	recheck map[int64]time.Time // by Seq, when to look again for what a crash left
+	failing bool                // the last text could not be sent for now
+}
+
 // send sends what is recorded to be sent, one at a time.
-func (b *Bridge) send(ctx context.Context) error {
-	rec, line, err := b.line(ctx)
-	if err != nil {
-		return err
-	}
+func (b *sender) send(ctx context.Context) error {
 	looked, failing := time.Time{}, sendPoll
 	for {
-		wait, err := b.sendNext(ctx, rec, line.Name)
+		wait, err := b.sendNext(ctx)
 		if errors.Is(err, errNotReady) {
 			wait, err, failing = failing, nil, min(2*failing, retryMost)
 		} else if err == nil {
@@ -45,14 +48,14 @@ func (b *Bridge) send(ctx context.Context) error {
 		}
 		if err == nil && b.o.Now().Sub(looked) > lookEvery {
 			looked = b.o.Now()
-			err = b.lookAgain(ctx, rec, line.Name)
+			err = b.lookAgain(ctx)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
 			b.o.Log.Warn("send", "error", err)
-			if b.o.Records() != rec.DB {
+			if b.o.Records() != b.rec.DB {
 				return errNoRecords
 			}
 			wait = sendPoll
@@ -67,8 +70,8 @@ func (b *Bridge) send(ctx context.Context) error {
 
 // sendNext sends the first part that may be sent now. It returns how long to wait before the
 // next.
-func (b *Bridge) sendNext(ctx context.Context, rec record.Records, line string) (time.Duration, error) {
-	list, err := rec.Unsent(ctx, line)
+func (b *sender) sendNext(ctx context.Context) (time.Duration, error) {
+	list, err := b.rec.Unsent(ctx, b.line.Name)
 	if err != nil {
 		return 0, err
 	}
@@ -90,22 +93,22 @@ func (b *Bridge) sendNext(ctx context.Context, rec record.Records, line string) 
 				wait, blocked[key] = min(wait, b.recheck[s.Seq].Sub(now)), true
 				continue
 			}
-			return 0, b.recover(ctx, rec, s)
+			return 0, b.recover(ctx, s)
 		case due.After(now):
 			wait, blocked[key] = min(wait, due.Sub(now)), true
 			continue
 		}
-		if done, err := b.denied(ctx, rec, s); err != nil || done {
+		if done, err := b.denied(ctx, s); err != nil || done {
 			return 0, err
 		}
-		if why, err := b.superseded(ctx, rec, s); err != nil || why != "" {
+		if why, err := b.superseded(ctx, s); err != nil || why != "" {
 			s.State, s.Fact = record.Dropped, why
 			if err == nil {
-				err = rec.End(ctx, s, now)
+				err = b.rec.End(ctx, s, now)
 			}
 			return 0, err
 		}
-		rest, err := b.pace(ctx, rec, s, now)
+		rest, err := b.pace(ctx, s, now)
 		if err != nil {
 			return 0, err
 		}
@@ -113,7 +116,7 @@ func (b *Bridge) sendNext(ctx context.Context, rec record.Records, line string) 
 			wait, blocked[key], paced = min(wait, rest), true, max(paced, rest)
 			continue
 		}
-		return 0, b.sendOne(ctx, rec, s)
+		return 0, b.sendOne(ctx, s)
 	}
 	return wait, nil
 }
@@ -121,7 +124,7 @@ func (b *Bridge) sendNext(ctx context.Context, rec record.Records, line string) 
 // denied drops a part for a chat whose other side may not speak any more: a phone that was lost is
 // told nothing. What needs the owner is shown in another chat then. While the list of speakers
 // cannot be read, nothing is sent.
-func (b *Bridge) denied(ctx context.Context, rec record.Records, s record.Said) (bool, error) {
+func (b *sender) denied(ctx context.Context, s record.Said) (bool, error) {
 	who, err := b.o.Gate.Speakers()
 	if err != nil {
 		return false, errNotReady
@@ -130,19 +133,19 @@ func (b *Bridge) denied(ctx context.Context, rec record.Records, s record.Said) 
 		return false, nil
 	}
 	s.State, s.Fact = record.Dropped, "who reads that chat may not speak any more"
-	if err := rec.End(ctx, s, b.o.Now()); err != nil {
+	if err := b.rec.End(ctx, s, b.o.Now()); err != nil {
 		return false, err
 	}
 	if s.Kind == kindNeed {
-		return true, rec.Over(ctx, s.Line, s.About)
+		return true, b.rec.Over(ctx, s.Line, s.About)
 	}
 	return true, nil
 }
 
 // superseded returns why a part need not be sent any more.
-func (b *Bridge) superseded(ctx context.Context, rec record.Records, s record.Said) (string, error) {
+func (b *sender) superseded(ctx context.Context, s record.Said) (string, error) {
 	if s.Part > 1 && s.Tries == 0 {
-		if failed, err := rec.Before(ctx, s); err != nil || failed {
+		if failed, err := b.rec.Before(ctx, s); err != nil || failed {
 			return "an earlier part did not go out", err
 		}
 	}
@@ -168,8 +171,8 @@ func (b *Bridge) superseded(ctx context.Context, rec record.Records, s record.Sa
 }
 
 // pace returns how long the chat has to rest before the next text.
-func (b *Bridge) pace(ctx context.Context, rec record.Records, s record.Said, now time.Time) (time.Duration, error) {
-	said, err := rec.SaidSince(ctx, s.Line, s.Chat.Key, now.Add(-time.Hour))
+func (b *sender) pace(ctx context.Context, s record.Said, now time.Time) (time.Duration, error) {
+	said, err := b.rec.SaidSince(ctx, s.Line, s.Chat.Key, now.Add(-time.Hour))
 	if err != nil {
 		return 0, err
 	}
@@ -194,30 +197,30 @@ func (b *Bridge) pace(ctx context.Context, rec record.Records, s record.Said, no
 }
 
 // sendOne sends one part. Once begun, it is finished and recorded, whatever happens to ctx.
-func (b *Bridge) sendOne(ctx context.Context, rec record.Records, s record.Said) error {
+func (b *sender) sendOne(ctx context.Context, s record.Said) error {
 	mark, err := b.o.Transport.Mark(ctx)
 	if err != nil {
-		return b.notReady(ctx, rec, s, err)
+		return b.notReady(ctx, s, err)
 	}
-	if err := rec.Begin(ctx, s, mark, b.o.Now()); err != nil {
+	if err := b.rec.Begin(ctx, s, mark, b.o.Now()); err != nil {
 		return err
 	}
 	s.Mark, s.Tries, s.Began = mark, s.Tries+1, store.At(b.o.Now())
 	b.o.Step("begun")
 	ctx = context.WithoutCancel(ctx)
 	// Once more, as late as can be: whoever was denied since sendNext looked gets nothing, either.
-	if done, err := b.denied(ctx, rec, s); done || err != nil {
+	if done, err := b.denied(ctx, s); done || err != nil {
 		if errors.Is(err, errNotReady) {
-			err = errors.Join(err, b.ended(ctx, rec, s, chat.Receipt{State: chat.Failed, Fact: "who may speak is not known", Again: true}))
+			err = errors.Join(err, b.ended(ctx, s, chat.Receipt{State: chat.Failed, Fact: "who may speak is not known", Again: true}))
 		}
 		return err
 	}
-	got, err := b.o.Transport.Send(ctx, b.outgoing(ctx, rec, s))
+	got, err := b.o.Transport.Send(ctx, b.outgoing(ctx, s))
 	if err != nil {
 		got = chat.Receipt{State: chat.Failed, Fact: err.Error(), Again: true}
 	}
 	b.o.Step("sent")
-	return b.ended(ctx, rec, s, got)
+	return b.ended(ctx, s, got)
 }
 
 // errNotReady ends a round of sending: the transport can't be looked at, which concerns all that
@@ -225,21 +228,21 @@ func (b *Bridge) sendOne(ctx context.Context, rec record.Records, s record.Said)
 var errNotReady = errors.New("the transport cannot be looked at")
 
 // notReady records, once, why nothing is sent for now.
-func (b *Bridge) notReady(ctx context.Context, rec record.Records, s record.Said, why error) error {
+func (b *sender) notReady(ctx context.Context, s record.Said, why error) error {
 	if s.Fact == why.Error() && b.o.Now().Sub(s.Created.Time()) < giveUpAfter {
 		return errNotReady
 	}
-	err := b.ended(ctx, rec, s, chat.Receipt{State: chat.Failed, Fact: why.Error(), Again: true})
+	err := b.ended(ctx, s, chat.Receipt{State: chat.Failed, Fact: why.Error(), Again: true})
 	return errors.Join(errNotReady, err)
 }
 
 // outgoing returns a part as the transport sends it or looks for it.
-func (b *Bridge) outgoing(ctx context.Context, rec record.Records, s record.Said) chat.Outgoing {
+func (b *sender) outgoing(ctx context.Context, s record.Said) chat.Outgoing {
 	out := chat.Outgoing{ID: s.ID + "-" + string(rune('0'+s.Part)), Chat: chatOf(s.Chat), Text: s.Text, File: s.File, Choices: s.Choices, Mark: s.Mark}
-	if rec.DB != nil {
+	if b.rec.DB != nil {
 		out.Taken = func(guid string) bool {
 			// If that can't be read, it counts as another's: unconfirmed is better than a wrong sent.
-			other, ok, err := rec.SaidAs(ctx, s.Line, guid)
+			other, ok, err := b.rec.SaidAs(ctx, s.Line, guid)
 			return err != nil || ok && (other.ID != s.ID || other.Part != s.Part)
 		}
 	}
@@ -247,7 +250,7 @@ func (b *Bridge) outgoing(ctx context.Context, rec record.Records, s record.Said
 }
 
 // ended records what became of a part.
-func (b *Bridge) ended(ctx context.Context, rec record.Records, s record.Said, got chat.Receipt) error {
+func (b *sender) ended(ctx context.Context, s record.Said, got chat.Receipt) error {
 	now := b.o.Now()
 	s.State, s.GUID, s.Fact, s.NotBefore = string(got.State), got.GUID, got.Fact, 0
 	if got.State == chat.Failed && got.Again && now.Sub(s.Created.Time()) < giveUpAfter {
@@ -261,25 +264,25 @@ func (b *Bridge) ended(ctx context.Context, rec record.Records, s record.Said, g
 	if again := s.State == record.Pending; again != b.failing {
 		if b.failing = again; !again {
 			defer func() {
-				if err := rec.Release(ctx, s.Line); err != nil {
+				if err := b.rec.Release(ctx, s.Line); err != nil {
 					b.o.Log.Warn("send", "error", err)
 				}
 			}()
 		}
 	}
-	err := rec.End(ctx, s, now)
+	err := b.rec.End(ctx, s, now)
 	wake(b.unseen)
 	return err
 }
 
 // recover finds out what became of a part that was being sent when the program died.
-func (b *Bridge) recover(ctx context.Context, rec record.Records, s record.Said) error {
+func (b *sender) recover(ctx context.Context, s record.Said) error {
 	age := b.o.Now().Sub(s.Began.Time()).Abs() // the clock may have been set back
 	b.recheck[s.Seq] = b.o.Now().Add(max(sendPoll, min(age/8, retryMost)))
-	got, err := b.find(ctx, rec, s)
+	got, err := b.find(ctx, s)
 	switch {
 	case errors.Is(err, chat.ErrCannotLook): // twice, and saying so, is better than not at all
-		return b.again(ctx, rec, s)
+		return b.again(ctx, s)
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil
 	case err != nil:
@@ -291,38 +294,38 @@ func (b *Bridge) recover(ctx context.Context, rec record.Records, s record.Said)
 		got.Again = got.Again || got.GUID == "" // what is not there can't arrive twice
 	}
 	delete(b.recheck, s.Seq)
-	return b.ended(ctx, rec, s, got)
+	return b.ended(ctx, s, got)
 }
 
 // find looks for a text, not for long: what the transport has to wait for is seen by a later look.
-func (b *Bridge) find(ctx context.Context, rec record.Records, s record.Said) (chat.Receipt, error) {
+func (b *sender) find(ctx context.Context, s record.Said) (chat.Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, findWithin)
 	defer cancel()
-	return b.o.Transport.Find(ctx, b.outgoing(ctx, rec, s))
+	return b.o.Transport.Find(ctx, b.outgoing(ctx, s))
 }
 
 // again records that a part is to be sent once more, as a repeat.
-func (b *Bridge) again(ctx context.Context, rec record.Records, s record.Said) error {
-	if err := rec.Repeat(ctx, s, repeated); err != nil {
+func (b *sender) again(ctx context.Context, s record.Said) error {
+	if err := b.rec.Repeat(ctx, s, repeated); err != nil {
 		return err
 	}
 	s.State, s.Fact = record.Pending, "it is not known whether it went out, and it is sent once more"
-	return rec.End(ctx, s, b.o.Now())
+	return b.rec.End(ctx, s, b.o.Now())
 }
 
 // lookAgain looks for what was handed over and not seen to go out.
-func (b *Bridge) lookAgain(ctx context.Context, rec record.Records, line string) error {
-	list, err := rec.Doubtful(ctx, line, b.o.Now().Add(-lookFor))
+func (b *sender) lookAgain(ctx context.Context) error {
+	list, err := b.rec.Doubtful(ctx, b.line.Name, b.o.Now().Add(-lookFor))
 	if err != nil {
 		return err
 	}
 	for _, s := range list {
-		got, err := b.find(ctx, rec, s)
+		got, err := b.find(ctx, s)
 		since := b.o.Now().Sub(s.Began.Time())
 		switch late := since > recoverWithin; {
 		case errors.Is(err, chat.ErrCannotLook) && since > repeatAfter && s.Tries < mostTries:
 			// An owner who is asked twice is better off than one who is not asked at all.
-			if err := b.again(ctx, rec, s); err != nil {
+			if err := b.again(ctx, s); err != nil {
 				return err
 			}
 			continue
@@ -330,7 +333,7 @@ func (b *Bridge) lookAgain(ctx context.Context, rec record.Records, line string)
 			continue
 		case got.State == chat.Failed && got.GUID == "" && got.Again && late && s.Tries < mostTries:
 			// Handed over, and not there minutes later.
-			if err := b.again(ctx, rec, s); err != nil {
+			if err := b.again(ctx, s); err != nil {
 				return err
 			}
 			continue
@@ -338,7 +341,7 @@ func (b *Bridge) lookAgain(ctx context.Context, rec record.Records, line string)
 			continue // so soon that proves nothing
 		}
 		s.State, s.GUID, s.Fact = string(got.State), got.GUID, got.Fact
-		if err := rec.End(ctx, s, b.o.Now()); err != nil {
+		if err := b.rec.End(ctx, s, b.o.Now()); err != nil {
 			return err
 		}
 	}

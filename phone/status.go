@@ -244,13 +244,9 @@ func (t *status) forwards(list []record.Mail) {
 
 // watch keeps what is reported true, and reaches the owner another way when the phone does not
 // work.
-func (b *Bridge) watch(ctx context.Context) error {
-	rec, line, err := b.line(ctx)
-	if err != nil {
-		return err
-	}
+func (b *loop) watch(ctx context.Context) error {
 	for {
-		if tally, err := rec.Count(ctx, line.Name, b.o.Now()); err == nil {
+		if tally, err := b.rec.Count(ctx, b.line.Name, b.o.Now()); err == nil {
 			b.status.counts(tally)
 		}
 		if reason, next, ok := b.status.overdue(); ok {
