@@ -22,7 +22,6 @@ var tooLarge = map[string]struct{ methods, files int }{
 	"claude Runtime":                 {24, 10},
 	"claude Session":                 {29, 9},
 	"cli app":                        {321, 69},
-	"codex resident":                 {50, 4},
 	"daemon daemon":                  {31, 7},
 	"home Dir":                       {86, 12},
 	"imessage/bluebubbles Transport": {47, 8},

@@ -62,11 +62,10 @@ type ServeOptions struct {
 // keep.
 type resident struct {
 	ServeOptions
+	condition
 	program string
 	env     []string
-	login   *login
 	lock    *home.Lock // held while this process keeps the agent
-	queue   *courier.Queue
 	print   *transcript
 	tui     *tui // nil: headless
 	group   sync.WaitGroup
@@ -85,30 +84,6 @@ type resident struct {
 	renew   chan struct{}    // asks keep for a Codex that reads its login again
 
 	offering sync.Mutex // held by Offer
-
-	mu      sync.Mutex        // guards the fields below
-	thread  *appserver.Thread // the open one; nil: none
-	now     agent.Report      // State, Detail, Fault, Attempt and Of
-	full    time.Time         // until then, no mail is accepted: the context is full
-	fullOf  agent.Fault       // in the words of Codex
-	read    loginState        // what the running Codex has read, or something older
-	refused bool              // that was not accepted
-	message string            // the one the running turn took; "": a person's
-	handed  handed
-	overdue string // the turn that was interrupted because it ran too long
-	gaveUp  abandoned
-}
-
-// An abandoned is the turn that was given up last, and why.
-type abandoned struct {
-	turn string
-	why  agent.Fault
-}
-
-// A handed is the message submitted last.
-type handed struct {
-	id, turn string
-	taken    bool // the thread shows it
 }
 
 // Serve is the program in the pane of a resident Codex agent. A courier brings the
@@ -169,8 +144,8 @@ func newResident(o ServeOptions) *resident {
 		o.Out = os.Stdout
 	}
 	return &resident{
-		ServeOptions: o, now: agent.Report{State: agent.Starting}, queue: courier.NewQueue(o.Start), print: &transcript{w: o.Out, id: o.Agent},
-		renew: make(chan struct{}, 1),
+		ServeOptions: o, condition: condition{now: agent.Report{State: agent.Starting}, queue: courier.NewQueue(o.Start)},
+		print: &transcript{w: o.Out, id: o.Agent}, renew: make(chan struct{}, 1),
 	}
 }
 

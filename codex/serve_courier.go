@@ -30,20 +30,6 @@ func (r *resident) State(context.Context) courier.Condition {
 	return courier.Condition{Report: r.report(), Takes: r.takes()}
 }
 
-// report returns the agent's state: a full context has its time. The caller holds mu.
-func (r *resident) report() agent.Report {
-	if r.now.Fault.Reason == agent.ContextFull && !time.Now().Before(r.full) {
-		r.now = agent.Report{State: agent.Idle, Detail: "the context was full; trying again"}
-	}
-	r.now.Evidence = evidence
-	return r.now
-}
-
-// takes reports whether a message can be submitted. The caller holds mu.
-func (r *resident) takes() bool {
-	return r.thread != nil && r.report().State == agent.Idle && r.thread.Running() == nil
-}
-
 // Account names the login that Codex would use now.
 func (r *resident) Account() (name string, changed time.Time) { return r.login.account() }
 
@@ -185,11 +171,4 @@ func (r *resident) Halt(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	return t.PauseGoal(ctx)
-}
-
-// opened returns the open thread, or nil.
-func (r *resident) opened() *appserver.Thread {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.thread
 }

@@ -19,20 +19,6 @@ const (
 	maxWords = 200 // bytes of a detail and of a log's text
 )
 
-// set sets the agent's state.
-func (r *resident) set(state agent.State, detail string) {
-	r.show(agent.Report{State: state, Detail: detail})
-}
-
-// show sets the agent's state, and what keeps the model from answering.
-func (r *resident) show(now agent.Report) {
-	now.Detail = envelope.Line(now.Detail, maxWords)
-	r.mu.Lock()
-	r.now = now
-	r.mu.Unlock()
-	r.queue.Put(courier.Event{Event: agent.Event{Event: courier.EventState}})
-}
-
 // works sets the state of an agent whose turn goes on. A question that is still open
 // counts more than what the turn does meanwhile. What is reported of a turn that has ended
 // already, as an answer to it may be, changes nothing.
@@ -51,26 +37,6 @@ func (r *resident) goesOn() { r.works(agent.Report{State: agent.Busy, Detail: "t
 
 // approval is the detail of an agent that waits for an answer.
 func approval(e appserver.Event) string { return "approval: " + strings.TrimSpace(e.Tool+" "+e.Text) }
-
-// fault returns the vendor's fault that an error stands for, nil if it stands for none.
-func (r *resident) fault(err error) *agent.Fault {
-	f := appserver.FaultOf(err)
-	if f.Reason == "" {
-		return nil
-	}
-	f = r.affects(f)
-	return &f
-}
-
-// affects adds the account that a fault affects: the one that the running Codex uses.
-func (r *resident) affects(f agent.Fault) agent.Fault {
-	if f.Reason.OfAccount() {
-		r.mu.Lock()
-		f.Account = r.read.name
-		r.mu.Unlock()
-	}
-	return f
-}
 
 // follow handles the open thread's events until ctx ends, the connection is lost or Codex
 // is to read its login again; only then cut is false.
@@ -101,15 +67,6 @@ func (r *resident) follow(ctx context.Context) (cut bool) {
 			}
 		}
 	}
-}
-
-// renewable reports whether Codex is to be ended so that a new one reads its login:
-// nothing runs that this would cut off, and the login has changed or is to be tried again.
-func (r *resident) renewable(again bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	outdated, changed := r.outdated()
-	return outdated && (changed || again) && r.thread != nil && r.thread.Running() == nil
 }
 
 // event handles an event that is not the end of a turn.
@@ -179,16 +136,6 @@ func (r *resident) unasked(turn string) {
 	if !r.asked {
 		r.asked = true
 		r.queue.Put(courier.Event{Event: agent.Event{Event: agent.EventPrompt, ID: turn, Self: true}})
-	}
-}
-
-// take records which message the running turn took last.
-func (r *resident) take(message string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.message = message
-	if message != "" && message == r.handed.id {
-		r.handed.taken = true
 	}
 }
 
@@ -304,18 +251,6 @@ func (r *resident) compact(ctx context.Context) {
 	if err := t.Compact(ctx); err != nil {
 		r.print.say("compact the thread: " + err.Error())
 	}
-}
-
-// rest sets the state of an agent whose thread has no turn: while its context is full, it
-// is blocked. What a fault of the account means is for the courier to decide.
-func (r *resident) rest(detail string) {
-	r.mu.Lock()
-	now := agent.Report{State: agent.Idle, Detail: detail}
-	if time.Now().Before(r.full) {
-		now = agent.Report{State: agent.Blocked, Detail: r.fullOf.String(), Fault: r.fullOf}
-	}
-	r.mu.Unlock()
-	r.show(now)
 }
 
 // tooLong is the error for the sender of a message whose turn exceeded the limit.

@@ -132,26 +132,6 @@ func (r *resident) disconnect() {
 	}
 }
 
-// awaitLogin waits until Codex may be logged in: its login has changed, or enough time has
-// passed to ask it once more.
-func (r *resident) awaitLogin(ctx context.Context) {
-	r.mu.Lock()
-	read := r.read
-	r.mu.Unlock()
-	began := time.Now()
-	for ctx.Err() == nil && r.login.state() == read && time.Since(began) < loginWait {
-		pause(ctx, beat)
-	}
-}
-
-// outdated reports whether a turn needs a Codex that reads its login again, and whether it
-// may find another there. The caller holds mu.
-func (r *resident) outdated() (now, changed bool) {
-	login := r.login.state()
-	now = r.refused || login.name != r.read.name
-	return now, now && login != r.read
-}
-
 // pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
