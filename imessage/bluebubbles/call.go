@@ -70,12 +70,12 @@ func jsonRequest(path string, v any) request {
 }
 
 // do sends a request. The second result says whether any of it may have reached the server.
-func (t *Transport) do(ctx context.Context, r request) (*http.Response, bool, error) {
-	password, err := t.secret.take()
+func (a *api) do(ctx context.Context, r request) (*http.Response, bool, error) {
+	password, err := a.secret.take()
 	if err != nil {
 		return nil, false, err
 	}
-	u := t.base.JoinPath("api/v1", r.path)
+	u := a.base.JoinPath("api/v1", r.path)
 	if r.query == nil {
 		r.query = url.Values{}
 	}
@@ -91,7 +91,7 @@ func (t *Transport) do(ctx context.Context, r request) (*http.Response, bool, er
 		req.ContentLength = r.length
 		req.Header.Set("Content-Type", r.kind)
 	}
-	resp, err := t.client.Do(req)
+	resp, err := a.client.Do(req)
 	if err != nil {
 		// The client's own error repeats the address.
 		if e := (*url.Error)(nil); errors.As(err, &e) {
@@ -101,18 +101,18 @@ func (t *Transport) do(ctx context.Context, r request) (*http.Response, bool, er
 	}
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
 		resp.Body.Close()
-		t.secret.answered(password, true)
+		a.secret.answered(password, true)
 		return nil, false, errRefused
 	}
-	t.secret.answered(password, false)
+	a.secret.answered(password, false)
 	return resp, true, nil
 }
 
 // call sends a request and decodes the data of its response.
-func (t *Transport) call(ctx context.Context, timeout time.Duration, r request, out any) (reached bool, err error) {
+func (a *api) call(ctx context.Context, timeout time.Duration, r request, out any) (reached bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	resp, reached, err := t.do(ctx, r)
+	resp, reached, err := a.do(ctx, r)
 	if err != nil {
 		if ctx.Err() == context.DeadlineExceeded {
 			err = fmt.Errorf("no response within %s", timeout)
@@ -130,7 +130,7 @@ func (t *Transport) call(ctx context.Context, timeout time.Duration, r request, 
 	var e envelope
 	wrong := json.Unmarshal(data, &e)
 	if resp.StatusCode != http.StatusOK || e.Status >= 400 || e.Error != nil {
-		return true, t.failure(resp, e)
+		return true, a.failure(resp, e)
 	}
 	if wrong != nil {
 		return true, fmt.Errorf("the response is not the API's: %w", wrong)
@@ -145,7 +145,7 @@ func (t *Transport) call(ctx context.Context, timeout time.Duration, r request, 
 }
 
 // failure returns what a response that is no success says.
-func (t *Transport) failure(resp *http.Response, e envelope) error {
+func (a *api) failure(resp *http.Response, e envelope) error {
 	text := e.Message
 	if e.Error != nil && e.Error.Message != "" {
 		text = e.Error.Message
@@ -153,7 +153,7 @@ func (t *Transport) failure(resp *http.Response, e envelope) error {
 	if resp.StatusCode/100 == 3 {
 		text = "the server sends us to another address"
 	}
-	err := &apiError{status: max(resp.StatusCode, e.Status), text: clip(t.redact(text)), data: e.Data}
+	err := &apiError{status: max(resp.StatusCode, e.Status), text: clip(a.redact(text)), data: e.Data}
 	if s, fault := strconv.Atoi(resp.Header.Get("Retry-After")); fault == nil && s > 0 {
 		err.wait = min(time.Duration(s)*time.Second, time.Hour)
 	}

@@ -37,9 +37,9 @@ type query struct {
 var withAll = []string{"chat", "attachment"}
 
 // ask makes one query. The rows come in the order of their dates.
-func (t *Transport) ask(ctx context.Context, q query) ([]row, error) {
+func (a *api) ask(ctx context.Context, q query) ([]row, error) {
 	var list []json.RawMessage
-	if _, err := t.call(ctx, t.opts.Timeout, jsonRequest("message/query", q), &list); err != nil {
+	if _, err := a.call(ctx, a.opts.Timeout, jsonRequest("message/query", q), &list); err != nil {
 		return nil, err
 	}
 	return rows(list)
@@ -47,16 +47,16 @@ func (t *Transport) ask(ctx context.Context, q query) ([]row, error) {
 
 // span returns the rows above one number, up to a width above it or without end, by their
 // numbers. It reports whether there may be more than it returns.
-func (t *Transport) span(ctx context.Context, above, width int64, with []string) (list []row, more bool, err error) {
+func (a *api) span(ctx context.Context, above, width int64, with []string) (list []row, more bool, err error) {
 	q := query{With: with, Sort: "ASC", Limit: pageRows,
 		Where: []condition{{"message.ROWID > :startRowId", map[string]int64{"startRowId": above}}}}
 	if width > 0 {
 		q.Where = append(q.Where, condition{"message.ROWID <= :endRowId", map[string]int64{"endRowId": above + width}})
 	}
-	list, err = t.ask(ctx, q)
+	list, err = a.ask(ctx, q)
 	switch {
 	case errors.Is(err, errTooLarge) && width == 1:
-		r, err := t.tooLarge(ctx, q, above)
+		r, err := a.tooLarge(ctx, q, above)
 		return r, false, err
 	case errors.Is(err, errTooLarge):
 		return nil, true, nil
@@ -76,9 +76,9 @@ func (t *Transport) span(ctx context.Context, above, width int64, with []string)
 
 // tooLarge returns what stands for the row behind a number, which fits into no response: it must
 // not hold back the others. An empty range shows first that the server can answer shortly at all.
-func (t *Transport) tooLarge(ctx context.Context, q query, above int64) ([]row, error) {
+func (a *api) tooLarge(ctx context.Context, q query, above int64) ([]row, error) {
 	q.Where = []condition{q.Where[0], {q.Where[1].Statement, map[string]int64{"endRowId": above}}}
-	if _, err := t.ask(ctx, q); err != nil {
+	if _, err := a.ask(ctx, q); err != nil {
 		return nil, err
 	}
 	return []row{{ID: above + 1, GUID: fmt.Sprintf("number %d", above+1), unreadable: errTooLarge}}, nil
@@ -88,10 +88,10 @@ func (t *Transport) tooLarge(ctx context.Context, q query, above int64) ([]row, 
 //
 // The server sorts by date only, so a page that is full says nothing about which rows it left
 // out. Then the numbers are gone through in pieces that are small enough.
-func (t *Transport) scan(ctx context.Context, above int64, visit func([]row) bool) error {
+func (a *api) scan(ctx context.Context, above int64, visit func([]row) bool) error {
 	width, piece := int64(0), int64(pageRows/2)
 	for range maxPages {
-		list, more, err := t.span(ctx, above, width, withAll)
+		list, more, err := a.span(ctx, above, width, withAll)
 		switch {
 		case err != nil:
 			return err
@@ -118,12 +118,12 @@ func (t *Transport) scan(ctx context.Context, above int64, visit func([]row) boo
 
 // newest returns the row with the highest number in the message table: the newest message by
 // date, or what was inserted after it. It has the number 0 if there is none.
-func (t *Transport) newest(ctx context.Context) (row, error) {
+func (a *api) newest(ctx context.Context) (row, error) {
 	q := query{With: []string{}, Sort: "DESC", Limit: 1}
-	list, err := t.ask(ctx, q)
+	list, err := a.ask(ctx, q)
 	for errors.Is(err, errTooLarge) && q.Offset < 10 { // one before it, then
 		q.Offset++
-		list, err = t.ask(ctx, q)
+		list, err = a.ask(ctx, q)
 	}
 	if err != nil {
 		return row{}, err
@@ -133,14 +133,14 @@ func (t *Transport) newest(ctx context.Context) (row, error) {
 		if len(list) > 0 {
 			top = list[len(list)-1]
 		}
-		if list, more, err = t.span(ctx, top.ID, 0, []string{}); err != nil {
+		if list, more, err = a.span(ctx, top.ID, 0, []string{}); err != nil {
 			return row{}, err
 		}
 		if len(list) > 0 {
 			continue
 		}
 		if more { // than fits into a response
-			err = t.scan(ctx, top.ID, func(list []row) bool {
+			err = a.scan(ctx, top.ID, func(list []row) bool {
 				if len(list) > 0 {
 					top = list[len(list)-1]
 				}
@@ -153,8 +153,8 @@ func (t *Transport) newest(ctx context.Context) (row, error) {
 }
 
 // who returns what the server says about itself.
-func (t *Transport) who(ctx context.Context) (info, error) {
+func (a *api) who(ctx context.Context) (info, error) {
 	var i info
-	_, err := t.call(ctx, t.opts.Timeout, request{method: "GET", path: "server/info"}, &i)
+	_, err := a.call(ctx, a.opts.Timeout, request{method: "GET", path: "server/info"}, &i)
 	return i, err
 }

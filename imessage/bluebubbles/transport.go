@@ -16,15 +16,19 @@ import (
 	"netsky/phone/chat"
 )
 
-// A Transport speaks to one server. The caller must call Close, which waits for the socket's
-// goroutine.
-type Transport struct {
+// An api asks one server.
+type api struct {
 	opts   Options
 	base   *url.URL
 	dialer *net.Dialer
 	client *http.Client
-
 	secret secret
+}
+
+// A Transport speaks to one server. The caller must call Close, which waits for the socket's
+// goroutine.
+type Transport struct {
+	api
 
 	// The socket. Its goroutine is started by the first query that succeeds.
 	start     sync.Once
@@ -53,10 +57,12 @@ func Open(o Options) (*Transport, error) {
 		return nil, err
 	}
 	t := &Transport{
-		opts: o, base: base, secret: secret{file: o.PasswordFile, rest: o.Refused, now: o.Now},
-		dialer: &net.Dialer{Timeout: 10 * time.Second},
-		wake:   make(chan struct{}, 1),
-		held:   map[int64]time.Time{},
+		api: api{
+			opts: o, base: base, secret: secret{file: o.PasswordFile, rest: o.Refused, now: o.Now},
+			dialer: &net.Dialer{Timeout: 10 * time.Second},
+		},
+		wake: make(chan struct{}, 1),
+		held: map[int64]time.Time{},
 	}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	if base.Scheme == "http" {
@@ -74,8 +80,8 @@ func Open(o Options) (*Transport, error) {
 }
 
 // proxy returns how proxies are found: for https only, which they cannot read.
-func (t *Transport) proxy() func(*http.Request) (*url.URL, error) {
-	if t.base.Scheme == "http" {
+func (a *api) proxy() func(*http.Request) (*url.URL, error) {
+	if a.base.Scheme == "http" {
 		return nil
 	}
 	return http.ProxyFromEnvironment
@@ -109,15 +115,15 @@ func (t *Transport) Close() error {
 }
 
 // degraded says in the owner's words that the server cannot be used for now.
-func (t *Transport) degraded(err error) error {
+func (a *api) degraded(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	d := &chat.Degraded{Reason: "BlueBubbles at " + t.base.Host + ": " + t.redact(err.Error()), Next: advice.Of(err), Err: t.hide(err)}
+	d := &chat.Degraded{Reason: "BlueBubbles at " + a.base.Host + ": " + a.redact(err.Error()), Next: advice.Of(err), Err: a.hide(err)}
 	var api *apiError
 	switch {
 	case errors.Is(err, errRefused):
-		d.Next = "put the server's password into " + t.opts.PasswordFile
+		d.Next = "put the server's password into " + a.opts.PasswordFile
 	case errors.As(err, &api) && api.status == http.StatusNotFound:
 		d.Next = "check that the URL is that of a BlueBubbles server"
 	case errors.As(err, &api):
@@ -136,7 +142,7 @@ func (h hidden) Error() string        { return h.text }
 func (h hidden) Is(target error) bool { return errors.Is(h.err, target) }
 
 // hide returns the error without what its text must not say.
-func (t *Transport) hide(err error) error { return hidden{t.redact(err.Error()), err} }
+func (a *api) hide(err error) error { return hidden{a.redact(err.Error()), err} }
 
 // redact removes the password from a text.
-func (t *Transport) redact(s string) string { return t.secret.redact(s) }
+func (a *api) redact(s string) string { return a.secret.redact(s) }
