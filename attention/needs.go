@@ -85,7 +85,7 @@ type Sources struct {
 	Prevents  string
 	Daemon    string // DaemonRuns, DaemonHung, DaemonGone, or "": it is not wanted
 	Ticks     bool   // the ticker runs, which starts another daemon
-	Blind     home.Blind
+	Blind     Blind
 }
 
 // What may be wrong with the daemon.
@@ -132,14 +132,14 @@ func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, er
 			s.Dirs[q.Agent] = la.Dir
 		}
 	}
-	s.Answered = append(s.Answered, h.JustSettled(justSettled)...)
+	s.Answered = append(s.Answered, home.Approvals(h).JustSettled(justSettled)...)
 	s.Breakers, err = breaker.List(h)
 	note("accounts", err)
 	s.Failed, err = Failed(h)
 	note("alerts", err)
 	s.Questions, err = mail.Questions(ctx)
 	note("questions to you", err)
-	s.Blind = h.Blind()
+	s.Blind = LoadBlind(h)
 	s.Conflicts, err = merge.Load(h)
 	note("conflicts", err)
 	if len(failed) > 0 {
@@ -155,9 +155,9 @@ const justSettled = 10 * time.Second
 // Approvals returns the requests that wait for an answer, and the agents that are about to
 // read one.
 func Approvals(h home.Dir) (list []agent.Approval, answered []agent.ID, err error) {
-	all, err := h.Approvals()
+	all, err := home.Approvals(h).List()
 	for _, q := range all {
-		if _, ok, _ := h.Answered(q.Code); ok {
+		if _, ok, _ := home.Approvals(h).Answered(q.Code); ok {
 			answered = append(answered, q.Agent)
 		} else {
 			list = append(list, q)

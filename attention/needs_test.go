@@ -11,6 +11,7 @@ import (
 	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/cost/breaker"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/work"
@@ -334,7 +335,7 @@ func TestQuestions(t *testing.T) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	names, err := b.Mail("owner", false)
-	if err != nil || h.MarkShown(names...) != nil {
+	if err != nil || home.ShownMail(h).Mark(names...) != nil {
 		t.Fatal(err)
 	}
 	send(envelope.Envelope{ID: "a", From: "owner", To: "agent0", Kind: envelope.KindReply, InReplyTo: "brief", Text: "yes"})

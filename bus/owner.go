@@ -52,7 +52,7 @@ func (r *Showing) Mark(names ...string) error {
 }
 
 func (r *Showing) write() error {
-	err := r.home.MarkShown(r.lines...)
+	err := home.ShownMail(r.home).Mark(r.lines...)
 	r.lines, r.wrote = nil, time.Now()
 	return err
 }

@@ -162,7 +162,7 @@ func (r *Receiver) recover() error {
 			witnessed[list[i].env.ID] = 0
 		}
 	}
-	r.tail = r.bus.home.AllEvents(r.id)
+	r.tail = home.Events(r.bus.home).TailAll(r.id)
 	err = eachSeen(r.tail, func(id string, ms int64) {
 		if last, ours := witnessed[id]; ours && ms > last {
 			witnessed[id] = ms

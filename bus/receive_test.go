@@ -248,7 +248,7 @@ func TestWitnessesAndRotation(t *testing.T) {
 		mustDo(t, err)
 		fmt.Fprintln(f, strings.Repeat("x", 5<<20))
 		mustDo(t, f.Close())
-		mustDo(t, h.RotateEvents(a1))
+		mustDo(t, home.Events(h).Rotate(a1))
 		mustDo(t, b.Witness(a1, ids[3]))
 		for _, d := range held {
 			select {

@@ -6,6 +6,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/home"
 )
 
 // TestWitnessOfAnother: that the runtime was seen with a message says nothing about a later
@@ -13,7 +14,7 @@ import (
 func TestWitnessOfAnother(t *testing.T) {
 	b, h := mustBus(t, bus.Options{}, agent.Root, a1)
 	before := agent.Event{MS: time.Now().Add(-time.Second).UnixMilli(), Event: agent.EventSeen, ID: "1"}
-	mustDo(t, h.AppendEvent(a1, before))
+	mustDo(t, home.Events(h).Append(a1, before))
 	e := message(agent.Infinity, a1, "of another")
 	e.ID = "1"
 	mustSend(t, b, e)

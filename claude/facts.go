@@ -7,6 +7,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/courier"
+	"netsky/home"
 )
 
 // facts is what the hooks of one start have reported.
@@ -45,7 +46,7 @@ func (s *Session) known() facts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tail == nil {
-		s.tail = s.Home.Events(s.Agent)
+		s.tail = home.Events(s.Home).Tail(s.Agent)
 	}
 	_ = s.tail.Read(func(e agent.Event) { // unreadable events stay unknown
 		if e.Start == s.Start {

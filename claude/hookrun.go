@@ -107,7 +107,7 @@ func (k HookRun) note(e agent.Event) error {
 		return nil
 	}
 	e.Start = k.Start
-	return k.Home.AppendEvent(k.Agent, e)
+	return home.Events(k.Home).Append(k.Agent, e)
 }
 
 // prompted handles a text that is about to be given to the model.
@@ -212,7 +212,7 @@ func (k HookRun) permission(ctx context.Context, h Hook) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
 	desk := approve.Desk{Home: k.Home, Bus: k.Bus, Warn: k.Warn}
-	q.Agent, q.Start, q.Message = k.Agent, k.Start, k.Home.InTurn(k.Agent, k.Start)
+	q.Agent, q.Start, q.Message = k.Agent, k.Start, home.Events(k.Home).InTurn(k.Agent, k.Start)
 	if own := k.Own(); own != nil && h.Mode == ModeEdits && own.Allows(ctx, q) {
 		desk.Granted(ctx, q)
 		_, err := k.Out.Write(Decision(true, ""))
@@ -222,7 +222,7 @@ func (k HookRun) permission(ctx context.Context, h Hook) error {
 	if err != nil {
 		return err
 	}
-	defer k.Home.Settle(q.Code) // unless it has been: settle says how
+	defer home.Approvals(k.Home).Settle(q.Code) // unless it has been: settle says how
 	e := h.Line()
 	e.ID = q.Code
 	if err := k.note(e); err != nil {
@@ -238,7 +238,7 @@ func (k HookRun) permission(ctx context.Context, h Hook) error {
 	}
 	var answer agent.Answer
 	end, call := w.Wait(ctx, func() (allow, ok bool) {
-		answer, ok, err = k.Home.Answered(q.Code)
+		answer, ok, err = home.Approvals(k.Home).Answered(q.Code)
 		return answer.Allow, ok && err == nil
 	})
 	word := decisionWords[end]

@@ -62,33 +62,33 @@ func liveHook(event string) error {
 	return liveEvent(home, e)
 }
 
-func liveEvent(home home.Dir, e agent.Event) error {
+func liveEvent(dir home.Dir, e agent.Event) error {
 	if e.Event == "" {
 		return nil
 	}
 	e.Start = os.Getenv("LIVE_START")
-	return home.AppendEvent("agent1", e)
+	return home.Events(dir).Append("agent1", e)
 }
 
-func livePermission(home home.Dir, h claude.Hook, q agent.Approval) error {
+func livePermission(dir home.Dir, h claude.Hook, q agent.Approval) error {
 	start := os.Getenv("LIVE_START")
 	q.Agent, q.Start, q.AskedMS = "agent1", start, time.Now().UnixMilli()
-	a, err := home.Ask(q)
+	a, err := home.Approvals(dir).Ask(q)
 	if err != nil {
 		return err
 	}
-	defer home.Settle(a.Code)
+	defer home.Approvals(dir).Settle(a.Code)
 	e := h.Line()
 	e.ID = a.Code
-	if err := liveEvent(home, e); err != nil {
+	if err := liveEvent(dir, e); err != nil {
 		return err
 	}
-	keeper, err := home.LoadKeeper("agent1")
+	keeper, err := dir.LoadKeeper("agent1")
 	if err != nil {
 		return err
 	}
 	w := claude.PermissionWait{
-		Home: home, Agent: "agent1", Start: start, ConfigDir: claude.ConfigDir(os.Getenv), PID: keeper.PID,
+		Home: dir, Agent: "agent1", Start: start, ConfigDir: claude.ConfigDir(os.Getenv), PID: keeper.PID,
 		Session: h.Session, Call: h.Call, Subagent: h.Subagent != "",
 	}
 	// An Escape in the dialog ends the turn and this process with it.
@@ -97,7 +97,7 @@ func livePermission(home home.Dir, h claude.Hook, q agent.Approval) error {
 	words := map[claude.Outcome]string{claude.Allowed: "allowed", claude.Denied: "denied", claude.AtPane: "at the pane", claude.AllowedAtPane: "at the pane", claude.Unanswered: "unanswered"}
 	var answer agent.Answer
 	outcome, call := w.Wait(ctx, func() (allow, ok bool) {
-		answer, ok, err = home.Answered(a.Code)
+		answer, ok, err = home.Approvals(dir).Answered(a.Code)
 		return answer.Allow, ok && err == nil
 	})
 	o := agent.Outcome{How: words[outcome]}
@@ -106,10 +106,10 @@ func livePermission(home home.Dir, h claude.Hook, q agent.Approval) error {
 		os.Stdout.Write(claude.Decision(answer.Allow, "the owner said no"))
 		o.Answer, o.Proof = answer, w.Taken(h.File(), call, answer.Allow)
 	}
-	if err := home.Settled(a, o); err != nil {
+	if err := home.Approvals(dir).Settled(a, o); err != nil {
 		return err
 	}
-	return liveEvent(home, agent.Event{Event: agent.EventPermitted, ID: a.Code, Text: words[outcome]})
+	return liveEvent(dir, agent.Event{Event: agent.EventPermitted, ID: a.Code, Text: words[outcome]})
 }
 
 // A live is the real Claude Code in a pane of its own, with a model on the
@@ -274,7 +274,7 @@ func (l *live) mustType(text string) {
 // events are those of a kind that the hooks have left.
 func (l *live) events(kind agent.EventKind) (list []agent.Event) {
 	l.Helper()
-	tail := l.Home.Events("agent1")
+	tail := home.Events(l.Home).Tail("agent1")
 	defer tail.Close()
 	err := tail.Read(func(e agent.Event) {
 		if e.Event == kind {

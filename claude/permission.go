@@ -135,7 +135,7 @@ const (
 //
 // The call is Claude Code's name of the tool's call, "" if no hook has told it.
 func (w PermissionWait) Wait(ctx context.Context, answered func() (allow, ok bool)) (end Outcome, call string) {
-	tail := w.Home.Events(w.Agent)
+	tail := home.Events(w.Home).Tail(w.Agent)
 	defer tail.Close()
 	_ = tail.Read(func(e agent.Event) { // what was before the question
 		if e.Event == agent.EventTool && e.Session == w.Session && e.Input == w.Call {

@@ -50,7 +50,7 @@ func (s *Session) Point(ctx context.Context, n int) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Agent, err)
 	}
-	tail := s.Home.Events(s.Agent)
+	tail := home.Events(s.Home).Tail(s.Agent)
 	defer tail.Close()
 	if err := tail.Read(func(agent.Event) {}); err != nil {
 		return err

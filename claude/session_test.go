@@ -18,6 +18,7 @@ import (
 
 	"netsky/agent"
 	"netsky/claude"
+	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/internal/testworld"
 )
@@ -90,7 +91,7 @@ func (s *still) happened(list ...agent.Event) {
 		if e.Start == "" {
 			e.Start = "now"
 		}
-		if err := s.Home.AppendEvent("agent1", e); err != nil {
+		if err := home.Events(s.Home).Append("agent1", e); err != nil {
 			s.Fatal(err)
 		}
 	}

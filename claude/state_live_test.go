@@ -12,6 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/attention/approve"
 	"netsky/claude"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 
@@ -194,7 +195,7 @@ func TestPermission(t *testing.T) {
 		t.Helper()
 		l.wait("the question", func() bool { return len(l.events(agent.EventPermission)) == n })
 		code := l.events(agent.EventPermission)[n-1].ID
-		list, err := l.Home.Approvals()
+		list, err := home.Approvals(l.Home).List()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +211,7 @@ func TestPermission(t *testing.T) {
 		if got := l.events(agent.EventPermitted)[n-1].Text; got != want {
 			t.Errorf("the question ended %q, want %q", got, want)
 		}
-		l.wait("its file to go", func() bool { list, err := l.Home.Approvals(); return err == nil && len(list) == 0 })
+		l.wait("its file to go", func() bool { list, err := home.Approvals(l.Home).List(); return err == nil && len(list) == 0 })
 	}
 	made := func(name string) bool { _, err := os.Stat(filepath.Join(l.work, name)); return err == nil }
 	t.Run("allowed", func(t *testing.T) {
@@ -220,7 +221,7 @@ func TestPermission(t *testing.T) {
 			t.Errorf("the question is %+v", a)
 		}
 		l.mustState(agent.Waiting, "permission: Bash: touch one")
-		if _, err := l.Home.Answer(a.Code, agent.Answer{Allow: true}); err != nil {
+		if _, err := home.Approvals(l.Home).Answer(a.Code, agent.Answer{Allow: true}); err != nil {
 			t.Fatal(err)
 		}
 		l.mustStop(1)
@@ -231,7 +232,7 @@ func TestPermission(t *testing.T) {
 	})
 	t.Run("denied", func(t *testing.T) {
 		l.mustPush("loop: shell touch two")
-		if _, err := l.Home.Answer(asked(2).Code, agent.Answer{}); err != nil {
+		if _, err := home.Approvals(l.Home).Answer(asked(2).Code, agent.Answer{}); err != nil {
 			t.Fatal(err)
 		}
 		stop := l.mustStop(2)
@@ -302,6 +303,6 @@ func TestPermission(t *testing.T) {
 		l.mustPush("loop: shell touch five")
 		asked(len(l.events(agent.EventPermission)) + 1)
 		l.mustTmux("kill-server")
-		l.wait("no question is left", func() bool { list, err := l.Home.Approvals(); return err == nil && len(list) == 0 })
+		l.wait("no question is left", func() bool { list, err := home.Approvals(l.Home).List(); return err == nil && len(list) == 0 })
 	})
 }

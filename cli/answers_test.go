@@ -15,6 +15,7 @@ import (
 	"netsky/attention"
 	"netsky/attention/approve"
 	"netsky/bus"
+	"netsky/home"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
 	"netsky/phone/record"
@@ -41,7 +42,7 @@ func TestPhoneApprovals(t *testing.T) {
 		}()
 		var q agent.Approval
 		testworld.Wait(t, "the request", func() bool {
-			list, err := w.home.Approvals()
+			list, err := home.Approvals(w.home).List()
 			if err == nil && len(list) == 1 && list[0].Mail != "" {
 				q = list[0]
 			}

@@ -17,6 +17,7 @@ import (
 	"netsky/codex"
 	"netsky/config"
 	"netsky/fleet"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/words"
 	"netsky/spawn"
@@ -32,7 +33,7 @@ func (a *app) approvalsCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			list, err := h.Approvals()
+			list, err := home.Approvals(h).List()
 			if err != nil {
 				return err
 			}

@@ -34,7 +34,7 @@ func takeAnswers(t *testing.T, desk approve.Desk, q agent.Approval) {
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
 		for t.Context().Err() == nil {
-			if a, ok, _ := desk.Home.Answered(q.Code); ok {
+			if a, ok, _ := home.Approvals(desk.Home).Answered(q.Code); ok {
 				desk.Settle(t.Context(), q, agent.Outcome{How: approve.Verdict(a.Allow), Answer: a})
 				return
 			}
@@ -53,7 +53,7 @@ func (w *world) given(t *testing.T, p agent.Approval) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, ok := h.Outcome(p.Code)
+	o, ok := home.Approvals(h).Outcome(p.Code)
 	if !ok {
 		return ""
 	}

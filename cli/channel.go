@@ -204,7 +204,7 @@ func (a *app) tellDown(to agent.ID) {
 	if err != nil {
 		return
 	}
-	if d, err := h.LoadDesired(string(to)); err == nil && !d.Up {
+	if d, err := home.Desired(h).Load(string(to)); err == nil && !d.Up {
 		a.warn("%s is down: the message waits in its inbox until `netsky up %[1]s`", to)
 	}
 }

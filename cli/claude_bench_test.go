@@ -49,7 +49,7 @@ func mustClaudeRig(b *testing.B) *claudeRig {
 		b.Fatal(err)
 	}
 	r := &claudeRig{
-		world: w, agent: h, config: filepath.Join(w.dir, "cc"), model: model, events: h.Events("agent1"),
+		world: w, agent: h, config: filepath.Join(w.dir, "cc"), model: model, events: home.Events(h).Tail("agent1"),
 		bucket: bucketSize, filled: time.Now(), arrived: make(map[string]time.Time),
 	}
 	b.Cleanup(func() { r.events.Close() })
@@ -362,7 +362,7 @@ func hooks(b *testing.B, event string, data func(n int) string) {
 	}
 	reportAgainst(b, us, them)
 	w.env = slices.DeleteFunc(w.env, func(v string) bool { return strings.HasPrefix(v, "AGENT_N=") })
-	tail, lines := h.Events("agent1"), 0
+	tail, lines := home.Events(h).Tail("agent1"), 0
 	defer tail.Close()
 	if err := tail.Read(func(e agent.Event) { lines++ }); err != nil || lines < n {
 		b.Fatalf("%d hooks left %d events: %v", n, lines, err)

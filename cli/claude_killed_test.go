@@ -156,7 +156,7 @@ func (s *storm) revive(id agent.ID) {
 // lines waits for that many more lines of an agent's events, if they come.
 func (s *storm) lines(id agent.ID, n int) {
 	s.Helper()
-	tail := s.home.Events(id)
+	tail := home.Events(s.home).Tail(id)
 	defer tail.Close()
 	got := 0
 	read := func() {

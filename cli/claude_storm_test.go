@@ -349,7 +349,7 @@ func (s *storm) stands(id agent.ID) {
 // questions are the codes of the questions that wait, by who asks.
 func (s *storm) questions() map[agent.ID]agent.Approval {
 	s.Helper()
-	list, err := s.home.Approvals()
+	list, err := home.Approvals(s.home).List()
 	if err != nil {
 		s.Fatal(err)
 	}

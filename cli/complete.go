@@ -350,7 +350,7 @@ func (c Completer) codeCandidates() (list []candidate) {
 	if err != nil {
 		return nil
 	}
-	asked, _ := h.Approvals() // without mailboxes: no candidates
+	asked, _ := home.Approvals(h).List() // without mailboxes: no candidates
 	for _, p := range asked {
 		list = append(list, candidate{p.Code, fmt.Sprintf("%s: %s: %s", p.Agent, p.Tool, words.FirstLine(p.Text))})
 	}

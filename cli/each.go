@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/view"
+	"netsky/home"
 	"netsky/internal/advice"
 )
 
@@ -62,7 +63,7 @@ func (a *app) requestOf(ctx context.Context, word string, allow bool) (code stri
 	if err != nil {
 		return "", err
 	}
-	list, err := l.Home.Approvals()
+	list, err := home.Approvals(l.Home).List()
 	if err != nil {
 		return "", err
 	}

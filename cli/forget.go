@@ -134,7 +134,7 @@ func (a *app) offStatus(ctx context.Context, l *spawn.Launcher, ids []agent.ID, 
 			errs = append(errs, fmt.Errorf("%s: is %s; `netsky down %s` ends it", id, st.State, id))
 			continue
 		}
-		if err := l.Home.Forget(id, string(self), st.Waiting()); err != nil {
+		if err := home.Desired(l.Home).Forget(id, string(self), st.Waiting()); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", id, err))
 			continue
 		}

@@ -23,7 +23,6 @@ var tooLarge = map[string]struct{ methods, files int }{
 	"claude Session":           {29, 9},
 	"cli app":                  {321, 69},
 	"daemon daemon":            {31, 7},
-	"home Dir":                 {86, 12},
 	"imessage/chatdb view":     {23, 7},
 	"phone/telegram Transport": {30, 8},
 	"spawn Launcher":           {106, 23},

@@ -273,7 +273,7 @@ func TestAttendAfterwards(t *testing.T) {
 	w.stop()
 	w.killReceiver("agent1")
 	w.killReceiver("agent2")
-	if err := w.home.SetDesired("agent1", false, "owner"); err != nil {
+	if err := home.Desired(w.home).Set("agent1", false, "owner"); err != nil {
 		t.Fatal(err)
 	}
 	before := w.statuses()
@@ -429,7 +429,7 @@ func TestAttendDismisses(t *testing.T) {
 func (w *ward) read(id, how string) {
 	w.Helper()
 	testworld.WaitOr(w, func() bool {
-		shown, err := w.home.ShownMail()
+		shown, err := home.ShownMail(w.home).Names()
 		names, err2 := w.bus.Mail(agent.Owner, false)
 		list, err3 := w.bus.FindAll(agent.Owner, names)
 		for _, e := range list {
@@ -471,7 +471,7 @@ func TestAttendLaterDialog(t *testing.T) {
 	for _, id := range []agent.ID{"agent2", "agent1"} {
 		start := w.statuses().Find(id).Start
 		if id == "agent2" {
-			if _, err := w.home.Ask(agent.Approval{Agent: id, Start: start, Tool: "Bash", Text: "go on?"}); err != nil {
+			if _, err := home.Approvals(w.home).Ask(agent.Approval{Agent: id, Start: start, Tool: "Bash", Text: "go on?"}); err != nil {
 				t.Fatal(err)
 			}
 		}

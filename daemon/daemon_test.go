@@ -183,7 +183,7 @@ func TestStartFails(t *testing.T) {
 func TestStartUnwanted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if err := w.home.SetDesired(agent.DaemonName, false, "owner"); err != nil {
+	if err := home.Desired(w.home).Set(agent.DaemonName, false, "owner"); err != nil {
 		t.Fatal(err)
 	}
 	argv := []string{netsky, "daemon", "run", "--wanted"}
@@ -193,7 +193,7 @@ func TestStartUnwanted(t *testing.T) {
 	if held, err := w.home.Locked(agent.DaemonName); held || err != nil {
 		t.Errorf("held %v %v", held, err)
 	}
-	if err := w.home.SetDesired(agent.DaemonName, true, "owner"); err != nil {
+	if err := home.Desired(w.home).Set(agent.DaemonName, true, "owner"); err != nil {
 		t.Fatal(err)
 	}
 	if _, started, err := daemon.Start(w.ctx, w.home, argv, w.env); err != nil || started != daemon.Began {

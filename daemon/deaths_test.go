@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/store"
@@ -297,7 +298,7 @@ func TestUpIsNoDeath(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Unlock()
-	if err := w.home.SetDesired("agent1", true, "up"); err != nil {
+	if err := home.Desired(w.home).Set("agent1", true, "up"); err != nil {
 		t.Fatal(err)
 	}
 	w.mail("agent2", "/crash 4")
@@ -321,7 +322,7 @@ func TestUpIsNoLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.home.SetAllDesired(ids, true, "up"); err != nil {
+	if err := home.Desired(w.home).SetAll(ids, true, "up"); err != nil {
 		t.Fatal(err)
 	}
 	w.start()

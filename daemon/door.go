@@ -46,8 +46,8 @@ var (
 )
 
 // unwanted returns ErrUnwanted if the daemon's desired state is down.
-func unwanted(home home.Dir) error {
-	d, err := home.LoadDesired(agent.DaemonName)
+func unwanted(h home.Dir) error {
+	d, err := home.Desired(h).Load(agent.DaemonName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && d.Up:
 		return nil

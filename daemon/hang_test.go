@@ -88,7 +88,7 @@ func TestHang(t *testing.T) {
 		}
 	}
 	testworld.WaitOr(w, func() bool {
-		shown, err := w.home.ShownMail()
+		shown, err := home.ShownMail(w.home).Names()
 		names, err2 := w.bus.Mail(agent.Owner, false)
 		list, err3 := w.bus.FindAll(agent.Owner, names)
 		for _, e := range list {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 
@@ -42,7 +43,7 @@ func TestOrphans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.home.SetDesired("agent1", false, "owner"); err != nil {
+	if err := home.Desired(w.home).Set("agent1", false, "owner"); err != nil {
 		t.Fatal(err)
 	}
 	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
@@ -58,7 +59,7 @@ func TestOrphans(t *testing.T) {
 	if got := strings.Join(w.events(), "\n"); !strings.Contains(got, "; ended") || strings.Contains(got, "agent2") {
 		t.Error(got)
 	}
-	if d, err := w.home.LoadDesired("agent1"); err != nil || d.Up || d.By != "owner" {
+	if d, err := home.Desired(w.home).Load("agent1"); err != nil || d.Up || d.By != "owner" {
 		t.Errorf("%+v %v", d, err)
 	}
 	if !other.Alive() {

@@ -107,7 +107,7 @@ func TestRestart(t *testing.T) {
 	if err != nil || !strings.Contains(string(starts), "1 "+st.Start+" conversation-7\n") {
 		t.Errorf("starts %q, %v", starts, err)
 	}
-	if d, err := w.home.LoadDesired("agent1"); err != nil || d.By != "owner" {
+	if d, err := home.Desired(w.home).Load("agent1"); err != nil || d.By != "owner" {
 		t.Errorf("the owner's word was replaced: %+v %v", d, err)
 	}
 
@@ -205,7 +205,7 @@ func TestRestartObeys(t *testing.T) {
 	if got := w.events(); len(got) != 2 || w.plans.Load() != 0 {
 		t.Errorf("while an up runs: %q", got)
 	}
-	if err := w.home.SetDesired("agent1", false, "owner"); err != nil {
+	if err := home.Desired(w.home).Set("agent1", false, "owner"); err != nil {
 		t.Fatal(err)
 	}
 	lock.Unlock()
@@ -263,7 +263,7 @@ func TestCrashLoop(t *testing.T) {
 }
 
 func (w *world) unread() (n int, err error) {
-	shown, err := w.home.ShownMail()
+	shown, err := home.ShownMail(w.home).Names()
 	if err != nil {
 		return 0, err
 	}

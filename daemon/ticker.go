@@ -27,7 +27,7 @@ import (
 // it did, and is recorded; "" if the daemon answers. The error matches ErrUnwanted if
 // its desired state is down.
 func Tick(ctx context.Context, h home.Dir, bin string, environ []string) (p Pong, did string, err error) {
-	switch d, err := h.LoadDesired(agent.DaemonName); {
+	switch d, err := home.Desired(h).Load(agent.DaemonName); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return p, "", fmt.Errorf("can't read whether the daemon should be running: %w", err)
 	case !d.Up:

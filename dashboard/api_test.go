@@ -10,6 +10,7 @@ import (
 	"netsky/dashboard"
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
+	"netsky/home"
 	"netsky/store"
 )
 
@@ -202,9 +203,9 @@ func TestProblems(t *testing.T) {
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
-	a, err := w.home.Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -r x", Reason: "tidy", Dir: "/src", AskedMS: 5000})
+	a, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -r x", Reason: "tidy", Dir: "/src", AskedMS: 5000})
 	mustDo(t, err)
-	_, err = w.home.Ask(agent.Approval{Agent: "agent2", Tool: "Edit", Text: "y", AskedMS: 6000})
+	_, err = home.Approvals(w.home).Ask(agent.Approval{Agent: "agent2", Tool: "Edit", Text: "y", AskedMS: 6000})
 	mustDo(t, err)
 	l := mustGet[store.List[live.Approval]](t, w, "/api/approvals")
 	want := live.Approval{Code: a.Code, Agent: "agent1", Tool: "Bash", Text: "rm -r x", Reason: "tidy", Dir: "/src", Asked: 5000,
@@ -215,7 +216,7 @@ func TestApprovals(t *testing.T) {
 	if v := mustGet[dashboard.Overview](t, w, "/api/snapshot"); len(v.Approvals) != 2 {
 		t.Errorf("snapshot has %d approvals", len(v.Approvals))
 	}
-	_, err = w.home.Answer(a.Code, agent.Answer{Allow: true})
+	_, err = home.Approvals(w.home).Answer(a.Code, agent.Answer{Allow: true})
 	mustDo(t, err)
 	if l := mustGet[store.List[live.Approval]](t, w, "/api/approvals"); len(l.Items) != 1 || l.Items[0].Agent != "agent2" {
 		t.Errorf("approvals = %+v", l.Items)

@@ -8,6 +8,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/dashboard/live"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
 )
@@ -55,13 +56,13 @@ func TestBrowserConfirmInSight(t *testing.T) {
 	t.Parallel()
 	w, _ := answering(t)
 	w.showcase(t)
-	asked, err := w.home.Approvals()
+	asked, err := home.Approvals(w.home).List()
 	if err != nil || len(asked) == 0 {
 		t.Fatal(asked, err)
 	}
 	long := asked[0]
 	long.Text = strings.Repeat("make the next of many steps\n", 60)
-	if _, err := w.home.Ask(long); err != nil {
+	if _, err := home.Approvals(w.home).Ask(long); err != nil {
 		t.Fatal(err)
 	}
 	l := mustBrowser(t).look(t, w)
@@ -372,7 +373,7 @@ func TestBrowserNotices(t *testing.T) {
 	l.click("#notify button")
 	l.waits(`asked === 1 && document.querySelector("#notify button").getAttribute("aria-pressed") === "true"`)
 	eval[any](l, `window.away = true, null`)
-	_, err := w.home.Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -rf secret", AskedMS: 1})
+	_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -rf secret", AskedMS: 1})
 	mustDo(t, err)
 	l.waits(`notices.length === 1 && document.title.startsWith("(1) ") && document.querySelector("#icon").getAttribute("href").includes("icon-needs")`)
 	if got := eval[string](l, `notices.join()`); got != "netsky: agent1 asks for permission" {

@@ -15,6 +15,7 @@ import (
 	"netsky/daemon/observe"
 	"netsky/dashboard"
 	"netsky/dashboard/live"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn/demo"
 	"netsky/store"
@@ -92,7 +93,7 @@ func TestBrowserLive(t *testing.T) {
 	l.live()
 	l.typeIn("#text", "half a thou")
 	eval[any](l, `window.card = document.querySelector("[data-key=card-agent1]"), null`)
-	_, err := w.home.Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -rf <build>"})
+	_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -rf <build>"})
 	mustDo(t, err)
 	l.waits(`document.querySelectorAll(".ask").length === 3 && document.title.startsWith("(3)")`)
 	l.waits(`document.querySelector("#said").textContent.includes("agent1 asks for permission to use Bash")`)

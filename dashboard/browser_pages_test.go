@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/work/land"
@@ -120,7 +121,7 @@ func TestBrowserLongWords(t *testing.T) {
 		store.EndSession{Start: start(1), State: agent.Dead, Reason: word, LastLines: word, Time: now},
 		store.AddNote{ID: "n", About: id, Author: "agentinfinity", Text: strings.Repeat(word+"\n", 200), Created: now},
 		store.AddLog{Key: "long", Part: word, Actor: "agentinfinity", About: id, Text: word, Level: store.LevelError, Time: now, Fields: map[string]any{word: word}})
-	_, err = w.home.Ask(agent.Approval{Agent: "agent1", Start: start(1), Tool: word, Text: strings.Repeat(word, 20), Reason: word, Dir: word, AskedMS: int64(now)})
+	_, err = home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Start: start(1), Tool: word, Text: strings.Repeat(word, 20), Reason: word, Dir: word, AskedMS: int64(now)})
 	mustDo(t, err)
 	l := mustBrowser(t).look(t, w)
 	for _, widths := range [][]int{{1280}, {390, 360, 320}} {

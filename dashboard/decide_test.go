@@ -19,6 +19,7 @@ import (
 	"netsky/bus"
 	"netsky/dashboard"
 	"netsky/dashboard/live"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
 )
@@ -54,7 +55,7 @@ func (w *world) asksFor(tb testing.TB, d desk, q agent.Approval) agent.Approval 
 	ctx := tb.Context()
 	go func() {
 		for ctx.Err() == nil {
-			if a, ok, _ := w.home.Answered(q.Code); ok {
+			if a, ok, _ := home.Approvals(w.home).Answered(q.Code); ok {
 				d.Settle(ctx, q, agent.Outcome{How: approve.Verdict(a.Allow), Answer: a})
 				return
 			}
@@ -69,7 +70,7 @@ func (w *world) asksFor(tb testing.TB, d desk, q agent.Approval) agent.Approval 
 
 // given is the answer that the request with the code got.
 func (w *world) given(code string) (agent.Answer, bool) {
-	o, ok := w.home.Outcome(code)
+	o, ok := home.Approvals(w.home).Outcome(code)
 	return o.Answer, ok
 }
 
@@ -201,7 +202,7 @@ func TestAnswersAtOnce(t *testing.T) {
 func TestAnswerOff(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
-	q, err := w.home.Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: "ls"})
+	q, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: "ls"})
 	mustDo(t, err)
 	if a := w.answer(t, q.Code, w.digest(t, q.Code), attention.Allow, nil); a.status != 403 || !strings.Contains(a.body, "netsky.toml is false") {
 		t.Errorf("%d %s", a.status, a.body)
@@ -280,7 +281,7 @@ func TestAnswerInBrowser(t *testing.T) {
 			answered <- a
 		}
 	}()
-	testworld.Wait(t, "the request", func() bool { list, _ := w.home.Approvals(); return len(list) == 1 })
+	testworld.Wait(t, "the request", func() bool { list, _ := home.Approvals(w.home).List(); return len(list) == 1 })
 	l := mustBrowser(t).look(t, w)
 	l.theme("light", true)
 	l.live()

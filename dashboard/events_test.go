@@ -60,7 +60,7 @@ func TestFollow(t *testing.T) {
 			s.until(t, "agent1 is gone", func(e event) bool { return e.Key == "agent:agent1" && string(e.Data) == "null" })
 			w.agents.set(errors.New("no tmux"))
 			s.until(t, "no agents", func(e event) bool { return e.Key == "agents" && strings.Contains(string(e.Data), "no tmux") })
-			a, err := w.home.Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: "ls"})
+			a, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: "ls"})
 			mustDo(t, err)
 			s.until(t, "an approval", func(e event) bool {
 				return e.Key == "approvals" && strings.Contains(string(e.Data), `"allow":"netsky approve `+a.Code+`"`)

@@ -8,6 +8,7 @@ import (
 	"netsky/agent"
 	"netsky/dashboard"
 	"netsky/dashboard/live"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
 )
@@ -30,7 +31,7 @@ func TestRow34Records(t *testing.T) {
 			store.AddNote{ID: "n-1", About: text, Author: text, Text: text},
 			store.AddLog{Text: text, Part: text, About: text, Fields: map[string]any{text: text}},
 		)
-		_, err := w.home.Ask(agent.Approval{Agent: "agent1", Tool: text, Text: text, Reason: text, Dir: text})
+		_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: text, Text: text, Reason: text, Dir: text})
 		mustDo(t, err)
 		w.agents.set(nil, live.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text})
 		w.panes.set("agent1", text)

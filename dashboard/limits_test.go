@@ -248,7 +248,7 @@ func TestRow35GetsChangeNothing(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.apply(t, store.UpsertActor{ID: "agent1"}, store.AddLog{Text: "up"}, store.AddNote{ID: "n", Text: "x"},
 		store.UpsertTask{ID: "t-1", Title: "x"}, store.UpsertMessage{ID: "m-1", From: "owner", To: "agent1", Text: "x"})
-	asked, err := w.home.Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "ls"})
+	asked, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "ls"})
 	mustDo(t, err)
 	path := w.home.Path(home.ApprovalDir, asked.Code+".json")
 	data, err := os.ReadFile(path)

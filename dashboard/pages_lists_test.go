@@ -15,6 +15,7 @@ import (
 	"netsky/cost/breaker"
 	"netsky/dashboard"
 	"netsky/dashboard/live"
+	"netsky/home"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/merge"
@@ -228,7 +229,7 @@ func TestFindCode(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
 	w.showcase(t)
-	asked, err := w.home.Approvals()
+	asked, err := home.Approvals(w.home).List()
 	if err != nil || len(asked) == 0 {
 		t.Fatal(asked, err)
 	}
@@ -496,7 +497,7 @@ func TestLongMessages(t *testing.T) {
 		}
 	}
 	// What an agent asks leave for is shown to its end.
-	_, err := w.home.Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: strings.Repeat("ls; ", 1000) + "rm -rf ~", AskedMS: 1})
+	_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: strings.Repeat("ls; ", 1000) + "rm -rf ~", AskedMS: 1})
 	mustDo(t, err)
 	if body := w.mustPage(t, "/"); !strings.Contains(body, "ls; rm -rf ~</pre>") {
 		t.Error("the end of what is asked for is not shown")

@@ -19,6 +19,7 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard/live"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
 )
@@ -278,7 +279,7 @@ func TestRow34Pages(t *testing.T) {
 			store.AddNote{ID: "n-1", About: task, Author: text, Text: text},
 			store.AddLog{Text: text, Part: text, About: text, Level: text, Fields: map[string]any{text: text}},
 		)
-		_, err := w.home.Ask(agent.Approval{Agent: "agent1", Tool: text, Text: text, Reason: text, Dir: text})
+		_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: text, Text: text, Reason: text, Dir: text})
 		mustDo(t, err)
 		w.agents.set(errors.New(text), live.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text, Model: text, Poison: 1})
 		w.page(t, "/")

@@ -8,6 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard/live"
+	"netsky/home"
 	"netsky/store"
 )
 
@@ -32,7 +33,7 @@ func (w *world) showcase(tb testing.TB) {
 	w.logsAndNotes(tb, ago)
 	w.showAgents(now)
 	w.showWork(tb, now)
-	_, err := w.home.Ask(agent.Approval{
+	_, err := home.Approvals(w.home).Ask(agent.Approval{
 		Agent: "agent2", Start: start(2), Tool: "Bash", Text: "git push --force-with-lease origin release/1.4", Reason: "The branch was rebased onto main after review.",
 		Dir: "~/src/tideline", AskedMS: now.Add(-95 * time.Second).UnixMilli(),
 	})

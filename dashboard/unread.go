@@ -97,7 +97,7 @@ func (u *unread) markRead(id string, from agent.ID, upTo string) error {
 			}
 		}
 	}
-	return u.home.MarkShown(names...)
+	return home.ShownMail(u.home).Mark(names...)
 }
 
 // list returns messages with their states.

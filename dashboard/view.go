@@ -5,6 +5,7 @@ import (
 
 	"netsky/attention"
 	"netsky/dashboard/live"
+	"netsky/home"
 	"netsky/store"
 )
 
@@ -63,10 +64,10 @@ func (s *Server) overview(ctx context.Context) Overview {
 
 // approvals lists what waits for an answer, the oldest first.
 func (s *Server) approvals() ([]live.Approval, error) {
-	asked, err := s.o.Home.Approvals()
+	asked, err := home.Approvals(s.o.Home).List()
 	list := []live.Approval{}
 	for _, a := range asked {
-		if _, answered, _ := s.o.Home.Answered(a.Code); answered {
+		if _, answered, _ := home.Approvals(s.o.Home).Answered(a.Code); answered {
 			continue
 		}
 		list = append(list, live.Approval{

@@ -283,7 +283,7 @@ func (p *Question) permission() string {
 	if p.From != agent.Owner {
 		return "" // an agent can't answer
 	}
-	list, err := p.Launcher.Home.Approvals()
+	list, err := home.Approvals(p.Launcher.Home).List()
 	i := slices.IndexFunc(list, func(q agent.Approval) bool { return q.Agent == p.To })
 	if err != nil || i < 0 {
 		return ""

@@ -15,7 +15,7 @@ import (
 
 // DaemonWanted returns an error if the daemon's desired state has become down meanwhile.
 func DaemonWanted(h home.Dir) error {
-	if d, err := h.LoadDesired(agent.DaemonName); err != nil || d.Up {
+	if d, err := home.Desired(h).Load(agent.DaemonName); err != nil || d.Up {
 		return err
 	}
 	return fmt.Errorf("daemon: %w", daemon.ErrUnwanted)
@@ -43,7 +43,7 @@ func (f *Fleet) WantDaemon(ctx context.Context) error {
 		return nil
 	}
 	return f.Launcher.Alone(ctx, f.blocked, func() error {
-		if err := f.Home.SetDesired(agent.DaemonName, true, string(agent.Owner)); err != nil {
+		if err := home.Desired(f.Home).Set(agent.DaemonName, true, string(agent.Owner)); err != nil {
 			return err
 		}
 		if errors.Is(err, daemon.ErrHung) {

@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/daemon"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
 )
@@ -123,11 +124,11 @@ func (d *downer) note(format string, args ...any) {
 
 // withDaemon also ends the daemon and keeps it ended, while no up can start or find it.
 func (d *downer) withDaemon(end func() error) error {
-	desired, err := d.Home.LoadDesired(agent.DaemonName)
+	desired, err := home.Desired(d.Home).Load(agent.DaemonName)
 	was := err != nil || desired.Up
 	var unwritten error
 	if was {
-		unwritten = d.Home.SetDesired(agent.DaemonName, false, string(d.Actor))
+		unwritten = home.Desired(d.Home).Set(agent.DaemonName, false, string(d.Actor))
 	}
 	if unwritten != nil { // it is ended all the same
 		unwritten = fmt.Errorf("could not save that the daemon stays down; it may be started again: %w", unwritten)
@@ -135,7 +136,7 @@ func (d *downer) withDaemon(end func() error) error {
 	err = end()
 	if stopped := new(spawn.InterruptedError); errors.As(err, &stopped) {
 		if was {
-			if werr := d.Home.SetDesired(agent.DaemonName, true, string(d.Actor)); werr != nil {
+			if werr := home.Desired(d.Home).Set(agent.DaemonName, true, string(d.Actor)); werr != nil {
 				return errors.Join(err, werr)
 			}
 		}
@@ -160,7 +161,7 @@ func (f *Fleet) StopDaemon(ctx context.Context) (ended bool, err error) {
 	if err := f.May("daemon stop"); err != nil {
 		return false, err
 	}
-	unwritten := f.Home.SetDesired(agent.DaemonName, false, string(f.Actor))
+	unwritten := home.Desired(f.Home).Set(agent.DaemonName, false, string(f.Actor))
 	if unwritten != nil {
 		f.UI.Warn(unwritten)
 	}
@@ -173,7 +174,7 @@ func (f *Fleet) StopDaemon(ctx context.Context) (ended bool, err error) {
 
 // daemonUnwanted returns an error if the daemon's desired state is up again.
 func (f *Fleet) daemonUnwanted() error {
-	if d, err := f.Home.LoadDesired(agent.DaemonName); err == nil && d.Up {
+	if d, err := home.Desired(f.Home).Load(agent.DaemonName); err == nil && d.Up {
 		return partly(errors.New("daemon: a concurrent `netsky up` or `netsky dashboard` starts it again"))
 	}
 	return nil

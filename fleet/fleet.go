@@ -86,7 +86,7 @@ const socketVariable = "NETSKY_TMUX_SOCKET"
 
 // Server returns the tmux server of a home's agents.
 func Server(h home.Dir, c config.Config, environ []string) *tmux.Server {
-	s := &tmux.Server{Socket: h.TmuxSocket(), Conf: h.Path(home.TmuxConfFile), Tags: []string{spawn.TagHome, spawn.TagStart}, Known: h}
+	s := &tmux.Server{Socket: h.TmuxSocket(), Conf: h.Path(home.TmuxConfFile), Tags: []string{spawn.TagHome, spawn.TagStart}, Known: home.Servers(h)}
 	s.Env = execx.Inherited(environ)
 	if c.Tmux.Socket != "" && c.Tmux.Socket != "netsky" {
 		s.Socket = c.Tmux.Socket

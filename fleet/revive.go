@@ -47,7 +47,7 @@ func Wanted(h home.Dir) (ids []agent.ID, daemon bool, err error) {
 		if e.Name() != agent.DaemonName && (perr != nil || !id.IsAgent()) {
 			continue
 		}
-		d, err := h.LoadDesired(e.Name())
+		d, err := home.Desired(h).Load(e.Name())
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%s: can't read whether it is wanted up: %w", e.Name(), err))
@@ -121,7 +121,7 @@ func (f *Fleet) ReviveServices(ctx context.Context, say func(format string, args
 // up starts some of them, unless the owner has just decided otherwise.
 func (r reviver) up(ctx context.Context, plans []spawn.Plan, daemon bool) ([]spawn.Progress, error) {
 	h := r.Home
-	wants := func(name string) bool { d, err := h.LoadDesired(name); return err == nil && d.Up }
+	wants := func(name string) bool { d, err := home.Desired(h).Load(name); return err == nil && d.Up }
 	return r.Launcher.Up(ctx, spawn.UpOptions{
 		Plans: plans, Wanted: true, Ticker: daemon, By: "service", Setup: r.setup, Report: r.report,
 		Begin: func() error { // no other up or down runs now

@@ -15,7 +15,7 @@ func TestWanted(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
 	for name, up := range map[string]bool{"agent0": true, "agent1": false, "agent12": true, "agentinfinity": true, agent.DaemonName: true} {
-		if err := h.SetDesired(name, up, "owner"); err != nil {
+		if err := home.Desired(h).Set(name, up, "owner"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/daemon"
 	"netsky/fleet/plan"
+	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/spawn"
 	"netsky/spawn/pane"
@@ -268,7 +269,7 @@ func (s *starter) start() error {
 		s.warn("%v; starting tmux without it", err)
 	}
 	begin := func() error { // while no `down --all` can end it
-		if err := s.Home.SetDesired(agent.DaemonName, true, string(s.Actor)); err != nil {
+		if err := home.Desired(s.Home).Set(agent.DaemonName, true, string(s.Actor)); err != nil {
 			return err
 		}
 		for _, line := range backoff.Clear(s.Home, s.Agents...) {

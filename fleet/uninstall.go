@@ -72,7 +72,7 @@ func Purge(ctx context.Context, l *spawn.Launcher, unproved func([]spawn.Remnant
 			return nil, fmt.Errorf("uninstall: stopped before anything else was removed: %w", err)
 		}
 	}
-	left, err = h.Purge()
+	left, err = home.Purge(h)
 	if err != nil {
 		return nil, fmt.Errorf("uninstall: %s: could not remove everything: %w", h.Root(), err)
 	}

@@ -20,20 +20,23 @@ import (
 // Ask, as is what is too old to interest anybody.
 const ApprovalDir = "state/approvals"
 
+// Approvals are a home's requests for approval.
+type Approvals Dir
+
 // letters omits l, which looks like 1.
 const letters = "abcdefghijkmnopqrstuvwxyz"
 
 // Ask stores the question under a new code, for Answer to find, and removes those of
 // processes that have died.
-func (h Dir) Ask(a agent.Approval) (agent.Approval, error) {
-	_, dead, _ := h.approvals()
+func (h Approvals) Ask(a agent.Approval) (agent.Approval, error) {
+	_, dead, _ := h.list()
 	for _, code := range dead {
 		h.Settle(code) // if this fails, the next Ask does it
 	}
 	h.forgetOutcomes()
 	a.Code, a.Asker = NewCode(approvalLetters), proc.Self()
 	a.Bound()
-	return a, h.Save(approvalFile(a.Code), a, false)
+	return a, Dir(h).Save(approvalFile(a.Code), a, false)
 }
 
 const approvalLetters = 5
@@ -49,21 +52,21 @@ func NewCode(n int) string {
 }
 
 // Mailed records which envelope notified the owner of the question.
-func (h Dir) Mailed(a agent.Approval) error { return h.Save(approvalFile(a.Code), a, false) }
+func (h Approvals) Mailed(a agent.Approval) error { return Dir(h).Save(approvalFile(a.Code), a, false) }
 
 func approvalFile(code string) string { return ApprovalDir + "/" + code + ".json" }
 func answerFile(code string) string   { return ApprovalDir + "/" + code + ".answer" }
 
-// Approvals lists pending questions, the oldest first, including those just answered. It
+// List lists pending questions, the oldest first, including those just answered. It
 // changes nothing.
-func (h Dir) Approvals() ([]agent.Approval, error) {
-	list, _, err := h.approvals()
+func (h Approvals) List() ([]agent.Approval, error) {
+	list, _, err := h.list()
 	return list, err
 }
 
-// approvals returns the pending approvals, and the codes of approvals whose asker has died.
-func (h Dir) approvals() (list []agent.Approval, dead []string, err error) {
-	dir, err := h.OpenDir(ApprovalDir, false)
+// list also returns the codes of those whose asker has died.
+func (h Approvals) list() (list []agent.Approval, dead []string, err error) {
+	dir, err := Dir(h).OpenDir(ApprovalDir, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
@@ -80,7 +83,7 @@ func (h Dir) approvals() (list []agent.Approval, dead []string, err error) {
 		if !ok || !codeLike(code) {
 			continue
 		}
-		a, err := Load[agent.Approval](h, approvalFile(code))
+		a, err := Load[agent.Approval](Dir(h), approvalFile(code))
 		switch {
 		case err != nil || a.Code != code: // just settled, or not ours
 		case a.Asker.Alive():
@@ -103,8 +106,8 @@ func codeLike(code string) bool {
 // one takes effect. The error matches ErrNoApproval if the question is not pending; if it
 // has an answer already, it is returned with the error. It matches ErrAtPane if netsky can't
 // give that answer.
-func (h Dir) Answer(code string, answer agent.Answer) (agent.Approval, error) {
-	list, err := h.Approvals()
+func (h Approvals) Answer(code string, answer agent.Answer) (agent.Approval, error) {
+	list, err := h.List()
 	if err != nil {
 		return agent.Approval{}, err
 	}
@@ -119,25 +122,25 @@ func (h Dir) Answer(code string, answer agent.Answer) (agent.Approval, error) {
 	if err != nil {
 		return list[i], err
 	}
-	if err := h.create(answerFile(code), data); errors.Is(err, fs.ErrExist) {
+	if err := Dir(h).create(answerFile(code), data); errors.Is(err, fs.ErrExist) {
 		return list[i], agent.ErrNoApproval
 	} else if err != nil {
 		return list[i], err
 	}
 	// If its asker has settled it in between, nobody reads the answer, unless it was this one
 	// that settled it: the asker's record says so.
-	if !h.Mark(approvalFile(code)).Exists() {
+	if !Dir(h).Mark(approvalFile(code)).Exists() {
 		return list[i], errors.Join(agent.ErrNoApproval, h.Settle(code))
 	}
 	return list[i], nil
 }
 
 // Answered returns the answer, and whether it has been given.
-func (h Dir) Answered(code string) (answer agent.Answer, ok bool, err error) {
+func (h Approvals) Answered(code string) (answer agent.Answer, ok bool, err error) {
 	if !codeLike(code) {
 		return agent.Answer{}, false, fs.ErrNotExist
 	}
-	data, err := h.ReadFile(answerFile(code), 4096)
+	data, err := Dir(h).ReadFile(answerFile(code), 4096)
 	if err != nil {
 		return agent.Answer{}, false, err
 	}
@@ -146,20 +149,20 @@ func (h Dir) Answered(code string) (answer agent.Answer, ok bool, err error) {
 		By, ID string
 	}
 	if err := json.Unmarshal(data, &v); err != nil || v.Allow == nil {
-		return agent.Answer{}, false, errors.New(h.Path(answerFile(code)) + ": not an answer")
+		return agent.Answer{}, false, errors.New(Dir(h).Path(answerFile(code)) + ": not an answer")
 	}
 	return agent.Answer{Allow: *v.Allow, By: v.By, ID: v.ID}, true, nil
 }
 
 // Settled leaves how the question was settled, and removes it and its answer.
-func (h Dir) Settled(a agent.Approval, o agent.Outcome) error {
+func (h Approvals) Settled(a agent.Approval, o agent.Outcome) error {
 	a.Text, _ = a.Brief(maxOutcome)
 	a.Fields, a.Missing, a.Reason = nil, 0, ""
 	o.Agent, o.Start, o.Of = a.Agent, a.Start, a
 	if o.MS == 0 {
 		o.MS = time.Now().UnixMilli()
 	}
-	return errors.Join(h.Save(outcomeFile(a.Code), o, false), h.Settle(a.Code))
+	return errors.Join(Dir(h).Save(outcomeFile(a.Code), o, false), h.Settle(a.Code))
 }
 
 const maxOutcome = 1 << 10 // bytes of what was asked for
@@ -168,11 +171,11 @@ func outcomeFile(code string) string { return ApprovalDir + "/" + code + ".settl
 
 // Outcome returns how the question with the code was settled a short time ago; ok is false
 // if that is not known.
-func (h Dir) Outcome(code string) (o agent.Outcome, ok bool) {
+func (h Approvals) Outcome(code string) (o agent.Outcome, ok bool) {
 	if !codeLike(code) {
 		return o, false
 	}
-	o, err := Load[agent.Outcome](h, outcomeFile(code))
+	o, err := Load[agent.Outcome](Dir(h), outcomeFile(code))
 	return o, err == nil
 }
 
@@ -180,8 +183,8 @@ func (h Dir) Outcome(code string) (o agent.Outcome, ok bool) {
 const outcomesFor = 10 * time.Minute
 
 // Outcomes returns how questions were settled a short time ago, by their codes.
-func (h Dir) Outcomes() map[string]agent.Outcome {
-	dir, err := h.OpenDir(ApprovalDir, false)
+func (h Approvals) Outcomes() map[string]agent.Outcome {
+	dir, err := Dir(h).OpenDir(ApprovalDir, false)
 	if err != nil {
 		return nil // there are none
 	}
@@ -198,17 +201,17 @@ func (h Dir) Outcomes() map[string]agent.Outcome {
 	return list
 }
 
-func (h Dir) forgetOutcomes() {
+func (h Approvals) forgetOutcomes() {
 	for code, o := range h.Outcomes() {
 		if time.Since(time.UnixMilli(o.MS)).Abs() > outcomesFor {
-			_ = h.Remove(outcomeFile(code)) // if this fails, the next Ask does it
+			_ = Dir(h).Remove(outcomeFile(code)) // if this fails, the next Ask does it
 		}
 	}
 }
 
 // JustSettled returns the agents of which a question was settled within that time: the
 // program's own dialog may still be on the screen.
-func (h Dir) JustSettled(within time.Duration) (list []agent.ID) {
+func (h Approvals) JustSettled(within time.Duration) (list []agent.ID) {
 	for _, o := range h.Outcomes() {
 		if time.Since(time.UnixMilli(o.MS)).Abs() < within && !slices.Contains(list, o.Agent) {
 			list = append(list, o.Agent)
@@ -218,6 +221,6 @@ func (h Dir) JustSettled(within time.Duration) (list []agent.ID) {
 }
 
 // Settle removes the question and its answer.
-func (h Dir) Settle(code string) error {
-	return errors.Join(h.Remove(approvalFile(code)), h.Remove(answerFile(code)))
+func (h Approvals) Settle(code string) error {
+	return errors.Join(Dir(h).Remove(approvalFile(code)), Dir(h).Remove(answerFile(code)))
 }

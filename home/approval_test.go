@@ -15,37 +15,37 @@ import (
 
 func TestApprovals(t *testing.T) {
 	h := testworld.Home(t)
-	if list, err := h.Approvals(); err != nil || len(list) != 0 {
+	if list, err := home.Approvals(h).List(); err != nil || len(list) != 0 {
 		t.Fatalf("at first: %v, %v", list, err)
 	}
-	p, err := h.Ask(agent.Approval{Agent: "agent1", Tool: "shell", Text: "rm x"})
+	p, err := home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Tool: "shell", Text: "rm x"})
 	if err != nil || len(p.Code) != 5 {
 		t.Fatalf("asked %+v, %v", p, err)
 	}
 	for _, code := range []string{"", "aaaa", "../../x", p.Code + "x", "AAAAA"} {
-		if _, err := h.Answer(code, agent.Answer{Allow: true}); !errors.Is(err, agent.ErrNoApproval) {
+		if _, err := home.Approvals(h).Answer(code, agent.Answer{Allow: true}); !errors.Is(err, agent.ErrNoApproval) {
 			t.Errorf("Answer(%q): %v", code, err)
 		}
 	}
-	if _, ok, err := h.Answered(p.Code); ok || !errors.Is(err, fs.ErrNotExist) {
+	if _, ok, err := home.Approvals(h).Answered(p.Code); ok || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("before any answer: %v, %v", ok, err)
 	}
-	if got, err := h.Answer(p.Code, agent.Answer{By: "a test"}); err != nil || got.Text != "rm x" {
+	if got, err := home.Approvals(h).Answer(p.Code, agent.Answer{By: "a test"}); err != nil || got.Text != "rm x" {
 		t.Errorf("Answer: %+v, %v", got, err)
 	}
-	if got, ok, err := h.Answered(p.Code); got != (agent.Answer{By: "a test"}) || !ok || err != nil {
+	if got, ok, err := home.Approvals(h).Answered(p.Code); got != (agent.Answer{By: "a test"}) || !ok || err != nil {
 		t.Errorf("Answered: %+v, %v, %v", got, ok, err)
 	}
-	if _, err := h.Answer(p.Code, agent.Answer{Allow: true}); !errors.Is(err, agent.ErrNoApproval) {
+	if _, err := home.Approvals(h).Answer(p.Code, agent.Answer{Allow: true}); !errors.Is(err, agent.ErrNoApproval) {
 		t.Errorf("answered twice: %v", err)
 	}
-	if got, _, _ := h.Answered(p.Code); got.Allow {
+	if got, _, _ := home.Approvals(h).Answered(p.Code); got.Allow {
 		t.Error("a second answer turned the first")
 	}
-	if err := h.Settle(p.Code); err != nil {
+	if err := home.Approvals(h).Settle(p.Code); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := h.Approvals(); err != nil || len(list) != 0 {
+	if list, err := home.Approvals(h).List(); err != nil || len(list) != 0 {
 		t.Errorf("settled: %v, %v", list, err)
 	}
 }
@@ -54,7 +54,7 @@ func TestApprovals(t *testing.T) {
 func TestAnswersAtOnce(t *testing.T) {
 	h := testworld.Home(t)
 	for range 20 {
-		p, err := h.Ask(agent.Approval{Agent: "agent1", Text: "rm x"})
+		p, err := home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Text: "rm x"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestAnswersAtOnce(t *testing.T) {
 		for i := range 8 {
 			all.Go(func() {
 				by := fmt.Sprint("surface ", i)
-				q, err := h.Answer(p.Code, agent.Answer{Allow: i%2 == 0, By: by})
+				q, err := home.Approvals(h).Answer(p.Code, agent.Answer{Allow: i%2 == 0, By: by})
 				switch {
 				case err == nil:
 					won <- by
@@ -74,11 +74,11 @@ func TestAnswersAtOnce(t *testing.T) {
 		}
 		all.Wait()
 		close(won)
-		got, ok, err := h.Answered(p.Code)
+		got, ok, err := home.Approvals(h).Answered(p.Code)
 		if by := <-won; len(won) != 0 || !ok || err != nil || got.By != by {
 			t.Fatalf("%q and %d others were told that theirs counts; it is %+v, %v, %v", by, len(won), got, ok, err)
 		}
-		if err := h.Settle(p.Code); err != nil {
+		if err := home.Approvals(h).Settle(p.Code); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,29 +88,29 @@ func TestAnswersAtOnce(t *testing.T) {
 // next one that is asked. Looking removes nothing.
 func TestApprovalOfTheDead(t *testing.T) {
 	h := testworld.Home(t)
-	p, err := h.Ask(agent.Approval{Agent: "agent1", Text: "rm x"})
+	p, err := home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Text: "rm x"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Asker.Start++
-	if err := h.Mailed(p); err != nil {
+	if err := home.Approvals(h).Mailed(p); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := h.Approvals(); err != nil || len(list) != 0 {
+	if list, err := home.Approvals(h).List(); err != nil || len(list) != 0 {
 		t.Errorf("listed: %v, %v", list, err)
 	}
 	file := h.Path(home.ApprovalDir, p.Code+".json")
 	if _, err := os.Stat(file); err != nil {
 		t.Errorf("looking has removed it: %v", err)
 	}
-	next, err := h.Ask(agent.Approval{Agent: "agent1", Text: "rm y"})
+	next, err := home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Text: "rm y"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it stays: %v", err)
 	}
-	if list, err := h.Approvals(); err != nil || len(list) != 1 || list[0].Code != next.Code {
+	if list, err := home.Approvals(h).List(); err != nil || len(list) != 1 || list[0].Code != next.Code {
 		t.Errorf("listed: %v, %v", list, err)
 	}
 }
@@ -119,20 +119,20 @@ func TestApprovalOfTheDead(t *testing.T) {
 // left is no home to the next start.
 func TestPurgeApprovals(t *testing.T) {
 	h := testworld.Home(t)
-	if _, err := h.Ask(agent.Approval{Agent: "agent1", Text: "rm x"}); err != nil {
+	if _, err := home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Text: "rm x"}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := h.Ask(agent.Approval{Agent: "agent2", Text: "rm y"})
+	p, err := home.Approvals(h).Ask(agent.Approval{Agent: "agent2", Text: "rm y"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Answer(p.Code, agent.Answer{Allow: true, By: "a test"}); err != nil {
+	if _, err := home.Approvals(h).Answer(p.Code, agent.Answer{Allow: true, By: "a test"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Settled(p, agent.Outcome{How: "allowed"}); err != nil {
+	if err := home.Approvals(h).Settled(p, agent.Outcome{How: "allowed"}); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := h.Purge(); err != nil || len(left) != 0 {
+	if left, err := home.Purge(h); err != nil || len(left) != 0 {
 		t.Errorf("Purge() left %q, %v", left, err)
 	}
 }

@@ -38,12 +38,13 @@ type marker struct {
 // is refused with ErrNotHome: the user's own directory and those above it, a link, a
 // directory with other content. Check changes nothing.
 func (h Dir) Check() error {
-	_, err := h.look()
+	_, err := look(h)
 	return err
 }
 
 // A find is what look found at the home's path.
 type find struct {
+	Dir
 	absent bool
 	marked bool
 	made   bool // by netsky, according to its marker
@@ -51,52 +52,54 @@ type find struct {
 	mode   fs.FileMode
 }
 
-func (h Dir) look() (find, error) {
+func look(h Dir) (find, error) {
+	f := find{Dir: h}
 	if h.dir == "/" {
-		return find{}, h.refuse("is the root of the file system")
+		return f, h.refuse("is the root of the file system")
 	}
 	info, err := os.Lstat(h.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := h.notAbove(h.user, false); err != nil {
-			return find{}, err
+		if err := f.notAbove(h.user); err != nil {
+			return f, err
 		}
-		return find{absent: true}, h.notAbove(loginDir(), false)
+		f.absent = true
+		return f, f.notAbove(loginDir())
 	case err != nil:
-		return find{}, err
+		return f, err
 	case info.Mode()&fs.ModeSymlink != 0:
 		to, err := filepath.EvalSymlinks(h.dir)
 		if err != nil {
 			to = "nothing"
 		}
-		return find{}, h.refuse("is a symbolic link to " + to)
+		return f, h.refuse("is a symbolic link to " + to)
 	case !info.IsDir():
-		return find{}, h.refuse("is not a directory")
+		return f, h.refuse("is not a directory")
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return find{}, h.refuse(fmt.Sprintf("belongs to user id %d, but netsky runs as user id %d", st.Uid, os.Geteuid()))
+		return f, h.refuse(fmt.Sprintf("belongs to user id %d, but netsky runs as user id %d", st.Uid, os.Geteuid()))
 	}
-	f := find{mode: info.Mode().Perm()}
-	if err = h.readMarker(&f); err != nil {
+	f.mode = info.Mode().Perm()
+	if err = f.readMarker(); err != nil {
 		return f, err
 	}
-	if err := h.notAbove(h.user, f.marked); err != nil {
+	if err := f.notAbove(h.user); err != nil {
 		return f, err
 	}
 	if !f.marked {
-		if err := h.notAbove(loginDir(), false); err != nil {
+		if err := f.notAbove(loginDir()); err != nil {
 			return f, err
 		}
-		if err := h.mayMark(); err != nil {
+		if err := f.mayMark(); err != nil {
 			return f, err
 		}
 		// Another process may have made it a home meanwhile.
-		if err = h.readMarker(&f); err != nil {
+		if err = f.readMarker(); err != nil {
 			return f, err
 		}
 	}
 	if f.byHand {
-		if err := h.notTaken(); err != nil {
+		if err := f.notTaken(); err != nil {
 			return f, err
 		}
 	}
@@ -112,7 +115,7 @@ func (h Dir) refuse(why string) error {
 
 // notAbove refuses a home that is the user's own directory or above it, by any path. In a
 // marked home an agent may have its own HOME, below one of netsky's names.
-func (h Dir) notAbove(user string, marked bool) error {
+func (f *find) notAbove(user string) error {
 	if !filepath.IsAbs(user) {
 		return nil
 	}
@@ -120,22 +123,22 @@ func (h Dir) notAbove(user string, marked bool) error {
 	if real, err := filepath.EvalSymlinks(user); err == nil && real != paths[0] {
 		paths = append(paths, real)
 	}
-	own, err := os.Stat(h.dir)
+	own, err := os.Stat(f.dir)
 	if err != nil {
 		own = nil // absent; look reports any other problem
 	}
 	for _, path := range paths {
 		below := ""
 		for dir := path; ; below, dir = filepath.Base(dir), filepath.Dir(dir) {
-			same := dir == h.dir
+			same := dir == f.dir
 			if info, err := os.Stat(dir); err == nil && own != nil && os.SameFile(info, own) {
 				same = true
 			}
 			switch {
 			case same && below == "":
-				return h.refuse("is your home directory")
-			case same && !(marked && ownNames[below]):
-				return h.refuse("contains your home directory, " + user)
+				return f.refuse("is your home directory")
+			case same && !(f.marked && ownNames[below]):
+				return f.refuse("contains your home directory, " + user)
 			}
 			if same || dir == "/" {
 				break
@@ -146,8 +149,8 @@ func (h Dir) notAbove(user string, marked bool) error {
 }
 
 // readMarker reads MarkerFile. Its existence is enough for a home.
-func (h Dir) readMarker(f *find) error {
-	data, err := h.ReadFile(MarkerFile, 4096)
+func (f *find) readMarker() error {
+	data, err := f.ReadFile(MarkerFile, 4096)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -162,14 +165,14 @@ func (h Dir) readMarker(f *find) error {
 
 // notTaken refuses a directory that a person has marked and netsky has not used yet, if it
 // holds one of netsky's names: that content is the person's. Make begins with Channels.
-func (h Dir) notTaken() error {
+func (f *find) notTaken() error {
 	names := slices.Sorted(maps.Keys(ownNames))
 	taken := ""
 	for _, name := range names {
 		if name == MarkerFile || name == ConfigFile || name == "channels" {
 			continue
 		}
-		if _, err := os.Lstat(h.Path(name)); err == nil {
+		if _, err := os.Lstat(f.Path(name)); err == nil {
 			taken = name
 			break
 		}
@@ -177,19 +180,19 @@ func (h Dir) notTaken() error {
 	if taken == "" {
 		return nil
 	}
-	if _, err := os.Lstat(h.Path(Channels)); err == nil {
+	if _, err := os.Lstat(f.Path(Channels)); err == nil {
 		return nil
 	}
-	var f find
-	if err := h.readMarker(&f); err != nil || !f.byHand {
+	again := find{Dir: f.Dir}
+	if err := again.readMarker(); err != nil || !again.byHand {
 		return err // another process has begun meanwhile
 	}
-	return h.refuse("holds " + taken + ", a name that netsky uses itself: move it away or choose another directory")
+	return f.refuse("holds " + taken + ", a name that netsky uses itself: move it away or choose another directory")
 }
 
 // mayMark refuses a directory without a marker that can't become a home.
-func (h Dir) mayMark() error {
-	dir, err := h.OpenDir(".", false)
+func (f *find) mayMark() error {
+	dir, err := f.OpenDir(".", false)
 	if err != nil {
 		return err
 	}
@@ -201,7 +204,7 @@ func (h Dir) mayMark() error {
 			switch {
 			case name == MarkerFile, name == ConfigFile, isTemp(name): // a person may write netsky.toml before the first verb
 			case !likeOurs(name):
-				return fmt.Errorf("%s: %w: it holds %s, which is not netsky's", h.dir, ErrOccupied, name)
+				return fmt.Errorf("%s: %w: it holds %s, which is not netsky's", f.dir, ErrOccupied, name)
 			default:
 				made = name
 			}
@@ -216,17 +219,17 @@ func (h Dir) mayMark() error {
 	if made == "" {
 		return nil
 	}
-	if _, err := os.Lstat(h.Path(MarkerFile)); err == nil {
+	if _, err := os.Lstat(f.Path(MarkerFile)); err == nil {
 		return nil // it appeared while the names were read
 	}
-	boxes, err := h.OpenDir(Channels, false)
+	boxes, err := f.OpenDir(Channels, false)
 	if err != nil {
-		return fmt.Errorf("%s: %w: it holds %s, but no %s", h.dir, ErrOccupied, made, Channels)
+		return fmt.Errorf("%s: %w: it holds %s, but no %s", f.dir, ErrOccupied, made, Channels)
 	}
 	defer boxes.Close()
 	var st unix.Stat_t
 	if err := unix.Fstat(int(boxes.Fd()), &st); err != nil || int(st.Uid) != os.Geteuid() {
-		return h.refuse("holds " + Channels + " of another user")
+		return f.refuse("holds " + Channels + " of another user")
 	}
 	return nil
 }
@@ -257,7 +260,7 @@ func likeOurs(name string) bool {
 // marker first. It repairs the mode of a home that netsky made, and returns what it
 // repaired.
 func (h Dir) Make() (repaired []string, err error) {
-	f, err := h.look()
+	f, err := look(h)
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +269,7 @@ func (h Dir) Make() (repaired []string, err error) {
 			return nil, err
 		}
 		if f.mode = 0o700; !f.made { // another process was faster
-			if f, err = h.look(); err != nil {
+			if f, err = look(h); err != nil {
 				return nil, err
 			}
 		}
@@ -339,4 +342,16 @@ func (h Dir) mark(made bool) error {
 		return err
 	}
 	return h.WriteFile(MarkerFile, append(data, '\n'), true)
+}
+
+// Missing returns the directories that Make would create.
+func (h Dir) Missing() (list []string) {
+	for _, rel := range homeDirs {
+		if d, err := h.OpenDir(rel, false); err == nil {
+			d.Close()
+		} else if errors.Is(err, fs.ErrNotExist) {
+			list = append(list, rel)
+		}
+	}
+	return list
 }

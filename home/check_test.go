@@ -132,7 +132,7 @@ func TestWhatCanBeAHome(t *testing.T) {
 // home: none is left half made and then refused.
 func TestFirstWriteMarks(t *testing.T) {
 	for name, write := range map[string]func(home.Dir) error{
-		"desired":  func(h home.Dir) error { return h.SetDesired("agent1", true, "owner") },
+		"desired":  func(h home.Dir) error { return home.Desired(h).Set("agent1", true, "owner") },
 		"lock":     func(h home.Dir) error { l, err := h.Lock("up"); return errors.Join(err, l.Unlock()) },
 		"append":   func(h home.Dir) error { f, err := h.OpenAppend("logs/x"); return errors.Join(err, f.Close()) },
 		"the home": func(h home.Dir) error { _, err := h.Make(); return err },

@@ -15,15 +15,18 @@ import (
 // maxEvent is the maximum length of a line, in bytes; a model's text fits.
 const maxEvent = 1 << 20
 
-// rotateEvents is the size at which RotateEvents begins a new file, in bytes.
+// rotateEvents is the size at which Rotate begins a new file, in bytes.
 const rotateEvents = 4 << 20
 
 // asideSuffix ends the name of a rotated file.
 const asideSuffix = ".1"
 
-// AppendEvent appends to the agent's events. It sets MS if that is 0. The line is not
+// Events are what other processes observed of the agents: a file each.
+type Events Dir
+
+// Append appends to the agent's events. It sets MS if that is 0. The line is not
 // fsynced.
-func (h Dir) AppendEvent(id agent.ID, e agent.Event) error {
+func (h Events) Append(id agent.ID, e agent.Event) error {
 	if e.MS == 0 {
 		e.MS = time.Now().UnixMilli()
 	}
@@ -34,7 +37,7 @@ func (h Dir) AppendEvent(id agent.ID, e agent.Event) error {
 	if len(line) >= maxEvent {
 		return fmt.Errorf("event of %s: %d bytes exceed the limit of %d", id, len(line), maxEvent)
 	}
-	f, err := h.OpenAppend(EventsFile(id))
+	f, err := Dir(h).OpenAppend(EventsFile(id))
 	if err != nil {
 		return err
 	}
@@ -45,11 +48,11 @@ func (h Dir) AppendEvent(id agent.ID, e agent.Event) error {
 	return nil
 }
 
-// RotateEvents renames a file of events that has grown past 4 MiB, replacing the one
+// Rotate renames a file of events that has grown past 4 MiB, replacing the one
 // rotated before. Only the holder of the agent's mailbox calls it. A reader with an
 // EventTail misses nothing.
-func (h Dir) RotateEvents(id agent.ID) error {
-	dir, err := h.OpenDir(EventsDir, true)
+func (h Events) Rotate(id agent.ID) error {
+	dir, err := Dir(h).OpenDir(EventsDir, true)
 	if err != nil {
 		return err
 	}
@@ -71,8 +74,8 @@ func (h Dir) RotateEvents(id agent.ID) error {
 
 // InTurn is the id of the first message in the turn that a start of an agent is at, as its
 // events tell; "" if that is not known.
-func (h Dir) InTurn(id agent.ID, start string) (message string) {
-	tail := h.Events(id)
+func (h Events) InTurn(id agent.ID, start string) (message string) {
+	tail := h.Tail(id)
 	defer tail.Close()
 	_ = tail.Read(func(e agent.Event) { // what can't be read is not known
 		if e.Start != start {

@@ -21,7 +21,7 @@ const worker = agent.ID("agent1")
 func mustAppend(tb testing.TB, h home.Dir, events ...agent.Event) {
 	tb.Helper()
 	for _, e := range events {
-		if err := h.AppendEvent(worker, e); err != nil {
+		if err := home.Events(h).Append(worker, e); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -59,7 +59,7 @@ func seen(id string) agent.Event { return agent.Event{Event: agent.EventSeen, ID
 
 func TestEvents(t *testing.T) {
 	h := testworld.Home(t)
-	tail := mustTail(t, h.Events(worker))
+	tail := mustTail(t, home.Events(h).Tail(worker))
 	if got := mustRead(t, tail); got != "" {
 		t.Errorf("read %q before there was a file", got)
 	}
@@ -76,14 +76,14 @@ func TestEvents(t *testing.T) {
 	if got := mustRead(t, tail); got != "b" {
 		t.Errorf("read %q, want only what has come since", got)
 	}
-	if got := mustRead(t, mustTail(t, h.Events(worker))); got != "a done b" {
+	if got := mustRead(t, mustTail(t, home.Events(h).Tail(worker))); got != "a done b" {
 		t.Errorf("a new tail read %q", got)
 	}
 }
 
 func TestEventsOddLines(t *testing.T) {
 	h := testworld.Home(t)
-	tail := mustTail(t, h.Events(worker))
+	tail := mustTail(t, home.Events(h).Tail(worker))
 	huge := `{"ms":1,"event":"seen","id":"` + strings.Repeat("x", 1<<20) + `"}`
 	mustPut(t, h, "no JSON\n\n{}\nnull\n[1]\n{\"ms\":1,\"event\":\"\",\"id\":\"none\"}\n"+huge+"\n")
 	mustAppend(t, h, seen("a"))
@@ -107,7 +107,7 @@ func TestEventsOddLines(t *testing.T) {
 		t.Errorf("read %d bytes of a text of %d", len(got), len(long.Text))
 	}
 	long.Text += strings.Repeat("y", 100)
-	if err := h.AppendEvent(worker, long); err == nil {
+	if err := home.Events(h).Append(worker, long); err == nil {
 		t.Error("a line was appended that no reader takes")
 	}
 	if err := os.Truncate(h.Path(home.EventsFile(worker)), 0); err != nil {
@@ -121,10 +121,10 @@ func TestEventsOddLines(t *testing.T) {
 
 func TestEventsRotate(t *testing.T) {
 	h := testworld.Home(t)
-	if err := h.RotateEvents(worker); err != nil {
+	if err := home.Events(h).Rotate(worker); err != nil {
 		t.Fatalf("without a file: %v", err)
 	}
-	tail := mustTail(t, h.Events(worker))
+	tail := mustTail(t, home.Events(h).Tail(worker))
 	mustAppend(t, h, seen("a"))
 	if got := mustRead(t, tail); got != "a" {
 		t.Fatalf("read %q", got)
@@ -132,14 +132,14 @@ func TestEventsRotate(t *testing.T) {
 	rotate := func() {
 		t.Helper()
 		path := h.Path(home.EventsFile(worker))
-		if err := h.RotateEvents(worker); err != nil {
+		if err := home.Events(h).Rotate(worker); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(path); err != nil {
 			t.Fatal("a small file was moved aside")
 		}
 		mustPut(t, h, strings.Repeat("x", 4<<20)+"\n") // a line that nobody takes
-		if err := h.RotateEvents(worker); err != nil {
+		if err := home.Events(h).Rotate(worker); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
@@ -167,16 +167,16 @@ func TestEventsRotate(t *testing.T) {
 	if got := mustRead(t, tail); got != "late" {
 		t.Errorf("read %q, want what was written to the file moved aside", got)
 	}
-	if got := mustRead(t, mustTail(t, h.Events(worker))); got != "c" {
+	if got := mustRead(t, mustTail(t, home.Events(h).Tail(worker))); got != "c" {
 		t.Errorf("Events reads %q, want the present file", got)
 	}
-	all := mustTail(t, h.AllEvents(worker))
+	all := mustTail(t, home.Events(h).TailAll(worker))
 	if got := mustRead(t, all); got != "a b late c" {
-		t.Errorf("AllEvents reads %q", got)
+		t.Errorf("TailAll reads %q", got)
 	}
 	mustAppend(t, h, seen("d"))
 	if got := mustRead(t, all); got != "d" {
-		t.Errorf("AllEvents reads on with %q", got)
+		t.Errorf("TailAll reads on with %q", got)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestEventsRotate(t *testing.T) {
 func TestEventsRotateUnderWriters(t *testing.T) {
 	const writers, rotations, each = 4, 12, 60 // lines of each, for every rotation
 	h := testworld.Home(t)
-	tail := mustTail(t, h.Events(worker))
+	tail := mustTail(t, home.Events(h).Tail(worker))
 	mustPut(t, h, "\n") // there is a file to begin with
 	if got := mustRead(t, tail); got != "" {
 		t.Fatalf("read %q", got)
@@ -201,7 +201,7 @@ func TestEventsRotateUnderWriters(t *testing.T) {
 					runtime.Gosched()
 					continue
 				}
-				if err := h.AppendEvent(worker, seen(fmt.Sprintf("%d %d", w, i))); err != nil {
+				if err := home.Events(h).Append(worker, seen(fmt.Sprintf("%d %d", w, i))); err != nil {
 					t.Error(err)
 				}
 				i++
@@ -238,7 +238,7 @@ func TestEventsRotateUnderWriters(t *testing.T) {
 			}
 			before[w] = wrote[w].Load()
 		}
-		if err := h.RotateEvents(worker); err != nil {
+		if err := home.Events(h).Rotate(worker); err != nil {
 			t.Error(err)
 		}
 		read()
@@ -261,14 +261,14 @@ func TestEventsRotateTwice(t *testing.T) {
 	rotate := func() {
 		t.Helper()
 		mustPut(t, h, full)
-		if err := h.RotateEvents(worker); err != nil {
+		if err := home.Events(h).Rotate(worker); err != nil {
 			t.Fatal(err)
 		}
 	}
 	mustAppend(t, h, seen("long ago"))
 	rotate()
 	mustAppend(t, h, seen("a"))
-	tail := mustTail(t, h.Events(worker))
+	tail := mustTail(t, home.Events(h).Tail(worker))
 	if got := mustRead(t, tail); got != "a" {
 		t.Errorf("read %q", got)
 	}
@@ -297,7 +297,7 @@ func TestEventsRotateTwice(t *testing.T) {
 
 func TestEventsFollowNoLink(t *testing.T) {
 	h := testworld.Home(t)
-	tail := mustTail(t, h.Events(worker))
+	tail := mustTail(t, home.Events(h).Tail(worker))
 	path := h.Path(home.EventsFile(worker))
 	other := h.Path("other")
 	if err := os.WriteFile(other, []byte("{\"ms\":1,\"event\":\"seen\",\"id\":\"forged\"}\n"), 0o600); err != nil {
@@ -306,8 +306,8 @@ func TestEventsFollowNoLink(t *testing.T) {
 	if err := os.Symlink(other, path); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.AppendEvent(worker, seen("a")); !errors.Is(err, home.ErrLink) {
-		t.Errorf("AppendEvent through a link: %v", err)
+	if err := home.Events(h).Append(worker, seen("a")); !errors.Is(err, home.ErrLink) {
+		t.Errorf("Append through a link: %v", err)
 	}
 	if err := tail.Read(func(e agent.Event) { t.Errorf("read %+v", e) }); !errors.Is(err, home.ErrLink) {
 		t.Errorf("Read through a link: %v", err)

@@ -33,12 +33,12 @@ type eventFile struct {
 	at int64
 }
 
-// Events returns a tail of the agent's events from the start of the current file. The
+// Tail returns a tail of the agent's events from the start of the current file. The
 // caller must call Close.
-func (h Dir) Events(id agent.ID) *EventTail { return &EventTail{home: h, id: id} }
+func (h Events) Tail(id agent.ID) *EventTail { return &EventTail{home: Dir(h), id: id} }
 
-// AllEvents is Events starting with the last rotated file.
-func (h Dir) AllEvents(id agent.ID) *EventTail { return &EventTail{home: h, id: id, aside: true} }
+// TailAll is Tail starting with the last rotated file.
+func (h Events) TailAll(id agent.ID) *EventTail { return &EventTail{home: Dir(h), id: id, aside: true} }
 
 // Close closes the files. The tail may be used again and then starts with the current
 // file.

@@ -110,7 +110,7 @@ func TestMain(m *testing.M) {
 			_, err = h.Make()
 		}
 		if err == nil {
-			err = h.SetDesired("agent1", true, "owner")
+			err = home.Desired(h).Set("agent1", true, "owner")
 		}
 		if err == nil {
 			var l *home.Lock
@@ -254,7 +254,7 @@ func TestDesiredOfSeveral(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range names {
-			d, err := h.LoadDesired(e.Name())
+			d, err := home.Desired(h).Load(e.Name())
 			info, ierr := e.Info()
 			if ierr != nil || info.Mode() != 0o600 && !info.IsDir() {
 				t.Errorf("%s: %v, %v", e.Name(), info.Mode(), ierr)
@@ -263,7 +263,7 @@ func TestDesiredOfSeveral(t *testing.T) {
 		}
 		return s
 	}
-	set := func(up bool, by string, ids ...agent.ID) error { return h.SetAllDesired(ids, up, by) }
+	set := func(up bool, by string, ids ...agent.ID) error { return home.Desired(h).SetAll(ids, up, by) }
 	for _, c := range []struct {
 		name string
 		do   func() error
@@ -272,7 +272,7 @@ func TestDesiredOfSeveral(t *testing.T) {
 		{"none", func() error { return set(true, "a") }, ""},
 		{"one twice", func() error { return set(true, "a", "agent3", "agent2", "agent3", "agent1") },
 			" agent1:true:a:true agent2:true:a:true agent3:true:a:true"},
-		{"one of them", func() error { return h.SetDesired("agent2", false, "b") },
+		{"one of them", func() error { return home.Desired(h).Set("agent2", false, "b") },
 			" agent1:true:a:true agent2:false:b:true agent3:true:a:true"},
 		{"again", func() error { return set(false, "c", "agent1", "agent2", "agent4") },
 			" agent1:false:c:true agent2:false:c:true agent3:true:a:true agent4:false:c:true"},

@@ -96,11 +96,11 @@ const leftTime = time.Second
 
 // Lock takes the lock name without waiting. If another process holds it, the error matches
 // ErrLocked and names the holder if known.
-func (h Dir) Lock(name string) (*Lock, error) { return h.lock(name, "") }
+func (h Dir) Lock(name string) (*Lock, error) { return takeLock(h, name, "") }
 
-func (h Dir) lock(name string, role Role) (*Lock, error) {
+func takeLock(h Dir, name string, role Role) (*Lock, error) {
 	for end := time.Now().Add(leftTime); ; time.Sleep(5 * time.Millisecond) {
-		l, err := h.tryLock(name, role)
+		l, err := tryLock(h, name, role)
 		if !errors.Is(err, ErrLocked) {
 			return l, err
 		}
@@ -114,11 +114,11 @@ func (h Dir) lock(name string, role Role) (*Lock, error) {
 	}
 }
 
-func (h Dir) tryLock(name string, role Role) (*Lock, error) {
-	about, err := h.lockDir(lockAbout(name))
+func tryLock(h Dir, name string, role Role) (*Lock, error) {
+	about, err := lockDir(h, lockAbout(name))
 	if err == nil {
 		var f *os.File
-		if f, err = h.lockFile(name, role); err == nil {
+		if f, err = lockFile(h, name, role); err == nil {
 			return &Lock{home: h, name: name, role: role, about: about, f: f}, nil
 		}
 	}
@@ -133,7 +133,7 @@ func (h Dir) tryLock(name string, role Role) (*Lock, error) {
 
 // lockDir locks a directory of the home; nil without an error if it does not exist, or its
 // file system can't lock directories.
-func (h Dir) lockDir(rel string) (*os.File, error) {
+func lockDir(h Dir, rel string) (*os.File, error) {
 	if rel == "" {
 		return nil, nil
 	}
@@ -168,7 +168,7 @@ func ignoreUnlockable(err error) error {
 }
 
 // lockFile creates and locks the lock's file and writes our identity into it.
-func (h Dir) lockFile(name string, role Role) (*os.File, error) {
+func lockFile(h Dir, name string, role Role) (*os.File, error) {
 	f, err := h.openFile(LockDir+"/"+name, unix.O_RDWR|unix.O_CREAT, true)
 	if err != nil {
 		return nil, err
@@ -216,7 +216,7 @@ func (l *Lock) Keep() (removed bool, err error) {
 	if ours, ferr := l.f.Stat(); err == nil && (ferr != nil || os.SameFile(there, ours)) {
 		return false, ferr
 	}
-	f, err := l.home.lockFile(l.name, l.role)
+	f, err := lockFile(l.home, l.name, l.role)
 	if err != nil {
 		return true, fmt.Errorf("lock %s: %w", l.name, err)
 	}
@@ -248,7 +248,7 @@ func (h Dir) WaitLock(ctx context.Context, name string, blocked func(error)) (*L
 // WaitLockAs is WaitLock for a holder with a role.
 func (h Dir) WaitLockAs(ctx context.Context, name string, role Role, blocked func(error)) (*Lock, error) {
 	for wait := 2 * time.Millisecond; ; wait = min(wait*2, 100*time.Millisecond) {
-		l, err := h.lock(name, role)
+		l, err := takeLock(h, name, role)
 		if !errors.Is(err, ErrLocked) {
 			return l, err
 		}
@@ -295,15 +295,15 @@ func (l *Lock) Unlock() error {
 // file does not say by whom, because somebody removed or damaged it, the holder has no
 // number. Otherwise LockHolder takes no lock, so it never makes another's attempt fail.
 func (h Dir) LockHolder(name string) (Holder, bool) {
-	who, err := h.readHolder(LockDir + "/" + name)
+	who, err := readHolder(h, LockDir+"/"+name)
 	if err == nil && who.Named() {
 		return who, !who.Released && who.Alive()
 	}
-	if held, err := h.dirLocked(lockAbout(name)); err != nil || !held {
+	if held, err := dirLocked(h, lockAbout(name)); err != nil || !held {
 		return Holder{}, false
 	}
 	if name == DaemonLock {
-		if who, err := h.readHolder(daemonFile); err == nil && who.Alive() {
+		if who, err := readHolder(h, daemonFile); err == nil && who.Alive() {
 			return who, true
 		}
 	}
@@ -312,7 +312,7 @@ func (h Dir) LockHolder(name string) (Holder, bool) {
 
 // LastHolder returns who took the lock last, according to its file; that process may have
 // released it or died. The error matches fs.ErrNotExist if nobody has.
-func (h Dir) LastHolder(name string) (Holder, error) { return h.readHolder(LockDir + "/" + name) }
+func (h Dir) LastHolder(name string) (Holder, error) { return readHolder(h, LockDir+"/"+name) }
 
 // Abandoned reports whether a process that was started since the program was, not the
 // program itself, has held the lock and died. One that held it in passing does not count.
@@ -321,7 +321,7 @@ func (h Dir) Abandoned(name string, program proc.Process) bool {
 	return !held && who.Gone() && !who.Passing() && who.PID != program.PID && who.Start >= program.Start
 }
 
-func (h Dir) readHolder(rel string) (who Holder, err error) {
+func readHolder(h Dir, rel string) (who Holder, err error) {
 	data, err := h.ReadFile(rel, 4096)
 	if err == nil {
 		err = json.NewDecoder(bytes.NewReader(data)).Decode(&who)
@@ -332,7 +332,7 @@ func (h Dir) readHolder(rel string) (who Holder, err error) {
 // Locked reports whether a process holds the lock now, whatever its file says. It holds
 // the lock for a moment itself, so call it only right before acting on the result.
 func (h Dir) Locked(name string) (bool, error) {
-	held, err := h.dirLocked(lockAbout(name))
+	held, err := dirLocked(h, lockAbout(name))
 	if held || err != nil {
 		return held, err
 	}
@@ -348,7 +348,7 @@ func (h Dir) Locked(name string) (bool, error) {
 }
 
 // dirLocked reports whether somebody holds the lock of a directory of the home.
-func (h Dir) dirLocked(rel string) (bool, error) {
+func dirLocked(h Dir, rel string) (bool, error) {
 	if rel == "" {
 		return false, nil
 	}

@@ -24,8 +24,8 @@ import (
 // error, or a crash, the rest is still a home and can be purged again.
 //
 // The caller has ended all that runs in the home.
-func (h Dir) Purge() (left []string, err error) {
-	f, err := h.look()
+func Purge(h Dir) (left []string, err error) {
+	f, err := look(h)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"netsky/home"
 	"netsky/internal/testworld"
 
 	"golang.org/x/sys/unix"
@@ -24,7 +25,7 @@ func TestPurgeStaysOnItsFileSystem(t *testing.T) {
 		}
 		t.Cleanup(func() { unix.Unmount(h.Path("state/codex-ui/agent1"), unix.MNT_DETACH) })
 		files("state/codex-ui/agent1/x")(t, h.Root())
-		if _, err := h.Purge(); err == nil {
+		if _, err := home.Purge(h); err == nil {
 			t.Errorf("%s in the home: no error", name)
 		}
 		if _, err := os.Stat(h.Path("state/codex-ui/agent1/x")); err != nil {
@@ -36,7 +37,7 @@ func TestPurgeStaysOnItsFileSystem(t *testing.T) {
 		if err := unix.Unmount(h.Path("state/codex-ui/agent1"), 0); err != nil {
 			t.Fatal(err)
 		}
-		if left, err := h.Purge(); err != nil || len(left) > 0 {
+		if left, err := home.Purge(h); err != nil || len(left) > 0 {
 			t.Errorf("%s: the second Purge() = %q, %v", name, left, err)
 		}
 	}

@@ -78,7 +78,7 @@ func TestPurge(t *testing.T) {
 				tt.setup(t, h.Root())
 			}
 			before := tree(t, out)
-			left, err := h.Purge()
+			left, err := home.Purge(h)
 			slices.Sort(left)
 			if err != nil || !slices.Equal(left, tt.left) {
 				t.Errorf("Purge() = %q, %v; want %q", left, err, tt.left)
@@ -118,7 +118,7 @@ func TestPurgeRefused(t *testing.T) {
 	}
 	files("letter.txt")(t, h.Root())
 	before := tree(t, h.Root())
-	if _, err := h.Purge(); !errors.Is(err, home.ErrNotHome) {
+	if _, err := home.Purge(h); !errors.Is(err, home.ErrNotHome) {
 		t.Errorf("Purge() of a directory with other content = %v", err)
 	}
 	if after := tree(t, h.Root()); !slices.Equal(before, after) {
@@ -152,7 +152,7 @@ func TestPurgeMarkedByHand(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			left, err := h.Purge()
+			left, err := home.Purge(h)
 			slices.Sort(left)
 			if err != nil || !slices.Equal(left, tt.left) {
 				t.Errorf("Purge() = %q, %v; want %q", left, err, tt.left)

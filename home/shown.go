@@ -10,12 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MarkShown records files of the owner's mail as shown.
-func (h Dir) MarkShown(names ...string) error {
+// ShownMail is which of the owner's mail was shown.
+type ShownMail Dir
+
+// Mark records files of the owner's mail as shown.
+func (h ShownMail) Mark(names ...string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	f, err := h.openShown()
+	f, err := h.open()
 	if err != nil {
 		return err
 	}
@@ -29,27 +32,27 @@ const settledMark = "settled/"
 
 // MarkSettled records files of the owner's mail as settled by themselves: nothing is left to
 // do about them. They count as shown, but until they are, [Shown.Names] has them apart.
-func (h Dir) MarkSettled(names ...string) error {
+func (h ShownMail) MarkSettled(names ...string) error {
 	lines := make([]string, len(names))
 	for i, name := range names {
 		lines[i] = SettledLine(name)
 	}
-	return h.MarkShown(lines...)
+	return h.Mark(lines...)
 }
 
 // SettledLine is the line about such mail in [OwnerRead].
 func SettledLine(name string) string { return settledMark + name }
 
-// openShown opens the file for appending. Until it is closed nobody replaces it.
-func (h Dir) openShown() (*os.File, error) {
+// open opens the file for appending. Until it is closed nobody replaces it.
+func (h ShownMail) open() (*os.File, error) {
 	for {
-		f, err := h.OpenAppend(OwnerRead)
+		f, err := Dir(h).OpenAppend(OwnerRead)
 		if err != nil {
 			return nil, err
 		}
 		err = flockShown(f, unix.LOCK_SH)
 		is, serr := f.Stat()
-		now, lerr := os.Lstat(h.Path(OwnerRead))
+		now, lerr := os.Lstat(Dir(h).Path(OwnerRead))
 		if err == nil && serr == nil && lerr == nil && os.SameFile(is, now) {
 			return f, nil
 		}
@@ -68,16 +71,16 @@ func flockShown(f *os.File, how int) error {
 	}
 }
 
-// minShown is the size in bytes from which ForgetShown is worth its while.
+// minShown is the size in bytes from which Forget is worth its while.
 const minShown = 256 << 10
 
-// ForgetShown removes the names of files that are gone from the list of shown mail, if it
+// Forget removes the names of files that are gone from the list of shown mail, if it
 // is long and half of it is, and returns how many. A crash leaves the old list or the new.
-func (h Dir) ForgetShown(gone func(name string) bool) (n int, err error) {
-	if info, err := os.Lstat(h.Path(OwnerRead)); err != nil || info.Size() < minShown {
+func (h ShownMail) Forget(gone func(name string) bool) (n int, err error) {
+	if info, err := os.Lstat(Dir(h).Path(OwnerRead)); err != nil || info.Size() < minShown {
 		return 0, nil // without a file there is nothing to forget
 	}
-	f, err := h.openShown()
+	f, err := h.open()
 	if err != nil {
 		return 0, err
 	}
@@ -85,7 +88,7 @@ func (h Dir) ForgetShown(gone func(name string) bool) (n int, err error) {
 	if flockShown(f, unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return 0, nil // it is being written; the next time
 	}
-	lines, err := h.shownLines()
+	lines, err := h.lines()
 	if err != nil {
 		return 0, err
 	}
@@ -100,13 +103,13 @@ func (h Dir) ForgetShown(gone func(name string) bool) (n int, err error) {
 	if n < len(lines)/2 {
 		return 0, nil
 	}
-	return n, h.WriteFile(OwnerRead, keep, true)
+	return n, Dir(h).WriteFile(OwnerRead, keep, true)
 }
 
-// ShownMail returns the names of the owner's envelopes that were shown, or settled. A line
+// Names returns the names of the owner's envelopes that were shown, or settled. A line
 // truncated by a crash names no file and does no harm.
-func (h Dir) ShownMail() (map[string]bool, error) {
-	lines, err := h.shownLines()
+func (h ShownMail) Names() (map[string]bool, error) {
+	lines, err := h.lines()
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +131,8 @@ func byState(lines map[string]bool) (shown, settled map[string]bool) {
 	return shown, settled
 }
 
-func (h Dir) shownLines() (map[string]bool, error) {
-	data, err := h.ReadFile(OwnerRead, 64<<20)
+func (h ShownMail) lines() (map[string]bool, error) {
+	data, err := Dir(h).ReadFile(OwnerRead, 64<<20)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -161,7 +164,7 @@ func (s *Shown) Names(h Dir) (shown, settled map[string]bool, err error) {
 	if err == nil && s.file != nil && os.SameFile(info, s.file) && info.Size() == s.file.Size() {
 		return s.list, s.settled, nil
 	}
-	lines, err := h.shownLines()
+	lines, err := ShownMail(h).lines()
 	if err != nil {
 		s.file = nil
 		return nil, nil, err

@@ -15,7 +15,7 @@ func TestSettledMail(t *testing.T) {
 	var cached home.Shown
 	check := func(shown, settled string) {
 		t.Helper()
-		all, err := h.ShownMail()
+		all, err := home.ShownMail(h).Names()
 		now, waits, err2 := new(home.Shown).Names(h)
 		all2, waits2, err3 := cached.Names(h)
 		if err != nil || err2 != nil || err3 != nil || !maps.Equal(all, now) || !maps.Equal(all, all2) || !maps.Equal(waits, waits2) {
@@ -26,14 +26,14 @@ func TestSettledMail(t *testing.T) {
 		}
 	}
 	check("", "")
-	if err := h.MarkShown("a"); err != nil {
+	if err := home.ShownMail(h).Mark("a"); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.MarkSettled("a", "b", "c"); err != nil {
+	if err := home.ShownMail(h).MarkSettled("a", "b", "c"); err != nil {
 		t.Fatal(err)
 	}
 	check("a b c", "b c")
-	if err := h.MarkShown("b"); err != nil {
+	if err := home.ShownMail(h).Mark("b"); err != nil {
 		t.Fatal(err)
 	}
 	check("a b c", "c")

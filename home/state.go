@@ -32,27 +32,6 @@ func (h Dir) SaveTicker(t agent.Ticker) error { return h.Save(tickerFile, t, fal
 
 func (h Dir) LoadTicker() (agent.Ticker, error) { return Load[agent.Ticker](h, tickerFile) }
 
-// A Blind says since when the daemon can't look after the agents, and why; "" if it can.
-type Blind struct {
-	SinceMS int64  `json:"since_ms"`
-	Why     string `json:"why"`
-}
-
-const blindFile = "state/watchdog/blind.json"
-
-// SaveBlind replaces what Blind returns.
-func (h Dir) SaveBlind(b Blind) error {
-	if b.Why == "" {
-		return h.Remove(blindFile)
-	}
-	return h.Save(blindFile, b, false)
-}
-
-func (h Dir) Blind() Blind {
-	b, _ := Load[Blind](h, blindFile)
-	return b
-}
-
 const tmuxFile = "state/tmux.json"
 
 type tmuxServer struct {
@@ -60,10 +39,13 @@ type tmuxServer struct {
 	proc.Process
 }
 
+// Servers are the tmux servers that a home has had.
+type Servers Dir
+
 // NoteTmuxServer remembers the process of the tmux server at that path; TmuxServers
 // returns those that are remembered, the last one first.
-func (h Dir) NoteTmuxServer(socket string, p proc.Process) error {
-	list, err := Load[[]tmuxServer](h, tmuxFile)
+func (h Servers) NoteTmuxServer(socket string, p proc.Process) error {
+	list, err := Load[[]tmuxServer](Dir(h), tmuxFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -72,11 +54,11 @@ func (h Dir) NoteTmuxServer(socket string, p proc.Process) error {
 		return nil
 	}
 	list = slices.DeleteFunc(list, func(s tmuxServer) bool { return s.Gone() })
-	return h.Save(tmuxFile, append([]tmuxServer{now}, list...), false)
+	return Dir(h).Save(tmuxFile, append([]tmuxServer{now}, list...), false)
 }
 
-func (h Dir) TmuxServers(socket string) (list []proc.Process) {
-	all, _ := Load[[]tmuxServer](h, tmuxFile)
+func (h Servers) TmuxServers(socket string) (list []proc.Process) {
+	all, _ := Load[[]tmuxServer](Dir(h), tmuxFile)
 	for _, s := range all {
 		if s.Socket == socket {
 			list = append(list, s.Process)
@@ -145,20 +127,23 @@ func (h Dir) LoadKeeper(id agent.ID) (agent.Keeper, error) {
 	return Load[agent.Keeper](h, keeperFile(id))
 }
 
-// SetDesired stores the desired state of an agent (or of DaemonName) so that it survives a
+// Desired is which agents are wanted up.
+type Desired Dir
+
+// Set stores the desired state of an agent (or of DaemonName) so that it survives a
 // power loss.
-func (h Dir) SetDesired(name string, up bool, by string) error {
-	return h.Save(desiredFile(name), agent.Desired{Up: up, AtMS: time.Now().UnixMilli(), By: by}, true)
+func (h Desired) Set(name string, up bool, by string) error {
+	return Dir(h).Save(desiredFile(name), agent.Desired{Up: up, AtMS: time.Now().UnixMilli(), By: by}, true)
 }
 
 // Forget stores that an agent stays down and hidden, until it is wanted again or more than
 // that many messages wait for it.
-func (h Dir) Forget(id agent.ID, by string, waiting int) error {
-	return h.Save(desiredFile(string(id)), agent.Desired{AtMS: time.Now().UnixMilli(), By: by, Forgotten: &waiting}, true)
+func (h Desired) Forget(id agent.ID, by string, waiting int) error {
+	return Dir(h).Save(desiredFile(string(id)), agent.Desired{AtMS: time.Now().UnixMilli(), By: by, Forgotten: &waiting}, true)
 }
 
-// SetAllDesired is SetDesired for several agents at once.
-func (h Dir) SetAllDesired(ids []agent.ID, up bool, by string) error {
+// SetAll is Set for several agents at once.
+func (h Desired) SetAll(ids []agent.ID, up bool, by string) error {
 	data, err := json.Marshal(agent.Desired{Up: up, AtMS: time.Now().UnixMilli(), By: by})
 	if err != nil || len(ids) == 0 {
 		return err
@@ -169,12 +154,12 @@ func (h Dir) SetAllDesired(ids []agent.ID, up bool, by string) error {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	return h.writeFiles(DesiredDir, names, append(data, '\n'), true)
+	return Dir(h).writeFiles(DesiredDir, names, append(data, '\n'), true)
 }
 
-// LoadDesired returns the desired state; without a file it is down.
-func (h Dir) LoadDesired(name string) (agent.Desired, error) {
-	return Load[agent.Desired](h, desiredFile(name))
+// Load returns the desired state; without a file it is down.
+func (h Desired) Load(name string) (agent.Desired, error) {
+	return Load[agent.Desired](Dir(h), desiredFile(name))
 }
 
 // ClearReports removes what an earlier start of the agent left: its report and its

@@ -41,7 +41,7 @@ func (i Item) Temporary() bool { return i.File && tempName().MatchString(path.Ba
 // Walk calls each for the entries of the directories that netsky makes in a home, parents
 // first. It follows no link, and does not look into what is not netsky's or belongs to an
 // agent's program. What can't be read is left out and returned as an error at the end.
-func (h Dir) Walk(ctx context.Context, each func(Item)) error {
+func Walk(ctx context.Context, h Dir, each func(Item)) error {
 	w := walk{ctx: ctx, each: each}
 	dir, err := h.OpenDir(".", false)
 	if err != nil {
@@ -171,7 +171,7 @@ func (w *walk) fail(rel string, err error) {
 
 // Restrict sets the mode of a directory or regular file of netsky's to 0700 or 0600. It
 // follows no link.
-func (h Dir) Restrict(rel string) error {
+func Restrict(h Dir, rel string) error {
 	parent, err := h.OpenDir(path.Dir(rel), false)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (h Dir) Restrict(rel string) error {
 }
 
 // Stat describes one entry of the home, without following a link at its end.
-func (h Dir) Stat(rel string) (item Item, err error) {
+func Stat(h Dir, rel string) (item Item, err error) {
 	dir, err := h.OpenDir(path.Dir(rel), false)
 	if err != nil {
 		return item, err
@@ -213,16 +213,4 @@ func (h Dir) Stat(rel string) (item Item, err error) {
 	w := walk{ctx: context.Background(), each: func(i Item) { item, err = i, nil }}
 	w.entry(dir, path.Base(rel), Item{Rel: rel}, shape{})
 	return item, errors.Join(append(w.failed, err)...)
-}
-
-// Missing returns the directories that Make would create.
-func (h Dir) Missing() (list []string) {
-	for _, rel := range homeDirs {
-		if d, err := h.OpenDir(rel, false); err == nil {
-			d.Close()
-		} else if errors.Is(err, fs.ErrNotExist) {
-			list = append(list, rel)
-		}
-	}
-	return list
 }

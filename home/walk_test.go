@@ -41,7 +41,7 @@ func TestWalk(t *testing.T) {
 		}
 	}
 	got := make(map[string]string)
-	err := h.Walk(t.Context(), func(i home.Item) {
+	err := home.Walk(t.Context(), h, func(i home.Item) {
 		words := ""
 		for word, is := range map[string]bool{"own": i.Own(), "box": i.Box, "temporary": i.Temporary(), "named": i.Dir || i.File} {
 			if is {
@@ -73,7 +73,7 @@ func TestWalk(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := h.Walk(ctx, func(home.Item) {}); err == nil {
+	if err := home.Walk(ctx, h, func(home.Item) {}); err == nil {
 		t.Error("a walk without time has no error")
 	}
 }
@@ -98,7 +98,7 @@ func TestRestrict(t *testing.T) {
 		t.Fatal(err)
 	}
 	for rel, fails := range map[string]bool{"state/owner-read": false, "state/codex": false, "state/ticker.json": true, "state/none": true} {
-		if err := h.Restrict(rel); (err != nil) != fails {
+		if err := home.Restrict(h, rel); (err != nil) != fails {
 			t.Errorf("%s: %v", rel, err)
 		}
 	}

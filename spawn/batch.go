@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"netsky/agent"
+	"netsky/home"
 )
 
 // atOnce is how many agents one call of tmux starts. The next ones are started when these
@@ -86,7 +87,7 @@ var errBesideDown = errors.New("a concurrent `netsky down` ended the agents star
 // unwanted reports whether every started agent of a batch is wanted down again.
 func (l *Launcher) unwanted(plans []Plan, batch []int) bool {
 	for _, i := range batch {
-		if d, err := l.Home.LoadDesired(string(plans[i].Agent)); err != nil || d.Up {
+		if d, err := home.Desired(l.Home).Load(string(plans[i].Agent)); err != nil || d.Up {
 			return false
 		}
 	}
@@ -104,7 +105,7 @@ func (l *Launcher) batch(ctx context.Context, o UpOptions, states Statuses, batc
 		}
 	}
 	if !first && !o.Wanted {
-		if err := l.Home.SetAllDesired(ids, true, o.By); err != nil {
+		if err := home.Desired(l.Home).SetAll(ids, true, o.By); err != nil {
 			return nil, err
 		}
 	}

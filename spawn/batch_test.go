@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/store"
@@ -124,7 +125,7 @@ func TestUpBatches(t *testing.T) {
 		if p.Step != spawn.StepFailed || errors.Is(p.Err, spawn.ErrUntried) != (i >= 2) {
 			t.Errorf("%s: %s %v", p.Agent, p.Step, p.Err)
 		}
-		if d, err := w.home.LoadDesired(string(p.Agent)); i >= 2 && err == nil && d.Up {
+		if d, err := home.Desired(w.home).Load(string(p.Agent)); i >= 2 && err == nil && d.Up {
 			t.Errorf("%s, which was not tried, is wanted up", p.Agent)
 		}
 	}

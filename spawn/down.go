@@ -221,7 +221,7 @@ func (d *down) warn(id agent.ID, err error) {
 // want saves the desired state down. A home that can't be written, or is full, does not
 // stop the down, but makes it fail: the agents are still wanted up.
 func (d *down) want() {
-	if err := d.l.Home.SetAllDesired(d.wanted, false, d.o.By); err != nil {
+	if err := home.Desired(d.l.Home).SetAll(d.wanted, false, d.o.By); err != nil {
 		d.errs = append(d.errs, fmt.Errorf("could not save desired state; agents may be started again: %w", err))
 	}
 }

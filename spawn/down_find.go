@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"netsky/agent"
+	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/tmux"
 )
@@ -96,7 +97,7 @@ func (l *Launcher) settledDown(st Status) bool {
 	if st.State != agent.Down || st.Wanted || st.pane != nil {
 		return false
 	}
-	_, err := l.Home.LoadDesired(string(st.Agent))
+	_, err := home.Desired(l.Home).Load(string(st.Agent))
 	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 

@@ -573,7 +573,7 @@ func TestDownSince(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(stays(), "agent1")
 	w.down(spawn.DownOptions{AckWithin: 700 * time.Millisecond})
-	d, err := w.home.LoadDesired("agent1")
+	d, err := home.Desired(w.home).Load("agent1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,10 +93,10 @@ func get[T any](k *known[T], dir home.Mark, file func() home.Mark, read func() (
 func (f files) desired() (agent.Desired, error) {
 	h := f.l.Home
 	if f.known == nil {
-		return h.LoadDesired(string(f.id))
+		return home.Desired(h).Load(string(f.id))
 	}
 	return get(&f.known.desired, f.dirs.desired, func() home.Mark { return h.Mark(home.DesiredDir, string(f.id)) },
-		func() (agent.Desired, error) { return h.LoadDesired(string(f.id)) })
+		func() (agent.Desired, error) { return home.Desired(h).Load(string(f.id)) })
 }
 
 func (f files) mark(dir string) func() home.Mark {

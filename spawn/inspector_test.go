@@ -81,9 +81,9 @@ func TestInspector(t *testing.T) {
 			syscall.Kill(st.PID, syscall.SIGKILL)
 			w.becomes("agent2", agent.Dead)
 		}},
-		{"unwanted", func() { must(w.home.SetDesired("agent2", false, "owner")) }},
+		{"unwanted", func() { must(home.Desired(w.home).Set("agent2", false, "owner")) }},
 		{"down", func() { w.down(spawn.DownOptions{Agents: []agent.ID{"agent2"}, Force: true}) }},
-		{"forgotten", func() { must(w.home.Forget("agent2", "owner", 5)) }},
+		{"forgotten", func() { must(home.Desired(w.home).Forget("agent2", "owner", 5)) }},
 		{"up again", func() { w.upReady(sh(ready+"exec sleep 1000"), "agent2") }},
 		{"records gone", func() { must(os.RemoveAll(w.home.Path(home.LaunchDir))) }},
 	} {

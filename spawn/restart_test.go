@@ -99,7 +99,7 @@ func TestRestartRefused(t *testing.T) {
 		{"no start", func(_ *world, p *spawn.Plan) { p.Start = "" }, spawn.ErrOtherStart},
 		{"another start", func(_ *world, p *spawn.Plan) { p.Start = agent.NewStart() }, spawn.ErrOtherStart},
 		{"wanted down", func(w *world, _ *spawn.Plan) {
-			if err := w.home.SetDesired("agent1", false, "owner"); err != nil {
+			if err := home.Desired(w.home).Set("agent1", false, "owner"); err != nil {
 				w.Fatal(err)
 			}
 		}, spawn.ErrUnwanted},
@@ -171,7 +171,7 @@ func TestRestartWaits(t *testing.T) {
 	if p := <-blocked; p.Step != spawn.StepBlocked || p.Agent != "agent1" {
 		t.Errorf("told %+v", p)
 	}
-	if err := w.home.SetDesired("agent1", false, "owner"); err != nil {
+	if err := home.Desired(w.home).Set("agent1", false, "owner"); err != nil {
 		t.Fatal(err)
 	}
 	lock.Unlock()

@@ -46,7 +46,7 @@ func TestForeignSession(t *testing.T) {
 	if _, err := w.l.Prepare(w.ctx, w.plans(demo{}, "agent1")); !errors.Is(err, spawn.ErrForeign) {
 		t.Errorf("check: %v", err)
 	}
-	if d, err := w.home.LoadDesired("agent0"); err == nil {
+	if d, err := home.Desired(w.home).Load("agent0"); err == nil {
 		t.Errorf("a refused up has written %+v", d)
 	}
 	w.upReady(demo{}, "agent0", "agent2")

@@ -115,7 +115,7 @@ func (l *Launcher) Strangers(ctx context.Context) (list []Remnant, err error) {
 // there is nothing to end, and a down would leave files in it. With any doubt it is false.
 func (l *Launcher) NeverUp(ctx context.Context) bool {
 	absent := func(err error) bool { return errors.Is(err, fs.ErrNotExist) }
-	if _, err := l.Home.LoadDesired(agent.DaemonName); !absent(err) {
+	if _, err := home.Desired(l.Home).Load(agent.DaemonName); !absent(err) {
 		return false
 	}
 	if _, err := l.Home.LoadTicker(); !absent(err) {

@@ -166,7 +166,7 @@ func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
 	if err := l.writeConf(); err != nil {
 		return nil, err
 	}
-	if err := l.Home.SetAllDesired(l.wantedFirst(o, todo), true, o.By); err != nil {
+	if err := home.Desired(l.Home).SetAll(l.wantedFirst(o, todo), true, o.By); err != nil {
 		return nil, err
 	}
 	for i, p := range result {

@@ -131,7 +131,7 @@ func launcherAt(h home.Dir, socket string, env []string) *spawn.Launcher {
 	return &spawn.Launcher{
 		Home: h, Bus: bus.New(h, bus.Options{}), Journal: store.NewJournal(h), Binary: netsky, Environ: env,
 		Tmux: &tmux.Server{
-			Socket: socket, Conf: h.Path(home.TmuxConfFile), Env: env, Tags: []string{spawn.TagHome, spawn.TagStart}, Known: h,
+			Socket: socket, Conf: h.Path(home.TmuxConfFile), Env: env, Tags: []string{spawn.TagHome, spawn.TagStart}, Known: home.Servers(h),
 		},
 	}
 }

@@ -91,7 +91,7 @@ func Launched(home home.Dir) bool { return len(launched(home)) > 0 }
 func rebuiltAgent(h home.Dir, la agent.Launch) []Op {
 	started := Time(la.StartedMS)
 	actor := UpsertActor{ID: la.Agent, Role: la.Agent.Role(), Runtime: la.Runtime, Dir: la.Dir, Created: started, Updated: started}
-	desired, err := h.LoadDesired(string(la.Agent))
+	desired, err := home.Desired(h).Load(string(la.Agent))
 	wanted := err == nil && desired.Up
 	if err == nil {
 		actor.Desired = DesiredDown

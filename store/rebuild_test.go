@@ -14,12 +14,12 @@ import (
 )
 
 // launch puts down what a start of an agent leaves in the home.
-func launch(tb testing.TB, home home.Dir, id agent.ID, at time.Time) agent.Launch {
+func launch(tb testing.TB, h home.Dir, id agent.ID, at time.Time) agent.Launch {
 	tb.Helper()
 	la := agent.Launch{Agent: id, Start: "start-of-" + string(id), Runtime: "codex", Dir: "/src/" + string(id),
 		Argv: []string{"/bin/true"}, Resume: "thread-" + string(id), StartedMS: at.UnixMilli()}
-	mustDo(tb, home.SaveLaunch(la))
-	mustDo(tb, home.SetDesired(string(id), true, "owner"))
+	mustDo(tb, h.SaveLaunch(la))
+	mustDo(tb, home.Desired(h).Set(string(id), true, "owner"))
 	return la
 }
 
@@ -36,7 +36,7 @@ func TestRebuilt(t *testing.T) {
 	mustDo(t, h.SaveKeeper("agent1", agent.Keeper{Start: dead.Start, Process: proc.Process{PID: 1 << 22}, StartedMS: dead.StartedMS,
 		EndedMS: hour.Add(time.Second).UnixMilli(), Status: &three}))
 	launch(t, h, "agent2", hour)
-	mustDo(t, h.SetDesired("agent2", false, "owner"))
+	mustDo(t, home.Desired(h).Set("agent2", false, "owner"))
 	mustDo(t, os.WriteFile(h.Path(home.LaunchDir, "agent3.json"), []byte("{"), 0o600)) // costs the others nothing
 
 	db := mustOpen(t, h)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/home"
+	"netsky/attention"
 	"netsky/store"
 )
 
@@ -17,7 +17,7 @@ const blindAfter = 10 * time.Second
 // A blindWatch is what is known of looks that fail, because no process can be started, say.
 type blindWatch struct {
 	since time.Time // of the first that failed; zero: the last one did not
-	told  home.Blind
+	told  attention.Blind
 	read  bool // told was read from its file
 }
 
@@ -26,14 +26,14 @@ type blindWatch struct {
 func (l *loop) seen(ctx context.Context, err error) {
 	b, h := &l.blind, l.o.Launcher.Home
 	if !b.read {
-		b.told, b.read = h.Blind(), true
+		b.told, b.read = attention.LoadBlind(h), true
 	}
 	if err == nil {
 		b.since = time.Time{}
 		if b.told.Why == "" {
 			return
 		}
-		if err := h.SaveBlind(home.Blind{}); err != nil {
+		if err := attention.SaveBlind(h, attention.Blind{}); err != nil {
 			l.o.Log.Warn("look", "error", err)
 			return
 		}
@@ -42,7 +42,7 @@ func (l *loop) seen(ctx context.Context, err error) {
 		if err := l.settled(id); err != nil {
 			l.o.Log.Warn("look", "mail", id, "error", err)
 		}
-		b.told = home.Blind{}
+		b.told = attention.Blind{}
 		return
 	}
 	now := time.Now()
@@ -52,8 +52,8 @@ func (l *loop) seen(ctx context.Context, err error) {
 	if b.told.Why != "" || now.Sub(b.since) < blindAfter {
 		return
 	}
-	told := home.Blind{SinceMS: b.since.UnixMilli(), Why: firstLine(err)}
-	if err := h.SaveBlind(told); err != nil {
+	told := attention.Blind{SinceMS: b.since.UnixMilli(), Why: firstLine(err)}
+	if err := attention.SaveBlind(h, told); err != nil {
 		l.o.Log.Warn("look", "error", err) // the next one that fails tries again
 		return
 	}
@@ -63,4 +63,4 @@ func (l *loop) seen(ctx context.Context, err error) {
 		"\nUntil it can, none that dies is started again, and you are told of none that hangs. `netsky doctor` looks for the cause.")
 }
 
-func blindID(b home.Blind) string { return fmt.Sprintf("blind-%d", b.SinceMS) }
+func blindID(b attention.Blind) string { return fmt.Sprintf("blind-%d", b.SinceMS) }

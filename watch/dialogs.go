@@ -123,10 +123,10 @@ func (l *loop) unasked(st spawn.Status) (bool, error) {
 	if !st.Asks() || st.Watched() || st.Report.State != agent.Waiting {
 		return false, nil
 	}
-	if slices.Contains(l.o.Launcher.Home.JustSettled(settled), st.Agent) {
+	if slices.Contains(home.Approvals(l.o.Launcher.Home).JustSettled(settled), st.Agent) {
 		return false, nil // what waits was answered a moment ago
 	}
-	asked, err := l.o.Launcher.Home.Approvals()
+	asked, err := home.Approvals(l.o.Launcher.Home).List()
 	return err == nil && !slices.ContainsFunc(asked, func(p agent.Approval) bool { return p.Agent == st.Agent && p.Start == st.Start }), err
 }
 
@@ -266,15 +266,15 @@ func (l *loop) howGone(m *dialogMail) string {
 const inPane = "answered in the pane"
 
 // markRead marks all mail of that id as read: the owner has acted on it.
-func (l *loop) markRead(id string) error { return l.mark(id, l.o.Launcher.Home.MarkShown) }
+func (l *loop) markRead(id string) error { return l.mark(id, home.ShownMail(l.o.Launcher.Home).Mark) }
 
 // settled marks all mail of that id as settled by itself. What the owner has not read stays
 // new, and says so.
-func (l *loop) settled(id string) error { return l.mark(id, l.o.Launcher.Home.MarkSettled) }
+func (l *loop) settled(id string) error { return l.mark(id, home.ShownMail(l.o.Launcher.Home).MarkSettled) }
 
 func (l *loop) mark(id string, as func(files ...string) error) error {
 	h, b := l.o.Launcher.Home, l.o.Launcher.Bus
-	shown, err := h.ShownMail()
+	shown, err := home.ShownMail(h).Names()
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/store"
 )
@@ -86,7 +87,7 @@ func (l *loop) endLeft(ctx context.Context, st spawn.Status) error {
 	ends, err := l.o.Launcher.Down(ctx, spawn.DownOptions{
 		Agents: []agent.ID{st.Agent}, By: agent.DaemonName,
 		Within: func(end func() error) error { // no up runs meanwhile
-			d, err := h.LoadDesired(string(st.Agent))
+			d, err := home.Desired(h).Load(string(st.Agent))
 			if err != nil {
 				return err
 			}

@@ -20,6 +20,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/spawn"
 	"netsky/store"
 )
@@ -272,7 +273,7 @@ func (f *facts) sent() {
 
 // questions adds what agents have asked the owner.
 func (f *facts) questions() {
-	list, _ := f.l.Home.Approvals()
+	list, _ := home.Approvals(f.l.Home).List()
 	var lines []string
 	for _, a := range list {
 		line, _ := a.Brief(mostWords)

@@ -63,10 +63,10 @@ func TestFacts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.Home.Ask(agent.Approval{Agent: "agent2", Start: "s", Tool: "shell", Text: "rm -rf build", Asker: proc.Self()}); err != nil {
+	if _, err := home.Approvals(l.Home).Ask(agent.Approval{Agent: "agent2", Start: "s", Tool: "shell", Text: "rm -rf build", Asker: proc.Self()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Home.SetDesired("agent1", true, "owner"); err != nil {
+	if err := home.Desired(l.Home).Set("agent1", true, "owner"); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Journal.Record(t.Context(), store.UpsertTask{ID: "t-1", Title: "the roof", State: store.TaskOpen, Assignee: "agent1", AskedBy: "agent0"}); err != nil {

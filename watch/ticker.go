@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/spawn"
 	"netsky/store"
@@ -46,7 +47,7 @@ func (l *loop) ticker(ctx context.Context) {
 	if t.Alive() && !hung || l.atWork() {
 		return
 	}
-	if d, err := h.LoadDesired(agent.DaemonName); err != nil || !d.Up {
+	if d, err := home.Desired(h).Load(agent.DaemonName); err != nil || !d.Up {
 		return
 	}
 	c.busy = true

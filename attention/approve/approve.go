@@ -32,7 +32,7 @@ type Desk struct {
 // caller settles it by [home.Dir.Settle].
 func (d Desk) Ask(ctx context.Context, q agent.Approval) (agent.Approval, error) {
 	q.AskedMS = time.Now().UnixMilli()
-	q, err := d.Home.Ask(q)
+	q, err := home.Approvals(d.Home).Ask(q)
 	if err != nil {
 		return q, err
 	}
@@ -44,7 +44,7 @@ func (d Desk) Ask(ctx context.Context, q agent.Approval) (agent.Approval, error)
 	})
 	if err == nil {
 		q.Mail = r.File
-		err = d.Home.Mailed(q)
+		err = home.Approvals(d.Home).Mailed(q)
 	}
 	if err != nil {
 		d.Warn(fmt.Errorf("%s: could not send the owner mail about its question: %w", q.Agent, err))
@@ -106,7 +106,7 @@ func (d Desk) Put(ctx context.Context, q agent.Approval) (answer agent.Answer, s
 			return answer, nil, false
 		case <-tick.C:
 		}
-		if answer, ok, _ = d.Home.Answered(q.Code); ok {
+		if answer, ok, _ = home.Approvals(d.Home).Answered(q.Code); ok {
 			return answer, func(how string) { d.Settle(ctx, q, agent.Outcome{How: how, Answer: answer}) }, true
 		}
 	}
@@ -118,7 +118,7 @@ func (d Desk) Settle(ctx context.Context, q agent.Approval, o agent.Outcome) {
 	if o.Proof == nil {
 		d.record(ctx, q, o)
 	}
-	if err := d.Home.Settled(q, o); err != nil {
+	if err := home.Approvals(d.Home).Settled(q, o); err != nil {
 		d.Warn(fmt.Errorf("%s: cannot record how %s was settled: %w", q.Agent, q.Code, err))
 	}
 }
@@ -158,7 +158,7 @@ func (d Desk) proven(ctx context.Context, code string, o agent.Outcome) (agent.O
 	o.Proof = nil
 	q := o.Of
 	d.record(ctx, q, o)
-	if err := d.Home.Settled(q, o); err != nil {
+	if err := home.Approvals(d.Home).Settled(q, o); err != nil {
 		d.Warn(fmt.Errorf("%s: cannot record how %s was settled: %w", q.Agent, code, err))
 	}
 	return o, true
@@ -167,7 +167,7 @@ func (d Desk) proven(ctx context.Context, code string, o agent.Outcome) (agent.O
 // Confirm puts on record how requests of an agent's start were settled of which that was not
 // known yet.
 func (d Desk) Confirm(ctx context.Context, id agent.ID, start string) {
-	for code, o := range d.Home.Outcomes() {
+	for code, o := range home.Approvals(d.Home).Outcomes() {
 		if o.Agent == id && o.Start == start && o.Proof != nil {
 			d.proven(ctx, code, o)
 		}
@@ -186,7 +186,7 @@ const (
 // answer, and agent.ErrUntaken if it is not known in time how the program took it.
 func (d Desk) Answer(ctx context.Context, code string, answer agent.Answer) (agent.Approval, error) {
 	answer.ID = rand.Text()
-	q, err := d.Home.Answer(code, answer)
+	q, err := home.Approvals(d.Home).Answer(code, answer)
 	switch {
 	case errors.Is(err, agent.ErrAtPane):
 		return q, advice.With(fmt.Errorf("%s: nothing was answered: %w: %s", code, err, q.Closed()), "`netsky attach %s` opens its pane", q.Agent)
@@ -213,7 +213,7 @@ func (d Desk) taken(ctx context.Context, q agent.Approval, answer agent.Answer) 
 	defer tick.Stop()
 	for end := time.Now().Add(takenWithin); ; {
 		alive := q.Asker.Alive()
-		o, ok := d.Home.Outcome(q.Code)
+		o, ok := home.Approvals(d.Home).Outcome(q.Code)
 		if ok {
 			alive = true // its program is asked now
 			o, ok = d.proven(ctx, q.Code, o)
@@ -256,10 +256,10 @@ const (
 
 // how is How, with the ID of the answer that settled it.
 func (d Desk) how(ctx context.Context, code string) (how, answer string) {
-	if given, ok, _ := d.Home.Answered(code); ok {
+	if given, ok, _ := home.Approvals(d.Home).Answered(code); ok {
 		return By(given), given.ID
 	}
-	if o, ok := d.Home.Outcome(code); ok && o.Answer.ID != "" && o.How == Verdict(o.Answer.Allow) {
+	if o, ok := home.Approvals(d.Home).Outcome(code); ok && o.Answer.ID != "" && o.How == Verdict(o.Answer.Allow) {
 		return By(o.Answer), o.Answer.ID
 	} else if ok {
 		return o.How, ""
@@ -361,9 +361,9 @@ func (d Desk) settled(ctx context.Context, q agent.Approval, how string, fields 
 	if q.Mail == "" {
 		return
 	}
-	shown, err := d.Home.ShownMail()
+	shown, err := home.ShownMail(d.Home).Names()
 	if err == nil && !shown[q.Mail] {
-		err = d.Home.MarkShown(q.Mail)
+		err = home.ShownMail(d.Home).Mark(q.Mail)
 	}
 	if err != nil {
 		d.Warn(fmt.Errorf("cannot mark the message about %s as read: %w", q.Code, err))

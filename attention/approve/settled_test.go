@@ -8,6 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/attention/approve"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/testworld"
 	"netsky/store"
@@ -32,7 +33,7 @@ func TestAnsweredAlready(t *testing.T) {
 		_, err := d.Answer(t.Context(), q.Code, agent.Answer{Allow: true, By: approve.InDashboard})
 		first <- err
 	}()
-	testworld.Wait(t, "the answer", func() bool { _, ok, _ := h.Answered(q.Code); return ok })
+	testworld.Wait(t, "the answer", func() bool { _, ok, _ := home.Approvals(h).Answered(q.Code); return ok })
 	second := func(when string) {
 		t.Helper()
 		_, err := d.Answer(t.Context(), q.Code, agent.Answer{By: "netsky approve"})
@@ -41,10 +42,10 @@ func TestAnsweredAlready(t *testing.T) {
 		}
 	}
 	second("at once")
-	if a, ok, err := h.Answered(q.Code); !a.Allow || !ok || err != nil {
+	if a, ok, err := home.Approvals(h).Answered(q.Code); !a.Allow || !ok || err != nil {
 		t.Errorf("the second answer has turned the first: %+v, %v, %v", a, ok, err)
 	}
-	a, _, _ := h.Answered(q.Code)
+	a, _, _ := home.Approvals(h).Answered(q.Code)
 	d.Settle(t.Context(), q, agent.Outcome{How: approve.Verdict(true), Answer: a})
 	if err := <-first; err != nil {
 		t.Errorf("the first answer: %v", err)

@@ -106,7 +106,7 @@ func (p *program) mustNote(tb testing.TB, e agent.Event) {
 // note is what a hook writes.
 func (p *program) note(e agent.Event) error {
 	e.Start, e.Session = p.start, "conversation-1"
-	return p.home.AppendEvent(p.id, e)
+	return home.Events(p.home).Append(p.id, e)
 }
 
 var errClosed = refusedError("messaging socket: connection refused")

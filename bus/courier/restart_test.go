@@ -44,7 +44,7 @@ func (p *post) mustLeave(e envelope.Envelope, place bus.Place, events ...agent.E
 		p.Fatal(err)
 	}
 	for _, e := range events {
-		if err := p.home.AppendEvent(me, e); err != nil {
+		if err := home.Events(p.home).Append(me, e); err != nil {
 			p.Fatal(err)
 		}
 	}

@@ -30,7 +30,7 @@ func Events(ctx context.Context, h home.Dir, b *bus.Bus, id agent.ID) (*File, er
 	if err != nil {
 		return nil, err
 	}
-	return &File{home: h, id: id, tail: h.AllEvents(id), watch: watch}, nil
+	return &File{home: h, id: id, tail: home.Events(h).TailAll(id), watch: watch}, nil
 }
 
 // C receives when an event file has changed, of any agent.
@@ -42,7 +42,7 @@ func (f *File) Read(fn func(Event)) error {
 	err := f.tail.Read(func(e agent.Event) { fn(Event{Event: e}) })
 	if time.Since(f.rotated) > rotates {
 		f.rotated = time.Now()
-		err = errors.Join(err, f.home.RotateEvents(f.id))
+		err = errors.Join(err, home.Events(f.home).Rotate(f.id))
 	}
 	return err
 }

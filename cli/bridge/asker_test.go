@@ -113,7 +113,7 @@ func ask(ctx context.Context, d approve.Desk, root string, i int) error {
 	if err != nil {
 		return err
 	}
-	defer d.Home.Settle(q.Code)
+	defer home.Approvals(d.Home).Settle(q.Code)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -123,7 +123,7 @@ func ask(ctx context.Context, d approve.Desk, root string, i int) error {
 			return nil
 		case <-tick.C:
 		}
-		if a, ok, _ := d.Home.Answered(q.Code); ok {
+		if a, ok, _ := home.Approvals(d.Home).Answered(q.Code); ok {
 			err := effect{a.Allow, a.By, time.Now().UnixMilli()}.happen(root, i)
 			d.Settle(ctx, q, agent.Outcome{How: approve.Verdict(a.Allow), Answer: a})
 			return err
@@ -173,7 +173,7 @@ func (a *asker) says(word string, i int) {
 
 // asked returns the request, once it is there.
 func (a *asker) asked(i int) (q agent.Approval, ok bool) {
-	list, err := a.home.Approvals()
+	list, err := home.Approvals(a.home).List()
 	if err != nil {
 		return q, false
 	}

@@ -15,6 +15,7 @@ import (
 	"netsky/cli/view"
 	"netsky/cost"
 	"netsky/fleet"
+	"netsky/home"
 	"netsky/phone"
 	"netsky/spawn"
 	"netsky/spawn/pane"
@@ -88,9 +89,9 @@ func (d Desk) budget(ctx context.Context, n attention.Need, allow bool) (string,
 func (d Desk) unread(ctx context.Context, code string) string {
 	why := ""
 	for end := time.Now().Add(effectWithin); time.Now().Before(end); {
-		list, err := d.launcher().Home.Approvals() // without those of askers that have ended
+		list, err := home.Approvals(d.launcher().Home).List() // without those of askers that have ended
 		waits := slices.ContainsFunc(list, func(q agent.Approval) bool { return q.Code == code })
-		_, given, _ := d.launcher().Home.Answered(code)
+		_, given, _ := home.Approvals(d.launcher().Home).Answered(code)
 		switch {
 		case err == nil && !waits && !given:
 			return ""

@@ -183,7 +183,7 @@ func (p Phone) Options(t phone.Transport, b *bus.Bus, records func() *store.DB, 
 
 // shown reports whether the owner's mail with that id was shown to them.
 func shown(ctx context.Context, h home.Dir, b *bus.Bus, message string) (bool, error) {
-	list, err := h.ShownMail()
+	list, err := home.ShownMail(h).Names()
 	if err != nil || len(list) == 0 {
 		return false, err
 	}

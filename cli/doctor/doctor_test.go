@@ -45,7 +45,7 @@ func patient(t *testing.T) (home.Dir, *doctor.Options) {
 		Home: h, Bus: b, Journal: store.NewJournal(h), Binary: mustExecutable(t), Environ: env,
 		Tmux: &tmux.Server{Socket: filepath.Join(t.TempDir(), "s"), Env: env},
 	}
-	o.Start = func(context.Context) error { return h.SetDesired(agent.DaemonName, false, "owner") }
+	o.Start = func(context.Context) error { return home.Desired(h).Set(agent.DaemonName, false, "owner") }
 	return h, o
 }
 
@@ -119,7 +119,7 @@ func TestFixConverges(t *testing.T) {
 			must(t, os.Rename(h.Path("meta.away"), h.Path(home.DBFile)))
 		}, false},
 		"dead daemon": {"daemon", doctor.Wrong, "not running, but should be", func(t *testing.T, h home.Dir) {
-			must(t, h.SetDesired(agent.DaemonName, true, "owner"))
+			must(t, home.Desired(h).Set(agent.DaemonName, true, "owner"))
 		}, false},
 		"killed daemon": {"daemon", doctor.Warn, "run/daemon.pid", func(t *testing.T, h home.Dir) { write(t, h, home.DaemonPID, "1\n", 0o600) }, false},
 		"a link in a mailbox": {"files", doctor.Wrong, box + "claimed", func(t *testing.T, h home.Dir) {
@@ -176,7 +176,7 @@ func TestAccounts(t *testing.T) {
 func TestDirectoryGone(t *testing.T) {
 	t.Parallel()
 	h, o := patient(t)
-	must(t, h.SetDesired("agent1", true, "owner"))
+	must(t, home.Desired(h).Set("agent1", true, "owner"))
 	must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "demo", Dir: filepath.Join(t.TempDir(), "gone")}))
 	says := func() string { return strings.Join(lines(doctor.Run(t.Context(), *o), "paths", doctor.Wrong), "\n") }
 	if got := says(); !strings.Contains(got, " is gone; `netsky up agent1 --dir DIR` starts it elsewhere") {
@@ -245,7 +245,7 @@ func TestFixKeepsMail(t *testing.T) {
 func TestRestartIsDue(t *testing.T) {
 	t.Parallel()
 	h, o := patient(t)
-	must(t, h.SetDesired("agent1", true, "owner"))
+	must(t, home.Desired(h).Set("agent1", true, "owner"))
 	must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "demo"}))
 	says := func() string { return strings.Join(lines(doctor.Run(t.Context(), *o), "agents", doctor.Warn), "\n") }
 	if got := says(); !strings.Contains(got, "agent1 is wanted up, and is dead") || !strings.Contains(got, "`netsky up agent1` starts it") {
@@ -254,7 +254,7 @@ func TestRestartIsDue(t *testing.T) {
 	lock, err := h.Lock(home.WatchdogLock)
 	must(t, err)
 	defer lock.Unlock()
-	d, err := h.LoadDesired("agent1")
+	d, err := home.Desired(h).Load("agent1")
 	must(t, err)
 	r := backoff.Record{WordMS: d.AtMS}
 	r.Ended("s1", "exited 3", backoff.Crash, time.Now())
@@ -273,7 +273,7 @@ func TestRestartIsDue(t *testing.T) {
 func TestNoStartWithoutConfig(t *testing.T) {
 	t.Parallel()
 	h, o := patient(t)
-	must(t, h.SetDesired(agent.DaemonName, true, "owner"))
+	must(t, home.Desired(h).Set(agent.DaemonName, true, "owner"))
 	o.ConfigErr = errors.New("netsky.toml: line 3: what?")
 	o.Start = func(context.Context) error { t.Error("started"); return nil }
 	r := doctor.Fix(t.Context(), *o)
@@ -306,7 +306,7 @@ func TestOldMail(t *testing.T) {
 func TestMailOfTheDead(t *testing.T) {
 	t.Parallel()
 	h, o := patient(t)
-	must(t, h.SetDesired("agent1", true, "owner"))
+	must(t, home.Desired(h).Set("agent1", true, "owner"))
 	must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "demo"}))
 	write(t, h, home.Mailbox("agent1")+"/"+string(bus.Inbox)+"/m.json", `{"from":"owner"}`, 0o600)
 	got := strings.Join(lines(doctor.Run(t.Context(), *o), "mail", doctor.Warn), "\n")

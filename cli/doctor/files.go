@@ -44,7 +44,7 @@ func add(list *[]string, rel string) {
 func look(ctx context.Context, h home.Dir) (survey, error) {
 	s := survey{bytes: make(map[string]int64), files: make(map[string]int)}
 	now := time.Now()
-	err := h.Walk(ctx, func(i home.Item) {
+	err := home.Walk(ctx, h, func(i home.Item) {
 		top, _, _ := strings.Cut(i.Rel, "/")
 		s.bytes[top] += i.Size
 		s.files[top]++
@@ -177,7 +177,7 @@ func (e *exam) restrict(rels []string) (string, error) {
 	var errs []error
 	n := 0
 	for _, rel := range rels {
-		if err := e.Home.Restrict(rel); err != nil {
+		if err := home.Restrict(e.Home, rel); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -350,7 +350,7 @@ func (e *exam) older(b *bus.Bus, id agent.ID, p bus.Place, then time.Time) (n in
 		return 0, 0
 	}
 	for _, name := range names {
-		i, err := e.Home.Stat(home.Mailbox(id) + "/" + string(p) + "/" + name)
+		i, err := home.Stat(e.Home, home.Mailbox(id)+"/"+string(p)+"/"+name)
 		if err != nil || !i.Changed.Before(then) {
 			continue
 		}

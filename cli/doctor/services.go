@@ -199,7 +199,7 @@ func (e *exam) staleDoor() []Finding {
 
 func checkTicker(ctx context.Context, e *exam) []Finding {
 	up, err := e.Launcher.TickerUp(ctx)
-	d, derr := e.Home.LoadDesired(agent.DaemonName)
+	d, derr := home.Desired(e.Home).Load(agent.DaemonName)
 	wanted := derr == nil && d.Up
 	t, terr := e.Home.LoadTicker()
 	switch {

@@ -56,7 +56,7 @@ func (s *stage) claude(ctx context.Context) {
 			if o.Transcript != nil {
 				e.Transcript = transcript
 			}
-			s.must(s.home.AppendEvent(s.id, e))
+			s.must(home.Events(s.home).Append(s.id, e))
 		}
 	}
 	if o.Torn != "" {

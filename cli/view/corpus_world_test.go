@@ -194,7 +194,7 @@ func (s *stage) observe(ctx context.Context) {
 	s.must(s.bus.Make(s.id))
 	s.must(os.MkdirAll(s.dir(), 0o700))
 	if o.Wanted != "none" {
-		s.must(s.home.SetDesired(string(s.id), o.Wanted != "down", "owner"))
+		s.must(home.Desired(s.home).Set(string(s.id), o.Wanted != "down", "owner"))
 	}
 	began := time.Now().Add(-time.Minute).UnixMilli()
 	if o.Started != 0 {
@@ -214,7 +214,7 @@ func (s *stage) observe(ctx context.Context) {
 		s.must(s.home.WriteFile(hang.Dir+"/"+string(s.id)+".json", s.json(o.Hang), false))
 	}
 	if o.Restarts != nil {
-		d, err := s.home.LoadDesired(string(s.id))
+		d, err := home.Desired(s.home).Load(string(s.id))
 		s.must(err)
 		var r backoff.Record
 		s.must(json.Unmarshal(s.json(o.Restarts), &r))

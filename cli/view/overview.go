@@ -303,7 +303,7 @@ func (v *Agent) Hold(h home.Dir) {
 
 // DaemonOf returns the state of a home's daemon.
 func DaemonOf(ctx context.Context, h home.Dir) Daemon {
-	d, _ := h.LoadDesired(agent.DaemonName)
+	d, _ := home.Desired(h).Load(agent.DaemonName)
 	v := Daemon{State: "stopped", Wanted: d.Up}
 	switch p, err := daemon.Ping(ctx, h); {
 	case err == nil:

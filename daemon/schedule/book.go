@@ -61,7 +61,7 @@ func (b Book) Add(ctx context.Context, w Wish) (a Added, err error) {
 		return a, fmt.Errorf("%s begins once the records can be written: %w", s.ID, err)
 	}
 	b.keep(ctx)
-	if d, err := b.Home.LoadDesired(string(s.Target)); err != nil || !d.Up {
+	if d, err := home.Desired(b.Home).Load(string(s.Target)); err != nil || !d.Up {
 		a.Warnings = append(a.Warnings, fmt.Sprintf("%[1]s is down: nothing is sent until `netsky up %[1]s`", s.Target))
 	}
 	if why := b.Idle(); why != "" {

@@ -240,7 +240,7 @@ func (k *Keeper) run(ctx context.Context, db *store.DB, s store.Schedule, d dues
 		}
 	}
 	result, note := store.RunSending, ""
-	switch want, err := k.Home.LoadDesired(string(s.Target)); {
+	switch want, err := home.Desired(k.Home).Load(string(s.Target)); {
 	case err != nil || !want.Up:
 		result, note = store.RunDown, string(s.Target)+" is down"
 	default:
@@ -271,7 +271,7 @@ func (k *Keeper) ran(s store.Schedule, due time.Time, result store.RunResult, no
 // again completes a run of which only the intent is recorded, unless it was not sent and
 // its agent is down by now.
 func (k *Keeper) again(ctx context.Context, db *store.DB, s store.Schedule) error {
-	if want, err := k.Home.LoadDesired(string(s.Target)); err != nil || !want.Up {
+	if want, err := home.Desired(k.Home).Load(string(s.Target)); err != nil || !want.Up {
 		if list, err := k.Bus.Received(ctx, s.Target, s.Message); err != nil || len(list) == 0 {
 			return db.Apply(ctx, k.ran(s, s.Last.Due.Time(), store.RunDown, string(s.Target)+" is down", ""))
 		}

@@ -32,7 +32,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{T: t, home: testworld.FastHome(t), now: time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)}
 	r.bus = testworld.Bus(t, r.home, agent.Owner, "agent1")
-	r.must(r.home.SetDesired("agent1", true, "owner"))
+	r.must(home.Desired(r.home).Set("agent1", true, "owner"))
 	db, err := store.Open(t.Context(), r.home)
 	r.must(err)
 	t.Cleanup(func() { db.Close() })
@@ -198,13 +198,13 @@ func TestDown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.add(store.Schedule{Spec: "every 1m"})
-	r.must(r.home.SetDesired("agent1", false, "owner"))
+	r.must(home.Desired(r.home).Set("agent1", false, "owner"))
 	for _, clock := range []string{"08:01", "08:02", "08:03"} {
 		r.at("2026-11-23 " + clock)
 		r.sent(0, store.RunDown)
 	}
 	r.logs("agent1 is down") // not each minute
-	r.must(r.home.SetDesired("agent1", true, "owner"))
+	r.must(home.Desired(r.home).Set("agent1", true, "owner"))
 	r.at("2026-11-23 08:04")
 	r.sent(1, store.RunSent)
 }

@@ -21,7 +21,7 @@ func Views(h home.Dir, list []store.Schedule, now time.Time) []View {
 	views := []View{}
 	for _, s := range list {
 		v := View{Schedule: s, Next: store.At(Next(s, now))}
-		if d, err := h.LoadDesired(string(s.Target)); s.Ended == 0 && (err != nil || !d.Up) {
+		if d, err := home.Desired(h).Load(string(s.Target)); s.Ended == 0 && (err != nil || !d.Up) {
 			v.Warning = fmt.Sprintf("(nothing is sent: %s is down)", s.Target)
 		}
 		views = append(views, v)

@@ -76,7 +76,7 @@ func (p *pass) oldFiles(rel string) (list []home.Item, err error) {
 	for len(list) < mostFiles {
 		names, err := dir.Readdirnames(512)
 		for _, name := range names {
-			i, serr := p.Home.Stat(rel + "/" + name)
+			i, serr := home.Stat(p.Home, rel+"/"+name)
 			if serr == nil && i.Mode.IsRegular() && p.now.Sub(i.Changed) > max(p.Bounds.Mail, mailFloor) && len(list) < mostFiles {
 				list = append(list, i)
 			}

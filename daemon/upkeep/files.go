@@ -57,7 +57,7 @@ func (p *pass) files(ctx context.Context) error {
 		return errors.Join(err, rerr)
 	}
 	for _, f := range list {
-		now, serr := p.Home.Stat(f.Rel)
+		now, serr := home.Stat(p.Home, f.Rel)
 		if serr != nil || !now.Mode.IsRegular() || !now.Changed.Equal(f.Changed) {
 			continue // it was written meanwhile
 		}
@@ -73,7 +73,7 @@ func (p *pass) files(ctx context.Context) error {
 // unused lists the files that can be removed.
 func (p *pass) unused(ctx context.Context) (list []home.Item, err error) {
 	ended := make(map[agent.ID]bool)
-	err = p.Home.Walk(ctx, func(i home.Item) {
+	err = home.Walk(ctx, p.Home, func(i home.Item) {
 		if len(list) >= mostFiles || i.Box || !i.Own() || !i.Mode.IsRegular() {
 			return
 		}
@@ -110,7 +110,7 @@ func (p *pass) ended(id agent.ID) bool {
 		return false
 	}
 	old := p.now.Add(-p.Bounds.keep()).UnixMilli()
-	want, err := p.Home.LoadDesired(string(id))
+	want, err := home.Desired(p.Home).Load(string(id))
 	if err != nil || want.Up || want.AtMS >= old {
 		return false
 	}
@@ -146,6 +146,6 @@ func (p *pass) shown(context.Context) error {
 			there[name] = true
 		}
 	}
-	_, err := p.Home.ForgetShown(func(name string) bool { return !there[name] })
+	_, err := home.ShownMail(p.Home).Forget(func(name string) bool { return !there[name] })
 	return err
 }

@@ -79,7 +79,7 @@ func (p *pass) mailKeep(ctx context.Context) (keep time.Duration, full bool, err
 	type hour struct{ bytes, files int64 }
 	ages := make(map[int64]hour) // hours since a file was moved
 	var all hour
-	err = p.Home.Walk(ctx, func(i home.Item) {
+	err = home.Walk(ctx, p.Home, func(i home.Item) {
 		parts := strings.Split(i.Rel, "/")
 		if len(parts) != 5 || !i.Box || !i.Own() || parts[3] != string(bus.Delivered) && parts[3] != string(bus.Sent) {
 			return

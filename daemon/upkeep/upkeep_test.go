@@ -110,7 +110,7 @@ func TestSteadyUse(t *testing.T) {
 	r.send(envelope.Envelope{ID: "question", From: agent.Root, To: agent.Owner, Kind: "question", Text: "which one?"}, true)
 	names, err := r.bus.Names(agent.Owner, bus.Delivered)
 	r.must(err)
-	r.must(r.home.MarkShown(names[1]))
+	r.must(home.ShownMail(r.home).Mark(names[1]))
 	r.send(envelope.Envelope{ID: "queued", From: agent.Owner, To: "agent1", Text: "when you are up"}, false)
 	held := envelope.Envelope{ID: "held", From: agent.Owner, To: agent.Root, Text: "held by a limit", Time: r.now}
 	r.send(held, true)
@@ -306,9 +306,9 @@ func TestStateFiles(t *testing.T) {
 	for _, rel := range append(gone, stays...) {
 		write(rel)
 	}
-	r.must(r.home.SetDesired("agent1", true, "owner"))
-	r.must(r.home.SetDesired("agent3", false, "owner"))
-	r.must(r.home.SetDesired("agent4", false, "owner"))
+	r.must(home.Desired(r.home).Set("agent1", true, "owner"))
+	r.must(home.Desired(r.home).Set("agent3", false, "owner"))
+	r.must(home.Desired(r.home).Set("agent4", false, "owner"))
 	r.must(courier.Owe(r.home, "agent4", envelope.Envelope{ID: "x", From: agent.Owner, To: "agent4"})) // its events tell what became of it
 	if removed := r.pass(); removed.Files != 0 {
 		t.Errorf("young ones: %v", removed)
@@ -357,15 +357,15 @@ func TestShownList(t *testing.T) {
 	r.send(envelope.Envelope{ID: "q", From: agent.Root, To: agent.Owner, Kind: "question", Text: "x"}, true)
 	names, err := r.bus.Names(agent.Owner, bus.Delivered)
 	r.must(err)
-	r.must(r.home.MarkShown(names...))
+	r.must(home.ShownMail(r.home).Mark(names...))
 	for i := range 10_000 {
-		r.must(r.home.MarkShown(fmt.Sprintf("%020d-a-file-that-was-removed.json", i)))
+		r.must(home.ShownMail(r.home).Mark(fmt.Sprintf("%020d-a-file-that-was-removed.json", i)))
 	}
 	r.sync()
 	done := make(chan error)
 	go func() {
 		for i := range 200 {
-			if err := r.home.MarkShown(fmt.Sprint("new-", i)); err != nil {
+			if err := home.ShownMail(r.home).Mark(fmt.Sprint("new-", i)); err != nil {
 				done <- err
 				return
 			}
@@ -378,7 +378,7 @@ func TestShownList(t *testing.T) {
 	r.must(<-done)
 	info, err := os.Stat(r.home.Path(home.OwnerRead))
 	r.must(err)
-	shown, err := r.home.ShownMail()
+	shown, err := home.ShownMail(r.home).Names()
 	r.must(err)
 	if info.Size() > 64<<10 || !shown[names[0]] {
 		t.Errorf("%d bytes, %v", info.Size(), shown[names[0]])

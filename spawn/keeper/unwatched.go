@@ -24,7 +24,7 @@ func (k *keeper) look() {
 		every = time.Duration(t.EveryMS) * time.Millisecond
 	}
 	k.again.Reset(every + rand.N(every/4)) // not all keepers at once
-	if d, err := k.home.LoadDesired(agent.DaemonName); err != nil || !d.Up || t.Alive() {
+	if d, err := home.Desired(k.home).Load(agent.DaemonName); err != nil || !d.Up || t.Alive() {
 		return
 	}
 	if _, held := k.home.LockHolder(home.DaemonLock); !held {

@@ -62,7 +62,7 @@ func (r Record) Zero() bool { return r.Died == "" && r.Tries == 0 }
 // Load returns the agent's record, and the zero Record if there is none under the present
 // desired state. On an error nothing is known of the desired state.
 func Load(h home.Dir, id agent.ID) (Record, error) {
-	d, err := h.LoadDesired(string(id))
+	d, err := home.Desired(h).Load(string(id))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Record{}, err
 	}
@@ -196,7 +196,7 @@ func Shown(h home.Dir, id agent.ID, start string) (words string, loops bool) {
 // started again.
 func Soon(h home.Dir, id agent.ID, start string) bool {
 	r, err := Load(h, id)
-	if d, derr := h.LoadDesired(string(id)); err != nil || derr != nil || !d.Up || start == "" || r.LoopMS != 0 {
+	if d, derr := home.Desired(h).Load(string(id)); err != nil || derr != nil || !d.Up || start == "" || r.LoopMS != 0 {
 		return false
 	}
 	_, held := h.LockHolder(home.WatchdogLock)

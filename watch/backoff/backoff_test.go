@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/watch/backoff"
 )
@@ -110,9 +111,9 @@ func TestWord(t *testing.T) {
 	h := testworld.Home(t)
 	set := func(up bool) {
 		t.Helper()
-		d, _ := h.LoadDesired("agent1")
-		for last := d.AtMS; d.AtMS == last; d, _ = h.LoadDesired("agent1") { // another millisecond
-			if err := h.SetDesired("agent1", up, "owner"); err != nil {
+		d, _ := home.Desired(h).Load("agent1")
+		for last := d.AtMS; d.AtMS == last; d, _ = home.Desired(h).Load("agent1") { // another millisecond
+			if err := home.Desired(h).Set("agent1", up, "owner"); err != nil {
 				t.Fatal(err)
 			}
 		}
