@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
+	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/spawn"
@@ -273,24 +273,5 @@ func (l *loop) markRead(id string) error { return l.mark(id, home.ShownMail(l.o.
 func (l *loop) settled(id string) error { return l.mark(id, home.ShownMail(l.o.Launcher.Home).MarkSettled) }
 
 func (l *loop) mark(id string, as func(files ...string) error) error {
-	h, b := l.o.Launcher.Home, l.o.Launcher.Bus
-	shown, err := home.ShownMail(h).Names()
-	if err != nil {
-		return err
-	}
-	names, err := b.Mail(agent.Owner, false)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, bus.ErrNoMailbox) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	list, err := b.FindAll(agent.Owner, slices.DeleteFunc(names, func(name string) bool { return shown[name] }))
-	var files []string
-	for _, e := range list {
-		if e.Err == nil && e.Envelope.ID == id {
-			files = append(files, e.Name)
-		}
-	}
-	return errors.Join(err, as(files...))
+	return attention.MarkMail(l.o.Launcher.Home, l.o.Launcher.Bus, id, as)
 }

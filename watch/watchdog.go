@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus"
 	"netsky/home"
 	"netsky/internal/proc"
@@ -128,6 +129,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		done: make(chan func()), slots: make(chan struct{}, atOnce),
 	}
 	defer l.works.Wait()
+	l.works.Go(func() { l.teller().Run(ctx) })
 	l.resumeRestarts()
 	l.revival = &duty{every: tickEvery, each: l.revive, after: l.launch}
 	l.due = time.NewTimer(tickEvery)
@@ -140,7 +142,6 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		{every: hangEvery(l.o.Hang), each: l.listen},
 		{every: limitsEvery, after: l.limit},
 		{every: unsaidEvery, after: l.pageLate},
-		{every: mistakeEvery, after: l.mistake},
 		{every: escalateEvery, after: l.escalate},
 		{every: tickerEvery, after: l.ticker},
 		{every: orphansEvery, after: l.orphans},
@@ -178,6 +179,14 @@ func (w *Watchdog) Run(ctx context.Context) error {
 	}
 }
 
+// teller returns what tells the owner of what needs them.
+func (l *loop) teller() *attention.Teller {
+	return attention.NewTeller(attention.TellerOptions{
+		Home: l.o.Launcher.Home, Bus: l.o.Launcher.Bus, Mistake: l.o.Mistake,
+		Record: l.o.Records.Record, Part: Part, Log: l.o.Log,
+	})
+}
+
 // A loop is one Run. Its goroutine owns the fields and every ward.
 type loop struct {
 	*Watchdog
@@ -193,7 +202,6 @@ type loop struct {
 	dueAt     time.Time   // when it fires; zero: at no set time
 	planned   plannedWatch
 	tick      tickerWatch
-	wrong     mistakeWatch
 	blind     blindWatch
 	seeking   bool // for orphans
 

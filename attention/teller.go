@@ -1,0 +1,244 @@
+package attention
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/home"
+	"netsky/store"
+)
+
+// A Notice is what the owner is told of one thing while it lasts.
+type Notice struct {
+	ID    string   `json:"-"`    // of the mail; the same thing has the same one
+	Kind  Kind     `json:"kind"` // of the item on the list
+	About agent.ID `json:"about,omitempty"`
+	Text  string   `json:"-"`
+	// SinceMS is since when it has been so, 0 if that is when it was first seen; After is for how long it has
+	// to be so before the owner is told.
+	SinceMS int64         `json:"since_ms"`
+	After   time.Duration `json:"-"`
+	Told    string        `json:"-"` // what is recorded when the owner is told
+}
+
+// memoryFile holds what the owner was told and that is not over.
+const memoryFile = "state/attention.json"
+
+// A memory is what memoryFile holds.
+type memory struct {
+	Standing map[string]*standing `json:"standing"` // by the id of the mail
+}
+
+// A standing is something of which the owner is told, or is about to be.
+type standing struct {
+	Notice
+	ToldMS int64 `json:"told_ms,omitempty"`
+	Times  int   `json:"times,omitempty"` // it was told
+
+	missing int // passes in a row in which it was not so
+}
+
+// overAfter is how many passes must miss a thing before it is over: a screen may be half drawn, a file half
+// written.
+const overAfter = 2
+
+// next takes what holds now. It returns of what to tell the owner, and what is over, which stays in memory until
+// somebody removes it.
+func (m memory) next(holds []Notice, now time.Time) (due, over []*standing) {
+	here := make(map[string]bool, len(holds))
+	for _, n := range holds {
+		here[n.ID] = true
+		s := m.Standing[n.ID]
+		if s == nil {
+			n.SinceMS = cmp.Or(n.SinceMS, now.UnixMilli())
+			s = new(standing)
+			m.Standing[n.ID] = s
+		}
+		n.SinceMS = cmp.Or(n.SinceMS, s.SinceMS)
+		s.Notice, s.missing = n, 0
+		if s.Times == 0 && now.Sub(time.UnixMilli(n.SinceMS)) >= n.After {
+			due = append(due, s)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.Standing)) {
+		s := m.Standing[id]
+		if s.ID = id; here[id] {
+			continue
+		}
+		if s.missing++; s.missing >= overAfter {
+			over = append(over, s)
+		}
+	}
+	return due, over
+}
+
+// TellerOptions configure a Teller.
+type TellerOptions struct {
+	Home home.Dir
+	Bus  *bus.Bus
+	// Mistake returns what is wrong in the configuration now and what that prevents, "" for nothing. nil: nothing
+	// ever is.
+	Mistake func() (text, then string)
+	Record  func(ctx context.Context, ops ...store.Op)
+	Part    string // of netsky, for the records
+	Log     *slog.Logger
+}
+
+// A Teller tells the owner by mail of what needs them, and takes that back when it is over. It remembers that in
+// state/attention.json, which it alone writes, before what it says there is sent. Without that file it tells all
+// that holds once more, under the same ids, which has no further effect.
+type Teller struct {
+	o   TellerOptions
+	mem *memory // nil: not read yet
+
+	read              time.Time // when netsky.toml was, where these were found
+	mistake, prevents string
+}
+
+// NewTeller returns a Teller, which does nothing until Run.
+func NewTeller(o TellerOptions) *Teller { return &Teller{o: o} }
+
+const tellEvery = 2 * time.Second
+
+// Run tells the owner until ctx ends. The caller sees to it that there is one at a time.
+func (t *Teller) Run(ctx context.Context) {
+	tick := time.NewTicker(tellEvery)
+	defer tick.Stop()
+	for {
+		if err := t.pass(ctx); err != nil && ctx.Err() == nil {
+			t.o.Log.Warn("attention", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// olds are the files of earlier versions in which memoryFile's contents were.
+var olds = []string{"state/watchdog/mistake.json"}
+
+// open reads what was told, once.
+func (t *Teller) open() error {
+	if t.mem != nil {
+		return nil
+	}
+	for _, old := range olds {
+		if err := t.o.Home.Remove(old); err != nil {
+			return err
+		}
+	}
+	m, err := home.Load[memory](t.o.Home, memoryFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if m.Standing == nil {
+		m.Standing = make(map[string]*standing)
+	}
+	maps.DeleteFunc(m.Standing, func(_ string, s *standing) bool { return s == nil })
+	t.mem = &m
+	return err
+}
+
+func (t *Teller) save() error { return t.o.Home.Save(memoryFile, t.mem, false) }
+
+// pass looks once, and tells and takes back what is due.
+func (t *Teller) pass(ctx context.Context) (err error) {
+	err = t.open()
+	now, before := time.Now(), len(t.mem.Standing)
+	due, over := t.mem.next(t.sources(now).notices(), now)
+	changed := len(t.mem.Standing) != before
+	for _, s := range over {
+		if oerr := t.over(s); oerr != nil {
+			err = errors.Join(err, oerr) // the next pass tries it again
+			continue
+		}
+		delete(t.mem.Standing, s.ID)
+		changed = true
+	}
+	if changed { // also before it is told: else nobody would take it back after a crash
+		err = errors.Join(err, t.save())
+	}
+	told := false
+	for _, s := range due {
+		if terr := t.tell(ctx, s); terr != nil {
+			err = errors.Join(err, terr) // as on a full disk; the next pass tries it again
+			continue
+		}
+		s.Times, s.ToldMS, told = s.Times+1, now.UnixMilli(), true
+	}
+	if told {
+		err = errors.Join(err, t.save())
+	}
+	return err
+}
+
+// sources are what the notices are derived from.
+func (t *Teller) sources(now time.Time) Sources {
+	s := Sources{Now: now}
+	if t.o.Mistake != nil && now.Sub(t.read).Abs() >= typing {
+		t.read = now
+		t.mistake, t.prevents = t.o.Mistake()
+	}
+	s.Mistake, s.Prevents = t.mistake, t.prevents
+	return s
+}
+
+// tell sends the mail.
+func (t *Teller) tell(ctx context.Context, s *standing) error {
+	_, err := t.o.Bus.Send(ctx, envelope.Envelope{
+		ID: s.ID, From: cmp.Or(s.About, agent.Root), To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: s.Text, Time: time.Now(),
+	})
+	if err == nil && s.Told != "" {
+		t.event(ctx, s.ID, store.LevelWarn, s.About, "", s.Told)
+	}
+	return err
+}
+
+// over takes back what was told.
+func (t *Teller) over(s *standing) error {
+	as := t.o.Home.MarkSettled
+	if s.Kind == Config { // the owner has acted
+		as = t.o.Home.MarkShown
+	}
+	return MarkMail(t.o.Home, t.o.Bus, s.ID, as)
+}
+
+// event records what was seen or done, once by its key.
+func (t *Teller) event(ctx context.Context, key, level string, id agent.ID, about, text string) {
+	t.o.Log.Info("event", "agent", id, "text", text)
+	t.o.Record(ctx, store.AddLog{Key: key, Level: level, Part: t.o.Part, Actor: id, About: about, Text: text})
+}
+
+// MarkMail marks all mail to the owner of that id that was not shown.
+func MarkMail(h home.Dir, b Bus, id string, as func(files ...string) error) error {
+	shown, err := h.ShownMail()
+	if err != nil {
+		return err
+	}
+	names, err := b.Mail(agent.Owner, false)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, bus.ErrNoMailbox) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	list, err := b.FindAll(agent.Owner, slices.DeleteFunc(names, func(name string) bool { return shown[name] }))
+	var files []string
+	for _, e := range list {
+		if e.Err == nil && e.Envelope.ID == id {
+			files = append(files, e.Name)
+		}
+	}
+	return errors.Join(err, as(files...))
+}

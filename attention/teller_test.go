@@ -1,0 +1,166 @@
+package attention_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"netsky/agent"
+	"netsky/attention"
+	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/home"
+	"netsky/internal/testworld"
+	"netsky/store"
+)
+
+// A desk is a Teller with what it has said, in a bubble's time.
+type desk struct {
+	*testing.T
+	home home.Dir
+	bus  *bus.Bus
+	o    attention.TellerOptions
+	logs []string
+	stop func()
+
+	mu   sync.Mutex // guards the fields below
+	text string     // the mistake in netsky.toml
+}
+
+// mistake changes what is wrong in netsky.toml.
+func (d *desk) mistake(text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.text = text
+}
+
+// tells runs f with a desk in a bubble of its own.
+func tells(t *testing.T, f func(d *desk)) {
+	t.Helper()
+	h := testworld.FastHome(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := &desk{T: t, home: h, bus: testworld.Bus(t, h, agent.Owner)}
+		d.o = attention.TellerOptions{Home: h, Bus: d.bus, Part: "watchdog", Log: slog.New(slog.DiscardHandler)}
+		d.o.Mistake = func() (text, then string) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.text, "nothing starts"
+		}
+		d.o.Record = func(_ context.Context, ops ...store.Op) {
+			for _, op := range ops {
+				if l, ok := op.(store.AddLog); ok {
+					d.logs = append(d.logs, strings.TrimSpace(string(l.Actor)+" "+l.Text))
+				}
+			}
+		}
+		f(d)
+		if d.stop != nil {
+			d.stop()
+		}
+	})
+}
+
+// again runs the teller, another one if one runs.
+func (d *desk) again() {
+	d.Helper()
+	if d.stop != nil {
+		d.stop()
+	}
+	ctx, cancel := context.WithCancel(d.Context())
+	ended := make(chan bool)
+	go func() {
+		attention.NewTeller(d.o).Run(ctx)
+		close(ended)
+	}()
+	d.stop = func() {
+		cancel()
+		<-ended
+	}
+}
+
+// after lets the time pass, and compares the owner's mail then: each with its id's beginning, what became of it if
+// that is not that it is new, and its first line.
+func (d *desk) after(wait time.Duration, want ...string) {
+	d.Helper()
+	time.Sleep(wait)
+	synctest.Wait()
+	shown, err := d.home.ShownMail()
+	_, settled, serr := new(home.Shown).Names(d.home)
+	list, lerr := d.bus.List(agent.Owner, bus.Inbox, 0)
+	if err != nil || serr != nil || lerr != nil {
+		d.Fatal(err, serr, lerr)
+	}
+	var got []string
+	for _, e := range list {
+		kind, _, _ := strings.Cut(e.Envelope.ID, "-")
+		line, _, _ := strings.Cut(e.Envelope.Text, "\n")
+		state := ""
+		switch {
+		case settled[e.Name]:
+			state = "settled "
+		case shown[e.Name]:
+			state = "read "
+		}
+		got = append(got, fmt.Sprintf("%s: %s%s", kind, state, line))
+	}
+	if !slices.Equal(got, want) {
+		d.Errorf("the owner has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A mistake in netsky.toml is told once it stays, once by its words, and counts as read when it is corrected.
+func TestTellMistake(t *testing.T) {
+	t.Parallel()
+	tells(t, func(d *desk) {
+		d.again()
+		d.after(time.Minute)
+		d.mistake("line 1: half a wo")
+		d.after(3 * time.Second)
+		d.mistake("line 1: a word")
+		d.after(4 * time.Second)
+		d.after(time.Minute, "config: line 1: a word")
+		d.again() // another daemon tells nothing twice
+		d.after(time.Minute, "config: line 1: a word")
+		d.mistake("line 2")
+		d.after(time.Minute, "config: read line 1: a word", "config: line 2")
+		d.mistake("")
+		d.after(time.Minute, "config: read line 1: a word", "config: read line 2")
+		if want := []string{"line 1: a word; until it is corrected, nothing starts", "line 2; until it is corrected, nothing starts"}; !slices.Equal(d.logs, want) {
+			t.Errorf("recorded %q", d.logs)
+		}
+	})
+}
+
+// Without the file of what was told, or with a damaged one, all that holds is told once more under its id; and what
+// an earlier version kept is removed.
+func TestTellForgetful(t *testing.T) {
+	t.Parallel()
+	tells(t, func(d *desk) {
+		if err := d.home.WriteFile("state/watchdog/mistake.json", []byte(`"config-0123"`), false); err != nil {
+			t.Fatal(err)
+		}
+		d.mistake("line 1")
+		d.again()
+		d.after(time.Minute, "config: line 1")
+		if _, err := os.Stat(d.home.Path("state/watchdog/mistake.json")); !os.IsNotExist(err) {
+			t.Errorf("the old file stays: %v", err)
+		}
+		d.stop()
+		if err := d.home.WriteFile("state/attention.json", []byte("{"), false); err != nil {
+			t.Fatal(err)
+		}
+		d.again()
+		d.after(time.Minute, "config: line 1", "config: line 1")
+		list, err := d.bus.List(agent.Owner, bus.Inbox, 0)
+		if err != nil || list[0].Envelope.ID != list[1].Envelope.ID || list[0].Envelope.Kind != envelope.KindNotice {
+			t.Errorf("%v %v", list, err)
+		}
+	})
+}
