@@ -31,6 +31,8 @@ import (
 	"netsky/agent"
 	"netsky/cost/breaker"
 	"netsky/home"
+	"netsky/spawn"
+	"netsky/spawn/pane"
 	"netsky/store"
 	"netsky/work/merge"
 )
@@ -114,6 +116,22 @@ type Agent struct {
 	Decidable bool // netsky can answer what it waits at
 	Deaf      bool // its receiver has exited
 	Poison    int
+}
+
+// Of returns what the list is derived from of an agent, whose runtime is r.
+func Of(st spawn.Status, r any) Agent {
+	a := Agent{
+		ID: st.Agent, State: st.State, Start: st.Start, Runtime: st.Runtime, Detail: st.Detail, Evidence: st.Evidence,
+		Restart: st.Restart, Wanted: st.Wanted, Poison: st.Poison,
+		Asks: st.Asks(), Deaf: st.Deaf(), Decidable: st.Asks() && pane.Decidable(r, st.Dialog),
+	}
+	if !st.Since.IsZero() {
+		a.Since = store.At(st.Since)
+	}
+	if st.State == st.Report.State {
+		a.Fault = st.Report.Fault
+	}
+	return a
 }
 
 // Collect lists what needs the owner, by kind and then by age. It adds to the sources

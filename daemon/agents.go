@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"netsky/attention"
 	"netsky/bus/courier"
 	"netsky/dashboard/live"
 	"netsky/home"
 	"netsky/spawn"
-	"netsky/spawn/pane"
-	"netsky/store"
 	"netsky/watch"
 )
 
@@ -33,20 +32,15 @@ func (a agents) views(list spawn.Statuses) []live.Agent {
 		if st.Forgotten {
 			continue
 		}
+		n := attention.Of(st, runtimes[st.Runtime])
 		v := live.Agent{
-			ID: st.Agent, State: st.State, Evidence: st.Evidence, Detail: st.Detail, Runtime: st.Runtime, Model: st.Model,
+			ID: st.Agent, State: st.State, Since: n.Since, Evidence: st.Evidence, Detail: st.Detail, Runtime: st.Runtime, Model: st.Model,
 			Dir: st.Dir, Start: st.Start, PID: st.PID, Wanted: st.Wanted,
 			Inbox: st.Inbox, Claimed: st.Claimed, Outbox: st.Outbox, Poison: st.Poison, Restart: st.Restart,
-			Deaf: st.Deaf(), Decidable: st.Asks() && pane.Decidable(runtimes[st.Runtime], st.Dialog),
-		}
-		if st.State == st.Report.State {
-			v.Fault = st.Report.Fault
+			Fault: n.Fault, Deaf: n.Deaf, Decidable: n.Decidable,
 		}
 		if n, until := courier.Holding(a.home, st.Agent); n > 0 {
 			v.Held = fmt.Sprintf("%d %s", n, courier.HeldWords(until))
-		}
-		if !st.Since.IsZero() {
-			v.Since = store.At(st.Since)
 		}
 		out = append(out, v)
 	}

@@ -36,11 +36,7 @@ func (s *Server) needsOf(ctx context.Context, list []live.Agent) ([]need, error)
 		from.Mistake, from.Prevents = s.o.Mistake()
 	}
 	for _, a := range list {
-		from.Agents = append(from.Agents, attention.Agent{
-			ID: a.ID, State: a.State, Since: a.Since, Start: a.Start, Runtime: a.Runtime, Detail: a.Detail, Evidence: a.Evidence,
-			Restart: a.Restart, Fault: a.Fault, Wanted: a.Wanted, Poison: a.Poison,
-			Asks: a.State == agent.Waiting && !a.Deaf, Decidable: a.Decidable, Deaf: a.Deaf,
-		})
+		from.Agents = append(from.Agents, a.Source())
 	}
 	found, err := attention.Collect(ctx, s.o.Home, s.questions, from)
 	all := make([]need, 0, len(found))

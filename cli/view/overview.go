@@ -22,7 +22,6 @@ import (
 	"netsky/internal/advice"
 	"netsky/internal/words"
 	"netsky/spawn"
-	"netsky/spawn/pane"
 	"netsky/store"
 	"netsky/work/tree"
 )
@@ -234,18 +233,7 @@ func Needs(ctx context.Context, o Options, list spawn.Statuses, d Daemon) ([]att
 		if st.Forgotten {
 			continue
 		}
-		a := attention.Agent{
-			ID: st.Agent, State: st.State, Start: st.Start, Runtime: st.Runtime, Detail: st.Detail, Evidence: st.Evidence,
-			Restart: st.Restart, Wanted: st.Wanted, Poison: st.Poison,
-			Asks: st.Asks(), Deaf: st.Deaf(), Decidable: pane.Decidable(o.Runtimes[st.Runtime], st.Dialog),
-		}
-		if !st.Since.IsZero() {
-			a.Since = store.At(st.Since)
-		}
-		if r := st.Report; st.State == r.State {
-			a.Fault = r.Fault
-		}
-		s.Agents = append(s.Agents, a)
+		s.Agents = append(s.Agents, attention.Of(st, o.Runtimes[st.Runtime]))
 	}
 	switch {
 	case d.State == "running":

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/store"
 )
 
@@ -67,6 +68,15 @@ type Agent struct {
 	// Decidable reports that `netsky approve` can answer the dialog at which it waits.
 	Decidable bool `json:"decidable,omitempty"`
 	Deaf      bool `json:"deaf,omitempty"` // it waits for a receiver, not at a dialog
+}
+
+// Source returns what the list of what needs the owner is derived from, as [attention.Of] has it.
+func (a Agent) Source() attention.Agent {
+	return attention.Agent{
+		ID: a.ID, State: a.State, Since: a.Since, Start: a.Start, Runtime: a.Runtime, Detail: a.Detail, Evidence: a.Evidence,
+		Restart: a.Restart, Fault: a.Fault, Wanted: a.Wanted, Poison: a.Poison,
+		Asks: a.State == agent.Waiting && !a.Deaf, Decidable: a.Decidable, Deaf: a.Deaf,
+	}
 }
 
 // Waiting returns how many messages wait for the agent, beside those that are held.
