@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/store"
 )
@@ -27,7 +29,11 @@ type Notice struct {
 	// to be so before the owner is told.
 	SinceMS int64         `json:"since_ms"`
 	After   time.Duration `json:"-"`
-	Told    string        `json:"-"` // what is recorded when the owner is told
+	// What is recorded when it is first seen, when the owner is told, and, before for how long it was so, when
+	// it is over; "" for nothing.
+	Began string `json:"-"`
+	Told  string `json:"-"`
+	Over  string `json:"over,omitempty"`
 }
 
 // memoryFile holds what the owner was told and that is not over.
@@ -51,9 +57,9 @@ type standing struct {
 // written.
 const overAfter = 2
 
-// next takes what holds now. It returns of what to tell the owner, and what is over, which stays in memory until
-// somebody removes it.
-func (m memory) next(holds []Notice, now time.Time) (due, over []*standing) {
+// next takes what holds now. It returns what is new, of what to tell the owner, and what is over, which stays in
+// memory until somebody removes it. What can't be known now is neither.
+func (m memory) next(holds []Notice, unknown func(Kind) bool, now time.Time) (begun, due, over []*standing) {
 	here := make(map[string]bool, len(holds))
 	for _, n := range holds {
 		here[n.ID] = true
@@ -61,7 +67,7 @@ func (m memory) next(holds []Notice, now time.Time) (due, over []*standing) {
 		if s == nil {
 			n.SinceMS = cmp.Or(n.SinceMS, now.UnixMilli())
 			s = new(standing)
-			m.Standing[n.ID] = s
+			m.Standing[n.ID], begun = s, append(begun, s)
 		}
 		n.SinceMS = cmp.Or(n.SinceMS, s.SinceMS)
 		s.Notice, s.missing = n, 0
@@ -71,20 +77,22 @@ func (m memory) next(holds []Notice, now time.Time) (due, over []*standing) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.Standing)) {
 		s := m.Standing[id]
-		if s.ID = id; here[id] {
+		if s.ID = id; here[id] || unknown(s.Kind) {
 			continue
 		}
 		if s.missing++; s.missing >= overAfter {
 			over = append(over, s)
 		}
 	}
-	return due, over
+	return begun, due, over
 }
 
 // TellerOptions configure a Teller.
 type TellerOptions struct {
 	Home home.Dir
 	Bus  *bus.Bus
+	// Agents returns the agents as of the last look at them; false: nobody has looked yet.
+	Agents func() (list []Agent, known bool)
 	// Mistake returns what is wrong in the configuration now and what that prevents, "" for nothing. nil: nothing
 	// ever is.
 	Mistake func() (text, then string)
@@ -102,10 +110,11 @@ type Teller struct {
 
 	read              time.Time // when netsky.toml was, where these were found
 	mistake, prevents string
+	said              map[string]string // the errors that were logged last, by what they are about
 }
 
 // NewTeller returns a Teller, which does nothing until Run.
-func NewTeller(o TellerOptions) *Teller { return &Teller{o: o} }
+func NewTeller(o TellerOptions) *Teller { return &Teller{o: o, said: make(map[string]string)} }
 
 const tellEvery = 2 * time.Second
 
@@ -126,7 +135,7 @@ func (t *Teller) Run(ctx context.Context) {
 }
 
 // olds are the files of earlier versions in which memoryFile's contents were.
-var olds = []string{"state/watchdog/mistake.json"}
+var olds = []string{"state/watchdog/mistake.json", "state/watchdog/limits.json"}
 
 // open reads what was told, once.
 func (t *Teller) open() error {
@@ -155,11 +164,17 @@ func (t *Teller) save() error { return t.o.Home.Save(memoryFile, t.mem, false) }
 // pass looks once, and tells and takes back what is due.
 func (t *Teller) pass(ctx context.Context) (err error) {
 	err = t.open()
-	now, before := time.Now(), len(t.mem.Standing)
-	due, over := t.mem.next(t.sources(now).notices(), now)
-	changed := len(t.mem.Standing) != before
+	now := time.Now()
+	from, lacks := t.sources(now)
+	begun, due, over := t.mem.next(from.notices(), func(k Kind) bool { return lacks[k] }, now)
+	for _, s := range begun {
+		if s.Began != "" {
+			t.event(ctx, s.ID, store.LevelWarn, s.About, "", s.Began)
+		}
+	}
+	changed := len(begun) > 0
 	for _, s := range over {
-		if oerr := t.over(s); oerr != nil {
+		if oerr := t.over(ctx, s); oerr != nil {
 			err = errors.Join(err, oerr) // the next pass tries it again
 			continue
 		}
@@ -183,15 +198,36 @@ func (t *Teller) pass(ctx context.Context) (err error) {
 	return err
 }
 
-// sources are what the notices are derived from.
-func (t *Teller) sources(now time.Time) Sources {
-	s := Sources{Now: now}
+// sources are what the notices are derived from. Of what lacks, nothing is known now.
+func (t *Teller) sources(now time.Time) (s Sources, lacks map[Kind]bool) {
+	s, lacks = Sources{Now: now}, make(map[Kind]bool)
 	if t.o.Mistake != nil && now.Sub(t.read).Abs() >= typing {
 		t.read = now
 		t.mistake, t.prevents = t.o.Mistake()
 	}
 	s.Mistake, s.Prevents = t.mistake, t.prevents
-	return s
+	var known bool
+	if s.Agents, known = t.o.Agents(); !known {
+		s.Agents = nil
+	}
+	var err error
+	if s.Breakers, err = breaker.List(t.o.Home); err != nil {
+		lacks[Login], lacks[Limit], lacks[Blocked] = true, true, true
+	}
+	t.failed("accounts", err)
+	return s, lacks
+}
+
+// failed logs what can't be read, once.
+func (t *Teller) failed(what string, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != t.said[what] && text != "" {
+		t.o.Log.Warn("attention", what, text)
+	}
+	t.said[what] = text
 }
 
 // tell sends the mail.
@@ -206,7 +242,11 @@ func (t *Teller) tell(ctx context.Context, s *standing) error {
 }
 
 // over takes back what was told.
-func (t *Teller) over(s *standing) error {
+func (t *Teller) over(ctx context.Context, s *standing) error {
+	if s.Over != "" {
+		lasted := time.Since(time.UnixMilli(s.SinceMS)).Round(time.Second)
+		t.event(ctx, s.ID+"-over", store.LevelInfo, s.About, "", fmt.Sprintf("%s, after %s", s.Over, lasted))
+	}
 	as := t.o.Home.MarkSettled
 	if s.Kind == Config { // the owner has acted
 		as = t.o.Home.MarkShown

@@ -16,6 +16,7 @@ import (
 	"netsky/attention"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
@@ -31,7 +32,15 @@ type desk struct {
 	stop func()
 
 	mu   sync.Mutex // guards the fields below
-	text string     // the mistake in netsky.toml
+	list []attention.Agent
+	text string // the mistake in netsky.toml
+}
+
+// sees changes what the teller sees of the agents; nil: nothing yet.
+func (d *desk) sees(list ...attention.Agent) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.list = list
 }
 
 // mistake changes what is wrong in netsky.toml.
@@ -48,6 +57,11 @@ func tells(t *testing.T, f func(d *desk)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{T: t, home: h, bus: testworld.Bus(t, h, agent.Owner)}
 		d.o = attention.TellerOptions{Home: h, Bus: d.bus, Part: "watchdog", Log: slog.New(slog.DiscardHandler)}
+		d.o.Agents = func() ([]attention.Agent, bool) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.list, d.list != nil
+		}
 		d.o.Mistake = func() (text, then string) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -161,6 +175,44 @@ func TestTellForgetful(t *testing.T) {
 		list, err := d.bus.List(agent.Owner, bus.Inbox, 0)
 		if err != nil || list[0].Envelope.ID != list[1].Envelope.ID || list[0].Envelope.Kind != envelope.KindNotice {
 			t.Errorf("%v %v", list, err)
+		}
+	})
+}
+
+// An account that waits for its owner, or for a stated time, is told of at once, another one if that lasts; and the
+// mail is settled when it serves again.
+func TestTellLimits(t *testing.T) {
+	t.Parallel()
+	tells(t, func(d *desk) {
+		trip := func(account string, f agent.Fault) {
+			t.Helper()
+			if _, _, err := breaker.Of(d.home, account).Trip(t.Context(), "agent1", f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.sees(limited("agent2", agent.Login, "a", time.Time{}), limited("agent3", agent.Login, "a", time.Time{}))
+		trip("a", agent.Fault{Reason: agent.Login, Account: "a", Text: "log <in>"})
+		trip("b", agent.Fault{Reason: agent.Overloaded, Account: "b"})
+		if _, err := breaker.Of(d.home, "c").Bar(t.Context(), "agent1", "spent", "key", false, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		d.again()
+		d.after(3 * time.Second)
+		told := "limit: a: not logged in: log &lt;in>"
+		d.after(3*time.Second, told)
+		list, err := d.bus.List(agent.Owner, bus.Inbox, 0)
+		if err != nil || list[0].Envelope.From != "agent1" || !strings.Contains(list[0].Envelope.Text, "\nIt concerns agent2, agent3. Until then ") {
+			t.Errorf("%+v %v", list, err)
+		}
+		d.again()
+		d.after(time.Minute, told)
+		d.after(time.Minute, told, "limit: b: vendor overloaded")
+		if err := breaker.Of(d.home, "a").Drop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.after(time.Minute, "limit: settled a: not logged in: log &lt;in>", "limit: b: vendor overloaded")
+		if n := len(d.logs); n < 3 || d.logs[n-1] != "agent1 a is held back no longer (not logged in), after 2m10s" || d.logs[0] != "agent1 a: not logged in: log <in>; its agents are given nothing" {
+			t.Errorf("recorded %q", d.logs)
 		}
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"netsky/agent"
@@ -140,7 +141,6 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		l.revival,
 		{every: tickEvery, after: l.asked},
 		{every: hangEvery(l.o.Hang), each: l.listen},
-		{every: limitsEvery, after: l.limit},
 		{every: unsaidEvery, after: l.pageLate},
 		{every: escalateEvery, after: l.escalate},
 		{every: tickerEvery, after: l.ticker},
@@ -182,9 +182,24 @@ func (w *Watchdog) Run(ctx context.Context) error {
 // teller returns what tells the owner of what needs them.
 func (l *loop) teller() *attention.Teller {
 	return attention.NewTeller(attention.TellerOptions{
-		Home: l.o.Launcher.Home, Bus: l.o.Launcher.Bus, Mistake: l.o.Mistake,
+		Home: l.o.Launcher.Home, Bus: l.o.Launcher.Bus, Agents: l.agents, Mistake: l.o.Mistake,
 		Record: l.o.Records.Record, Part: Part, Log: l.o.Log,
 	})
+}
+
+// agents returns the agents as of the last look, for the teller.
+func (l *loop) agents() (list []attention.Agent, known bool) {
+	last := l.looked.Load()
+	if last == nil {
+		return nil, false
+	}
+	runtimes := l.o.Runtimes()
+	for _, st := range *last {
+		if !st.Forgotten {
+			list = append(list, attention.Of(st, runtimes[st.Runtime]))
+		}
+	}
+	return list, true
 }
 
 // A loop is one Run. Its goroutine owns the fields and every ward.
@@ -192,9 +207,10 @@ type loop struct {
 	*Watchdog
 	watcher *proc.Watcher
 	wards   map[agent.ID]*ward
-	last    look     // the wards are as of this look
-	alone   bool     // all sessions are gone, and that is recorded
-	unsaid  []unsaid // the oldest first
+	last    look                           // the wards are as of this look
+	looked  atomic.Pointer[spawn.Statuses] // its agents, for the teller
+	alone   bool                           // all sessions are gone, and that is recorded
+	unsaid  []unsaid                       // the oldest first
 
 	launching bool // a batch of restarts is being started
 	revival   *duty
@@ -205,10 +221,8 @@ type loop struct {
 	blind     blindWatch
 	seeking   bool // for orphans
 
-	dialogs    dialogs
-	limits     limits // nil: not read yet
-	alerts     escalation
-	badBreaker string // the error of an unreadable one that was logged last
+	dialogs dialogs
+	alerts  escalation
 
 	done  chan func()   // to run in the loop after some work
 	slots chan struct{} // one for each work in progress
@@ -274,6 +288,7 @@ func (l *loop) look(ctx context.Context, urgent bool) (soon bool) {
 		return false
 	}
 	l.last = next
+	l.looked.Store(&next.list)
 	l.revival.next = time.Time{} // one that was started may have come to life
 	here := make(map[agent.ID]bool)
 	for _, st := range next.list {
