@@ -22,6 +22,13 @@ func (s Sources) notices() (list []Notice) {
 			Told: s.Mistake + "; until it is corrected, " + s.Prevents,
 		})
 	}
+	if s.Blind.Why != "" {
+		list = append(list, Notice{
+			ID: s.Blind.ID(), Kind: Daemon, SinceMS: s.Blind.SinceMS, Phone: true,
+			Text: "netsky can't look after the agents: " + s.Blind.Why +
+				"\nUntil it can, none that dies is started again, and you are told of none that hangs. `netsky doctor` looks for the cause.",
+		})
+	}
 	for _, b := range s.Breakers {
 		if !b.Unneeded(s.Now) && b.Fault.Reason != agent.Budget { // of which the owner is told by whoever accounts for it
 			list = append(list, s.limited(b))

@@ -29,6 +29,7 @@ type Notice struct {
 	// to be so before the owner is told.
 	SinceMS int64         `json:"since_ms"`
 	After   time.Duration `json:"-"`
+	Phone   bool          `json:"-"` // the mail is for the owner's phone, too
 	// What is recorded when it is first seen, when the owner is told, and, before for how long it was so, when
 	// it is over; "" for nothing.
 	Began string `json:"-"`
@@ -206,6 +207,7 @@ func (t *Teller) sources(now time.Time) (s Sources, lacks map[Kind]bool) {
 		t.mistake, t.prevents = t.o.Mistake()
 	}
 	s.Mistake, s.Prevents = t.mistake, t.prevents
+	s.Blind = t.o.Home.Blind()
 	var known bool
 	if s.Agents, known = t.o.Agents(); !known {
 		s.Agents = nil
@@ -232,9 +234,13 @@ func (t *Teller) failed(what string, err error) {
 
 // tell sends the mail.
 func (t *Teller) tell(ctx context.Context, s *standing) error {
-	_, err := t.o.Bus.Send(ctx, envelope.Envelope{
+	e := envelope.Envelope{
 		ID: s.ID, From: cmp.Or(s.About, agent.Root), To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: s.Text, Time: time.Now(),
-	})
+	}
+	if s.Phone {
+		e.Extra = envelope.ToPhone()
+	}
+	_, err := t.o.Bus.Send(ctx, e)
 	if err == nil && s.Told != "" {
 		t.event(ctx, s.ID, store.LevelWarn, s.About, "", s.Told)
 	}

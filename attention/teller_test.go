@@ -216,3 +216,25 @@ func TestTellLimits(t *testing.T) {
 		}
 	})
 }
+
+// That the agents can't be looked after is told at once, on the phone too, and settled when they can.
+func TestTellBlind(t *testing.T) {
+	t.Parallel()
+	tells(t, func(d *desk) {
+		blind := func(why string) {
+			t.Helper()
+			if err := d.home.SaveBlind(home.Blind{SinceMS: 5, Why: why}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		blind("no fork")
+		d.again()
+		d.after(time.Minute, "blind: netsky can't look after the agents: no fork")
+		list, err := d.bus.List(agent.Owner, bus.Inbox, 0)
+		if err != nil || list[0].Envelope.From != agent.Root || len(list[0].Envelope.Extra) == 0 {
+			t.Errorf("%+v %v", list, err)
+		}
+		blind("")
+		d.after(time.Minute, "blind: settled netsky can't look after the agents: no fork")
+	})
+}

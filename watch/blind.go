@@ -2,11 +2,9 @@ package watch
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"netsky/agent"
-	"netsky/attention"
+	"netsky/home"
 	"netsky/store"
 )
 
@@ -22,7 +20,7 @@ type blindWatch struct {
 }
 
 // seen takes how a look went. As long as looks fail, nothing is done about any agent's
-// death, hang or mail, so the owner is told, and of the end of it.
+// death, hang or mail, so the owner has to know, and of the end of it.
 func (l *loop) seen(ctx context.Context, err error) {
 	b, h := &l.blind, l.o.Launcher.Home
 	if !b.read {
@@ -37,12 +35,8 @@ func (l *loop) seen(ctx context.Context, err error) {
 			l.o.Log.Warn("look", "error", err)
 			return
 		}
-		id := blindID(b.told)
-		l.event(ctx, id+"-over", store.LevelInfo, "", "", "sees the agents again")
-		if err := l.settled(id); err != nil {
-			l.o.Log.Warn("look", "mail", id, "error", err)
-		}
-		b.told = attention.Blind{}
+		l.event(ctx, b.told.ID()+"-over", store.LevelInfo, "", "", "sees the agents again")
+		b.told = home.Blind{}
 		return
 	}
 	now := time.Now()
@@ -58,9 +52,5 @@ func (l *loop) seen(ctx context.Context, err error) {
 		return
 	}
 	b.told = told
-	l.event(ctx, blindID(told), store.LevelError, "", "", "can't look after the agents: "+told.Why)
-	l.pageOnce(ctx, agent.Root, blindID(told), "netsky can't look after the agents: "+told.Why+
-		"\nUntil it can, none that dies is started again, and you are told of none that hangs. `netsky doctor` looks for the cause.")
+	l.event(ctx, told.ID(), store.LevelError, "", "", "can't look after the agents: "+told.Why)
 }
-
-func blindID(b attention.Blind) string { return fmt.Sprintf("blind-%d", b.SinceMS) }
