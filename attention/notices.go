@@ -8,13 +8,29 @@ import (
 
 	"netsky/agent"
 	"netsky/cost/breaker"
+	"netsky/spawn"
 )
 
 // typing is how long a mistake in netsky.toml has to stay: until then somebody may be typing.
 const typing = 5 * time.Second
 
+// A Seen is an agent, and what its watchdog alone has to know of it.
+type Seen struct {
+	Agent
+	By agent.Reporter // who says what its state is
+}
+
+// SeenOf returns that of an agent whose runtime is r.
+func SeenOf(st spawn.Status, r any) Seen { return Seen{Agent: Of(st, r), By: st.Report.By} }
+
+// A scene is what the notices are derived from.
+type scene struct {
+	Sources
+	seen []Seen
+}
+
 // notices derives what the owner is told, each under the id that it has as long as it lasts.
-func (s Sources) notices() (list []Notice) {
+func (s scene) notices() (list []Notice) {
 	if s.Mistake != "" {
 		list = append(list, Notice{
 			ID: fmt.Sprintf("config-%x", sha256.Sum256([]byte(s.Mistake)))[:len("config-")+12], Kind: Config, After: typing,
@@ -34,6 +50,21 @@ func (s Sources) notices() (list []Notice) {
 			list = append(list, s.limited(b))
 		}
 	}
+	for _, a := range s.seen {
+		list = append(list, s.about(a)...)
+	}
+	return list
+}
+
+// about is about one agent.
+func (s scene) about(a Seen) (list []Notice) {
+	add := func(kind Kind, id, text string) *Notice {
+		list = append(list, Notice{ID: id, Kind: kind, About: a.ID, Text: text})
+		return &list[len(list)-1]
+	}
+	if a.State == agent.Starting && a.By == agent.ByWatchdog && a.Wanted && s.Now.Sub(a.Since.Time()) >= agent.StartsWithin {
+		add(Unready, "unready-"+a.Start, fmt.Sprintf("%s has been started, and does not report that it is ready: %s.\n`netsky attach %[1]s` opens its pane, `netsky doctor` looks for the cause.", a.ID, a.Detail))
+	}
 	return list
 }
 
@@ -42,7 +73,7 @@ func (s Sources) notices() (list []Notice) {
 const limitSettles, passing = 5 * time.Second, 2 * time.Minute
 
 // limited is about an account that serves nobody.
-func (s Sources) limited(b breaker.State) Notice {
+func (s scene) limited(b breaker.State) Notice {
 	n := Notice{
 		ID: fmt.Sprintf("limit-%s-%d", fmt.Sprintf("%x", sha256.Sum256([]byte(b.Account)))[:8], b.SinceMS), Kind: kindOf(b.Fault.Reason), About: b.By,
 		SinceMS: b.SinceMS, After: passing,
@@ -53,7 +84,7 @@ func (s Sources) limited(b breaker.State) Notice {
 		n.After = limitSettles
 	}
 	var names []string
-	for _, a := range s.Agents {
+	for _, a := range s.seen {
 		if a.Fault.Account == b.Account {
 			names = append(names, string(a.ID))
 		}

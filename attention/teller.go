@@ -93,7 +93,7 @@ type TellerOptions struct {
 	Home home.Dir
 	Bus  *bus.Bus
 	// Agents returns the agents as of the last look at them; false: nobody has looked yet.
-	Agents func() (list []Agent, known bool)
+	Agents func() (list []Seen, known bool)
 	// Mistake returns what is wrong in the configuration now and what that prevents, "" for nothing. nil: nothing
 	// ever is.
 	Mistake func() (text, then string)
@@ -200,8 +200,8 @@ func (t *Teller) pass(ctx context.Context) (err error) {
 }
 
 // sources are what the notices are derived from. Of what lacks, nothing is known now.
-func (t *Teller) sources(now time.Time) (s Sources, lacks map[Kind]bool) {
-	s, lacks = Sources{Now: now}, make(map[Kind]bool)
+func (t *Teller) sources(now time.Time) (s scene, lacks map[Kind]bool) {
+	s, lacks = scene{Sources: Sources{Now: now}}, make(map[Kind]bool)
 	if t.o.Mistake != nil && now.Sub(t.read).Abs() >= typing {
 		t.read = now
 		t.mistake, t.prevents = t.o.Mistake()
@@ -209,8 +209,10 @@ func (t *Teller) sources(now time.Time) (s Sources, lacks map[Kind]bool) {
 	s.Mistake, s.Prevents = t.mistake, t.prevents
 	s.Blind = t.o.Home.Blind()
 	var known bool
-	if s.Agents, known = t.o.Agents(); !known {
-		s.Agents = nil
+	if s.seen, known = t.o.Agents(); !known {
+		for _, k := range []Kind{Unready} {
+			lacks[k] = true
+		}
 	}
 	var err error
 	if s.Breakers, err = breaker.List(t.o.Home); err != nil {

@@ -32,12 +32,12 @@ type desk struct {
 	stop func()
 
 	mu   sync.Mutex // guards the fields below
-	list []attention.Agent
+	list []attention.Seen
 	text string // the mistake in netsky.toml
 }
 
 // sees changes what the teller sees of the agents; nil: nothing yet.
-func (d *desk) sees(list ...attention.Agent) {
+func (d *desk) sees(list ...attention.Seen) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.list = list
@@ -57,7 +57,7 @@ func tells(t *testing.T, f func(d *desk)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{T: t, home: h, bus: testworld.Bus(t, h, agent.Owner)}
 		d.o = attention.TellerOptions{Home: h, Bus: d.bus, Part: "watchdog", Log: slog.New(slog.DiscardHandler)}
-		d.o.Agents = func() ([]attention.Agent, bool) {
+		d.o.Agents = func() ([]attention.Seen, bool) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			return d.list, d.list != nil
@@ -190,7 +190,7 @@ func TestTellLimits(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		d.sees(limited("agent2", agent.Login, "a", time.Time{}), limited("agent3", agent.Login, "a", time.Time{}))
+		d.sees(attention.Seen{Agent: limited("agent2", agent.Login, "a", time.Time{})}, attention.Seen{Agent: limited("agent3", agent.Login, "a", time.Time{})})
 		trip("a", agent.Fault{Reason: agent.Login, Account: "a", Text: "log <in>"})
 		trip("b", agent.Fault{Reason: agent.Overloaded, Account: "b"})
 		if _, err := breaker.Of(d.home, "c").Bar(t.Context(), "agent1", "spent", "key", false, time.Time{}); err != nil {
@@ -236,5 +236,26 @@ func TestTellBlind(t *testing.T) {
 		}
 		blind("")
 		d.after(time.Minute, "blind: settled netsky can't look after the agents: no fork")
+	})
+}
+
+// A start that does not get ready is told of once, as long as anybody looks at the agents; and settled when it does.
+func TestTellUnready(t *testing.T) {
+	t.Parallel()
+	tells(t, func(d *desk) {
+		a := one("agent1", agent.Starting, func(a *attention.Agent) { a.Detail, a.Since = "its pane shows: hello", store.At(time.Now()) })
+		ready, late := attention.Seen{Agent: a}, attention.Seen{Agent: a, By: agent.ByWatchdog}
+		d.sees(ready, late)
+		told := "agent1 has been started, and does not report that it is ready: its pane shows: hello."
+		d.again()
+		d.after(50 * time.Second)
+		d.after(time.Minute, "unready: "+told)
+		d.sees() // another daemon, which has not looked yet
+		d.again()
+		d.after(time.Minute, "unready: "+told)
+		d.sees(ready, late)
+		d.after(time.Minute, "unready: "+told)
+		d.sees(ready)
+		d.after(time.Minute, "unready: settled "+told)
 	})
 }

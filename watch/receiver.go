@@ -34,7 +34,6 @@ type receiverWatch struct {
 	next   time.Time   // when to look again
 	idle   time.Time   // since when it has been idle
 	failed string      // why the last restart failed
-	paged  bool        // the owner knows that it does not get ready
 
 	dialogWatch
 }
@@ -53,13 +52,6 @@ func (l *loop) attend(ctx context.Context, w *ward) {
 		return
 	}
 	c := &w.receiver
-	if c.paged && w.State.Ready() {
-		if err := l.settled(unreadyID(w.Start)); err != nil {
-			l.o.Log.Warn("attend", "agent", w.Agent, "error", err)
-		} else {
-			c.paged = false
-		}
-	}
 	switch {
 	case w.working:
 	case !w.Alive():
@@ -128,7 +120,7 @@ func (l *loop) seek(w *ward, screens pane.Screens, served spawn.Served) func(con
 			found.idle, err = l.orphan(ctx, st, served, c.failed)
 		}
 		if late := st.State == agent.Starting && time.Since(st.Since) >= agent.StartsWithin; late && err == nil && !found.shown {
-			found.mute, err = l.mute(ctx, st)
+			err = l.mute(ctx, st)
 		}
 		if err == nil {
 			found.report, err = l.reportOf(st)
@@ -136,8 +128,6 @@ func (l *loop) seek(w *ward, screens pane.Screens, served spawn.Served) func(con
 		return func() { l.found(ctx, w, found, err) }
 	}
 }
-
-func unreadyID(start string) string { return "unready-" + start }
 
 // findings are the results of seek.
 type findings struct {
@@ -149,7 +139,6 @@ type findings struct {
 	answer bool // one implied by the launch was answered
 	orphan bool // its receiver is gone
 	idle   bool
-	mute   string // what the pane shows of a start that does not get ready
 }
 
 // found acts on the results of seek.
@@ -164,9 +153,6 @@ func (l *loop) found(ctx context.Context, w *ward, f findings, err error) {
 	l.failed(ctx, w, "attend", err)
 	if err != nil {
 		return
-	}
-	if f.mute != "" && !c.paged {
-		c.paged = l.page(ctx, w.Agent, unreadyID(w.Start), fmt.Sprintf("%s has been started, and does not report that it is ready: %s.\n`netsky attach %[1]s` opens its pane, `netsky doctor` looks for the cause.", w.Agent, f.mute))
 	}
 	c.heard = f.heard
 	c.stands(w.Start, f.report)
@@ -273,19 +259,18 @@ func (l *loop) restart(ctx context.Context, w *ward, why string) {
 // nobodys is the evidence of a report about an agent whose receiver has gone.
 const nobodys = "no receiver holds its mailbox"
 
-// mute makes status show what is in the pane of a start that has not reported for a while,
-// and returns that.
-func (l *loop) mute(ctx context.Context, st spawn.Status) (shows string, err error) {
+// mute makes status show what is in the pane of a start that has not reported for a while.
+func (l *loop) mute(ctx context.Context, st spawn.Status) error {
 	lines, err := l.o.Launcher.LastLines(ctx, st, 2000)
 	if err != nil {
-		return "", err
+		return err
 	}
 	lines = slices.DeleteFunc(lines, func(s string) bool { return !strings.ContainsFunc(s, unicode.IsLetter) })
-	shows = "its pane shows nothing"
+	shows := "its pane shows nothing"
 	if len(lines) > 0 {
 		shows = "its pane shows: " + envelope.Line(strings.Join(pane.Edges(lines, 6), " / "), 300)
 	}
-	return shows, note(l.o.Launcher.Home, st, agent.Report{State: agent.Starting, SinceMS: st.Since.UnixMilli(), Evidence: st.Evidence, Detail: shows})
+	return note(l.o.Launcher.Home, st, agent.Report{State: agent.Starting, SinceMS: st.Since.UnixMilli(), Evidence: st.Evidence, Detail: shows})
 }
 
 // noteGone records that the agent's program runs without its receiver, and what is done

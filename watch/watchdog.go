@@ -188,7 +188,7 @@ func (l *loop) teller() *attention.Teller {
 }
 
 // agents returns the agents as of the last look, for the teller.
-func (l *loop) agents() (list []attention.Agent, known bool) {
+func (l *loop) agents() (list []attention.Seen, known bool) {
 	last := l.looked.Load()
 	if last == nil {
 		return nil, false
@@ -196,7 +196,7 @@ func (l *loop) agents() (list []attention.Agent, known bool) {
 	runtimes := l.o.Runtimes()
 	for _, st := range *last {
 		if !st.Forgotten {
-			list = append(list, attention.Of(st, runtimes[st.Runtime]))
+			list = append(list, attention.SeenOf(st, runtimes[st.Runtime]))
 		}
 	}
 	return list, true
