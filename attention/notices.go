@@ -3,12 +3,16 @@ package attention
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"netsky/agent"
 	"netsky/cost/breaker"
 	"netsky/spawn"
+	"netsky/watch/backoff"
+	"netsky/watch/hang"
 )
 
 // typing is how long a mistake in netsky.toml has to stay: until then somebody may be typing.
@@ -17,16 +21,22 @@ const typing = 5 * time.Second
 // A Seen is an agent, and what its watchdog alone has to know of it.
 type Seen struct {
 	Agent
-	By agent.Reporter // who says what its state is
+	By    agent.Reporter // who says what its state is
+	Alive bool
 }
 
 // SeenOf returns that of an agent whose runtime is r.
-func SeenOf(st spawn.Status, r any) Seen { return Seen{Agent: Of(st, r), By: st.Report.By} }
+func SeenOf(st spawn.Status, r any) Seen {
+	return Seen{Agent: Of(st, r), By: st.Report.By, Alive: st.Alive()}
+}
 
 // A scene is what the notices are derived from.
 type scene struct {
 	Sources
-	seen []Seen
+	seen     []Seen
+	restarts map[agent.ID]backoff.Record
+	hangs    map[agent.ID]hang.Record // of those that hang
+	repage   time.Duration            // see [TellerOptions]
 }
 
 // notices derives what the owner is told, each under the id that it has as long as it lasts.
@@ -53,7 +63,30 @@ func (s scene) notices() (list []Notice) {
 	for _, a := range s.seen {
 		list = append(list, s.about(a)...)
 	}
+	for _, id := range slices.SortedFunc(maps.Keys(s.restarts), agent.Compare) {
+		if n, ok := looping(id, s.restarts[id]); ok {
+			list = append(list, n)
+		}
+	}
 	return list
+}
+
+// looping is about an agent whose restarts are of no use. It is so until it has been healthy for a while, or the owner
+// acts.
+func looping(id agent.ID, r backoff.Record) (n Notice, ok bool) {
+	n = Notice{About: id, WordMS: r.WordMS, Wake: true}
+	switch {
+	case r.Stuck != "":
+		n.ID, n.Kind = "no-restart-"+r.Stuck, Dead
+		n.Text = fmt.Sprintf("%s is dead (%s) and can't be restarted: %s\nIt is tried again every %.0f minutes; `netsky agent %s` tries now, `netsky down %s` leaves it down.",
+			id, r.How, r.Failed, backoff.Longest.Minutes(), id.N(), id.N())
+	case r.LoopMS != 0:
+		n.ID, n.Kind = fmt.Sprintf("crash-loop-%s-%d", id, r.LoopMS), Looping
+		n.Text = fmt.Sprintf("%s is in a crash loop: it died %d times within %.0f minutes, the last time %s. "+
+			"It is started again every %.0f minutes.\n`netsky show %s` shows its last lines, `netsky agent %s` starts it now, `netsky down %s` leaves it down.",
+			id, backoff.LoopDeaths, backoff.LoopWithin.Minutes(), r.How, backoff.LoopEvery.Minutes(), id, id.N(), id.N())
+	}
+	return n, n.ID != ""
 }
 
 // about is about one agent.
@@ -64,6 +97,11 @@ func (s scene) about(a Seen) (list []Notice) {
 	}
 	if a.State == agent.Starting && a.By == agent.ByWatchdog && a.Wanted && s.Now.Sub(a.Since.Time()) >= agent.StartsWithin {
 		add(Unready, "unready-"+a.Start, fmt.Sprintf("%s has been started, and does not report that it is ready: %s.\n`netsky attach %[1]s` opens its pane, `netsky doctor` looks for the cause.", a.ID, a.Detail))
+	}
+	if r := s.hangs[a.ID]; r.Start != "" && s.repage > 0 {
+		n := add(Hung, fmt.Sprintf("hang-%s-%d", r.Start, r.SinceMS), fmt.Sprintf("%s hangs: %s.\n`netsky peek %[1]s` shows its pane, `netsky attach %[1]s` opens it, `netsky interrupt %[1]s` ends its turn; `netsky quiet 1h` stops these messages for an hour.", a.ID, r.Words(s.Now)))
+		n.SinceMS, n.Start, n.Every, n.Quiet, n.Wake = r.SinceMS, r.Start, s.repage, true, true
+		n.Told = fmt.Sprintf("told you that it hangs (%s)", hang.Span(s.Now.Sub(time.UnixMilli(r.SinceMS))))
 	}
 	return list
 }

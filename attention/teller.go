@@ -17,6 +17,8 @@ import (
 	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/store"
+	"netsky/watch/backoff"
+	"netsky/watch/hang"
 )
 
 // A Notice is what the owner is told of one thing while it lasts.
@@ -29,12 +31,19 @@ type Notice struct {
 	// to be so before the owner is told.
 	SinceMS int64         `json:"since_ms"`
 	After   time.Duration `json:"-"`
-	Phone   bool          `json:"-"` // the mail is for the owner's phone, too
+	Every   time.Duration `json:"every,omitempty"` // after which it is told again, each time under the next id; 0: never
+	Quiet   bool          `json:"-"`               // it is not told in hours of quiet
+	Wake    bool          `json:"-"`               // agentinfinity is told, too, the first time
+	Start   string        `json:"start,omitempty"` // of the agent
+	Phone   bool          `json:"-"`               // the mail is for the owner's phone, too
 	// What is recorded when it is first seen, when the owner is told, and, before for how long it was so, when
 	// it is over; "" for nothing.
 	Began string `json:"-"`
 	Told  string `json:"-"`
 	Over  string `json:"over,omitempty"`
+	// WordMS is when the owner set the desired state of the agent under which it was so, if a later word of
+	// theirs ends it.
+	WordMS int64 `json:"word_ms,omitempty"`
 }
 
 // memoryFile holds what the owner was told and that is not over.
@@ -42,7 +51,8 @@ const memoryFile = "state/attention.json"
 
 // A memory is what memoryFile holds.
 type memory struct {
-	Standing map[string]*standing `json:"standing"` // by the id of the mail
+	Standing map[string]*standing `json:"standing"`           // by the id of the mail
+	WokenMS  []int64              `json:"woken_ms,omitempty"` // when agentinfinity was, in the last 24 hours
 }
 
 // A standing is something of which the owner is told, or is about to be.
@@ -54,13 +64,21 @@ type standing struct {
 	missing int // passes in a row in which it was not so
 }
 
+// mail returns the id of the n-th mail about it.
+func (s *standing) mail(n int) string {
+	if s.Every == 0 {
+		return s.ID
+	}
+	return fmt.Sprintf("%s-%d", s.ID, n)
+}
+
 // overAfter is how many passes must miss a thing before it is over: a screen may be half drawn, a file half
 // written.
 const overAfter = 2
 
 // next takes what holds now. It returns what is new, of what to tell the owner, and what is over, which stays in
 // memory until somebody removes it. What can't be known now is neither.
-func (m memory) next(holds []Notice, unknown func(Kind) bool, now time.Time) (begun, due, over []*standing) {
+func (m memory) next(holds []Notice, unknown func(Kind) bool, quiet bool, now time.Time) (begun, due, over []*standing) {
 	here := make(map[string]bool, len(holds))
 	for _, n := range holds {
 		here[n.ID] = true
@@ -72,7 +90,8 @@ func (m memory) next(holds []Notice, unknown func(Kind) bool, now time.Time) (be
 		}
 		n.SinceMS = cmp.Or(n.SinceMS, s.SinceMS)
 		s.Notice, s.missing = n, 0
-		if s.Times == 0 && now.Sub(time.UnixMilli(n.SinceMS)) >= n.After {
+		again := n.Every > 0 && now.Sub(time.UnixMilli(s.ToldMS)).Abs() >= n.Every
+		if (s.Times == 0 || again) && now.Sub(time.UnixMilli(n.SinceMS)) >= n.After && !(n.Quiet && quiet) {
 			due = append(due, s)
 		}
 	}
@@ -97,6 +116,8 @@ type TellerOptions struct {
 	// Mistake returns what is wrong in the configuration now and what that prevents, "" for nothing. nil: nothing
 	// ever is.
 	Mistake func() (text, then string)
+	Repage  time.Duration // after which the owner is told again that an agent hangs; 0: they are told of none
+	Wakes   int           // how often agentinfinity may be woken in 24 hours
 	Record  func(ctx context.Context, ops ...store.Op)
 	Part    string // of netsky, for the records
 	Log     *slog.Logger
@@ -136,7 +157,7 @@ func (t *Teller) Run(ctx context.Context) {
 }
 
 // olds are the files of earlier versions in which memoryFile's contents were.
-var olds = []string{"state/watchdog/mistake.json", "state/watchdog/limits.json"}
+var olds = []string{"state/watchdog/mistake.json", "state/watchdog/limits.json", "state/watchdog/wakes.json"}
 
 // open reads what was told, once.
 func (t *Teller) open() error {
@@ -167,7 +188,7 @@ func (t *Teller) pass(ctx context.Context) (err error) {
 	err = t.open()
 	now := time.Now()
 	from, lacks := t.sources(now)
-	begun, due, over := t.mem.next(from.notices(), func(k Kind) bool { return lacks[k] }, now)
+	begun, due, over := t.mem.next(from.notices(), func(k Kind) bool { return lacks[k] }, QuietNow(t.o.Home, now).UntilMS != 0, now)
 	for _, s := range begun {
 		if s.Began != "" {
 			t.event(ctx, s.ID, store.LevelWarn, s.About, "", s.Began)
@@ -191,6 +212,9 @@ func (t *Teller) pass(ctx context.Context) (err error) {
 			err = errors.Join(err, terr) // as on a full disk; the next pass tries it again
 			continue
 		}
+		if s.Times == 0 && s.Wake {
+			t.wake(ctx, s, now)
+		}
 		s.Times, s.ToldMS, told = s.Times+1, now.UnixMilli(), true
 	}
 	if told {
@@ -210,7 +234,7 @@ func (t *Teller) sources(now time.Time) (s scene, lacks map[Kind]bool) {
 	s.Blind = t.o.Home.Blind()
 	var known bool
 	if s.seen, known = t.o.Agents(); !known {
-		for _, k := range []Kind{Unready} {
+		for _, k := range []Kind{Unready, Hung} {
 			lacks[k] = true
 		}
 	}
@@ -219,6 +243,16 @@ func (t *Teller) sources(now time.Time) (s scene, lacks map[Kind]bool) {
 		lacks[Login], lacks[Limit], lacks[Blocked] = true, true, true
 	}
 	t.failed("accounts", err)
+	if s.restarts, err = backoff.All(t.o.Home); err != nil {
+		lacks[Looping], lacks[Dead] = true, true
+	}
+	t.failed("restarts", err)
+	s.repage, s.hangs = t.o.Repage, make(map[agent.ID]hang.Record)
+	for _, a := range s.seen {
+		if a.State == agent.Hung {
+			s.hangs[a.ID] = hang.Load(t.o.Home, a.ID, a.Start)
+		}
+	}
 	return s, lacks
 }
 
@@ -237,14 +271,14 @@ func (t *Teller) failed(what string, err error) {
 // tell sends the mail.
 func (t *Teller) tell(ctx context.Context, s *standing) error {
 	e := envelope.Envelope{
-		ID: s.ID, From: cmp.Or(s.About, agent.Root), To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: s.Text, Time: time.Now(),
+		ID: s.mail(s.Times), From: cmp.Or(s.About, agent.Root), To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: s.Text, Time: time.Now(),
 	}
 	if s.Phone {
 		e.Extra = envelope.ToPhone()
 	}
 	_, err := t.o.Bus.Send(ctx, e)
 	if err == nil && s.Told != "" {
-		t.event(ctx, s.ID, store.LevelWarn, s.About, "", s.Told)
+		t.event(ctx, e.ID, store.LevelWarn, s.About, s.Start, s.Told)
 	}
 	return err
 }
@@ -256,10 +290,24 @@ func (t *Teller) over(ctx context.Context, s *standing) error {
 		t.event(ctx, s.ID+"-over", store.LevelInfo, s.About, "", fmt.Sprintf("%s, after %s", s.Over, lasted))
 	}
 	as := t.o.Home.MarkSettled
-	if s.Kind == Config { // the owner has acted
+	if t.acted(s) {
 		as = t.o.Home.MarkShown
 	}
-	return MarkMail(t.o.Home, t.o.Bus, s.ID, as)
+	for n := range max(s.Times, 1) { // the first may have been sent, and not been noted
+		if err := MarkMail(t.o.Home, t.o.Bus, s.mail(n), as); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// acted reports whether the owner has ended it, and so knows of it.
+func (t *Teller) acted(s *standing) bool {
+	if s.WordMS != 0 {
+		d, err := t.o.Home.LoadDesired(string(s.About))
+		return err == nil && d.AtMS != s.WordMS
+	}
+	return s.Kind == Config
 }
 
 // event records what was seen or done, once by its key.

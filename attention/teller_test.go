@@ -20,6 +20,8 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
+	"netsky/watch/backoff"
+	"netsky/watch/hang"
 )
 
 // A desk is a Teller with what it has said, in a bubble's time.
@@ -257,5 +259,86 @@ func TestTellUnready(t *testing.T) {
 		d.after(time.Minute, "unready: "+told)
 		d.sees(ready)
 		d.after(time.Minute, "unready: settled "+told)
+	})
+}
+
+// An agent that hangs is told of again and again, but not in hours of quiet; agentinfinity is told once. Each mail is
+// settled when it hangs no more.
+func TestTellHang(t *testing.T) {
+	t.Parallel()
+	tells(t, func(d *desk) {
+		d.o.Repage, d.o.Wakes = 30*time.Minute, 1
+		now := time.Now()
+		hung := func(id agent.ID) attention.Seen {
+			if err := hang.Save(d.home, id, hang.Record{Start: "s-" + string(id), SinceMS: now.UnixMilli(), What: "busy"}); err != nil {
+				t.Fatal(err)
+			}
+			return attention.Seen{Agent: one(id, agent.Hung, nil), Alive: true}
+		}
+		if err := d.bus.Make(agent.Infinity); err != nil {
+			t.Fatal(err)
+		}
+		infinity := attention.Seen{Agent: one(agent.Infinity, agent.Idle, nil), Alive: true}
+		d.sees(hung("agent1"), infinity)
+		if _, err := attention.Silence(t.Context(), d.home, 10*time.Minute, "owner", now); err != nil {
+			t.Fatal(err)
+		}
+		d.again()
+		d.after(9 * time.Minute)
+		first := "agent1 hangs: no sign of life for 10m: busy."
+		d.after(20*time.Minute, "hang: "+first)
+		d.again()
+		d.after(10*time.Minute, "hang: "+first)
+		second := "agent1 hangs: no sign of life for 40m: busy."
+		d.after(10*time.Minute, "hang: "+first, "hang: "+second)
+		d.sees(infinity)
+		d.after(time.Minute, "hang: settled "+first, "hang: settled "+second)
+		d.sees(hung("agent2"), infinity)
+		d.after(time.Minute, "hang: settled "+first, "hang: settled "+second, "hang: agent2 hangs: no sign of life for 50m: busy.")
+		woken, err := d.bus.List(agent.Infinity, bus.Inbox, 0)
+		if err != nil || len(woken) != 1 || !strings.Contains(woken[0].Envelope.Text, first) {
+			t.Errorf("agentinfinity has %+v, %v", woken, err)
+		}
+		want := []string{
+			"agent1 told you that it hangs (10m)", "agent1 agentinfinity is woken about it (1 of 1 in 24 hours)", "agent1 told you that it hangs (40m)",
+			"agent2 told you that it hangs (50m)", "agent2 agentinfinity is not woken about it: it was 1 times in 24 hours (`wakes` under [watchdog])",
+		}
+		if !slices.Equal(d.logs, want) {
+			t.Errorf("recorded %q", d.logs)
+		}
+	})
+}
+
+// A crash loop, or an agent that can't be started again, is told of once, whatever is tried meanwhile. The mail counts
+// as read if the owner has acted, as settled if the agent has become healthy.
+func TestTellLoop(t *testing.T) {
+	t.Parallel()
+	tells(t, func(d *desk) {
+		d.sees([]attention.Seen{}...)
+		keep := func(id agent.ID, r backoff.Record) {
+			t.Helper()
+			was, err := backoff.Load(d.home, id)
+			if r.WordMS = was.WordMS; err != nil || backoff.Save(d.home, id, r) != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.home.SetAllDesired([]agent.ID{"agent1", "agent2", "agent3"}, true, "owner"); err != nil {
+			t.Fatal(err)
+		}
+		keep("agent1", backoff.Record{Died: "s1", How: "exited 3", LoopMS: 5})
+		keep("agent2", backoff.Record{Died: "s2", How: "exited 4", Tries: 5, Stuck: "s2", Failed: "no program"})
+		keep("agent3", backoff.Record{Died: "s3", Tries: 4, Failed: "no program"})
+		loop, stuck := "agent1 is in a crash loop: it died 5 times within 10 minutes, the last time exited 3. It is started again every 30 minutes.", "agent2 is dead (exited 4) and can't be restarted: no program"
+		d.again()
+		d.after(time.Minute, "crash: "+loop, "no: "+stuck)
+		keep("agent1", backoff.Record{Died: "s4", How: "exited 5", LoopMS: 5, Tries: 7, Proved: "s5"})
+		keep("agent2", backoff.Record{Died: "s2", How: "exited 4", Tries: 6, Stuck: "s2", LoopMS: 9})
+		d.again()
+		d.after(time.Minute, "crash: "+loop, "no: "+stuck)
+		if err := d.home.SetDesired("agent2", false, "owner"); err != nil {
+			t.Fatal(err)
+		}
+		keep("agent1", backoff.Record{})
+		d.after(time.Minute, "crash: settled "+loop, "no: read "+stuck)
 	})
 }

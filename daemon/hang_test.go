@@ -68,9 +68,13 @@ func TestHang(t *testing.T) {
 
 	// Another daemon knows of it, and pages again when it is time.
 	w.stop()
+	told, err := home.Load[map[string]map[string]map[string]any](w.home, "state/attention.json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	r := hang.Load(w.home, "agent1", st.Start)
-	r.PagedMS -= time.Hour.Milliseconds()
-	if err := hang.Save(w.home, "agent1", r); err != nil {
+	told["standing"][fmt.Sprintf("hang-%s-%d", r.Start, r.SinceMS)]["told_ms"] = time.Now().Add(-time.Hour).UnixMilli()
+	if err := w.home.Save("state/attention.json", told, false); err != nil {
 		t.Fatal(err)
 	}
 	w.begin()

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/attention"
 	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/store"
@@ -32,6 +31,7 @@ type hangWatch struct {
 	looked bool        // there was a check
 	saved  time.Time   // when the silence was last stored; zero: it is not
 	record hang.Record // zero: it does not hang
+	stored bool        // the record is on disk
 }
 
 // listen checks one agent for signs of life. The pane is captured, and processor time
@@ -43,6 +43,7 @@ func (l *loop) listen(ctx context.Context, w *ward) {
 	c := &w.hang
 	if !c.known {
 		c.known, c.record = true, hang.Load(l.o.Launcher.Home, w.Agent, w.Start)
+		c.stored = c.record.Start != ""
 		if s := hang.LoadSilence(l.o.Launcher.Home, w.Agent, w.Start); s.Of != "" {
 			c.watch, c.saved = s.Resume(), time.UnixMilli(s.AtMS)
 		}
@@ -134,34 +135,15 @@ func (l *loop) heard(ctx context.Context, w *ward, signs hang.Signs, what string
 	case silent == 0 && r.Start != "":
 		l.event(ctx, fmt.Sprintf("alive-%s-%d", w.Start, r.SinceMS), store.LevelInfo, w.Agent, w.Start,
 			"shows signs of life again, after "+hang.Span(now.Sub(time.UnixMilli(r.SinceMS))))
-		for n := range r.Pages {
-			if err := l.settled(pageID(*r, n)); err != nil {
-				l.o.Log.Warn("hang", "agent", w.Agent, "error", err)
-			}
-		}
 		*r = hang.Record{}
 	case r.Start == "" && c.watch.Hung(l.o.Hang, now):
 		*r = hang.Record{Start: w.Start, SinceMS: now.Add(-silent).UnixMilli(), What: what, AtLeast: c.watch.AtLeast()}
 		l.event(ctx, fmt.Sprintf("hang-%s-%d", w.Start, r.SinceMS), store.LevelError, w.Agent, w.Start, "hangs: "+r.Words(now))
-	case r.Start == "" || silent == 0:
+	case r.Start == "" || c.stored:
 		return
 	}
-	due := r.Start != "" && now.Sub(time.UnixMilli(r.PagedMS)).Abs() >= l.o.Repage
-	told := false
-	if due && attention.QuietNow(l.o.Launcher.Home, now).UntilMS == 0 {
-		text := fmt.Sprintf("%s hangs: %s.\n`netsky peek %s` shows its pane, `netsky attach %s` opens it, `netsky interrupt %s` ends its turn; `netsky quiet 1h` stops these messages for an hour.",
-			w.Agent, r.Words(now), w.Agent, w.Agent, w.Agent)
-		if told = l.page(ctx, w.Agent, pageID(*r, r.Pages), text); told && r.Pages == 0 {
-			l.wake(ctx, w.Agent, pageID(*r, 0), text)
-		}
-	}
-	if told {
-		l.event(ctx, pageID(*r, r.Pages), store.LevelWarn, w.Agent, w.Start, fmt.Sprintf("told you that it hangs (%s)", hang.Span(now.Sub(time.UnixMilli(r.SinceMS)))))
-		r.PagedMS, r.Pages = now.UnixMilli(), r.Pages+1
-	} else if r.Pages > 0 && r.Start != "" {
-		return
-	}
-	if err := hang.Save(l.o.Launcher.Home, w.Agent, *r); err != nil {
+	err := hang.Save(l.o.Launcher.Home, w.Agent, *r)
+	if c.stored = err == nil && r.Start != ""; err != nil { // the next check tries it again
 		l.o.Log.Warn("hang", "agent", w.Agent, "error", err)
 	}
 	l.Wake()
@@ -181,6 +163,3 @@ func (l *loop) keepSilence(w *ward, silent time.Duration, now time.Time) {
 		l.o.Log.Warn("hang", "agent", w.Agent, "error", err)
 	}
 }
-
-// pageID returns the id of the n-th message about a hang.
-func pageID(r hang.Record, n int) string { return fmt.Sprintf("hang-%s-%d-%d", r.Start, r.SinceMS, n) }

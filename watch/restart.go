@@ -26,9 +26,8 @@ const (
 // A restartWatch is what the loop knows of an agent's restarts, beside the record on disk.
 // It outlives a start.
 type restartWatch struct {
-	known  bool   // the record was looked for
-	active bool   // there is one
-	mail   string // to the owner, about its crash loop
+	known  bool // the record was looked for
+	active bool // there is one
 
 	checking bool
 	plan     spawn.Plan // checked, and to be started with the next batch
@@ -93,23 +92,7 @@ func (l *loop) ended(ctx context.Context, w *ward, rec backoff.Record, how strin
 			backoff.LoopDeaths, backoff.LoopWithin.Minutes(), how, backoff.LoopEvery.Minutes())
 		l.event(ctx, "loop-"+w.Start, store.LevelError, w.Agent, w.Start, text)
 	}
-	l.tellLoop(ctx, w, &rec)
 	l.keep(w, rec)
-}
-
-// tellLoop tells the owner of a crash loop, once.
-func (l *loop) tellLoop(ctx context.Context, w *ward, rec *backoff.Record) {
-	if rec.LoopMS == 0 || rec.Mail != "" {
-		return
-	}
-	id := fmt.Sprintf("crash-loop-%s-%d", w.Agent, rec.LoopMS)
-	text := fmt.Sprintf("%s is in a crash loop: it died %d times within %.0f minutes, the last time %s. "+
-		"It is started again every %.0f minutes.\n`netsky show %s` shows its last lines, `netsky agent %s` starts it now, `netsky down %s` leaves it down.",
-		w.Agent, backoff.LoopDeaths, backoff.LoopWithin.Minutes(), rec.How, backoff.LoopEvery.Minutes(), w.Agent, w.Agent.N(), w.Agent.N())
-	if l.page(ctx, w.Agent, id, text) {
-		rec.Mail = id
-		l.wake(ctx, w.Agent, id, text)
-	}
 }
 
 // record returns the record as of now: the owner may have made it void.
@@ -119,18 +102,13 @@ func (l *loop) record(w *ward) (backoff.Record, error) {
 	if err != nil {
 		return rec, err
 	}
-	if r.active && rec.Zero() && r.mail != "" { // the owner has settled it
-		if err := l.markRead(r.mail); err != nil {
-			l.o.Log.Warn("restarts", "mail", r.mail, "error", err)
-		}
-	}
-	r.known, r.active, r.mail = true, !rec.Zero(), rec.Mail
+	r.known, r.active = true, !rec.Zero()
 	return rec, nil
 }
 
 // keep saves the record.
 func (l *loop) keep(w *ward, rec backoff.Record) {
-	w.restart.known, w.restart.active, w.restart.mail = true, !rec.Zero(), rec.Mail
+	w.restart.known, w.restart.active = true, !rec.Zero()
 	if err := backoff.Save(l.o.Launcher.Home, w.Agent, rec); err != nil {
 		l.o.Log.Warn("restarts", "agent", w.Agent, "error", err)
 	}
@@ -148,11 +126,6 @@ func (l *loop) revive(ctx context.Context, w *ward) {
 		return
 	}
 	now := time.Now()
-	if rec.LoopMS != 0 && rec.Mail == "" {
-		if l.tellLoop(ctx, w, &rec); rec.Mail != "" {
-			l.keep(w, rec)
-		}
-	}
 	// A start that is to be replaced, as it did not come to life in time, may do so yet.
 	if w.Alive() && (w.Start != rec.From || w.State.Ready()) && w.State != agent.Unknown {
 		l.prove(ctx, w, rec, now)
@@ -173,11 +146,6 @@ func (l *loop) prove(ctx context.Context, w *ward, rec backoff.Record, now time.
 		}
 		l.event(ctx, "well-"+w.Start, store.LevelInfo, w.Agent, w.Start,
 			fmt.Sprintf("healthy for %.0f minutes; its earlier deaths no longer count", backoff.Healthy.Minutes()))
-		if rec.Mail != "" {
-			if err := l.settled(rec.Mail); err != nil {
-				l.o.Log.Warn("restarts", "mail", rec.Mail, "error", err)
-			}
-		}
 		l.keep(w, backoff.Record{WordMS: rec.WordMS})
 	case w.State.Ready():
 		rec.Came(w.Start, now)
@@ -258,13 +226,6 @@ func (l *loop) startFailed(ctx context.Context, w *ward, rec backoff.Record, err
 	rec.Fail(firstLine(err), time.Now())
 	l.event(ctx, fmt.Sprintf("failed-%s-%d", rec.From, rec.Tries), store.LevelWarn, w.Agent, rec.From,
 		fmt.Sprintf("restart failed (attempt %d): %s; %s", rec.Tries, rec.Failed, rec.Next(time.Now())))
-	id := "no-restart-" + rec.From
-	text := fmt.Sprintf("%s is dead (%s) and can't be restarted: %v\nIt is tried again every %.0f minutes; `netsky agent %s` tries now, `netsky down %s` leaves it down.",
-		w.Agent, rec.How, err, backoff.Longest.Minutes(), w.Agent.N(), w.Agent.N())
-	if rec.Tries >= backoff.LoopDeaths && rec.Mail == "" && l.page(ctx, w.Agent, id, text) {
-		rec.Mail = id
-		l.wake(ctx, w.Agent, id, text)
-	}
 	l.keep(w, rec)
 }
 

@@ -181,10 +181,14 @@ func (w *Watchdog) Run(ctx context.Context) error {
 
 // teller returns what tells the owner of what needs them.
 func (l *loop) teller() *attention.Teller {
-	return attention.NewTeller(attention.TellerOptions{
-		Home: l.o.Launcher.Home, Bus: l.o.Launcher.Bus, Agents: l.agents, Mistake: l.o.Mistake,
+	o := attention.TellerOptions{
+		Home: l.o.Launcher.Home, Bus: l.o.Launcher.Bus, Agents: l.agents, Mistake: l.o.Mistake, Wakes: l.o.Wakes,
 		Record: l.o.Records.Record, Part: Part, Log: l.o.Log,
-	})
+	}
+	if l.o.Hang > 0 { // else nobody notices that one hangs no more
+		o.Repage = l.o.Repage
+	}
+	return attention.NewTeller(o)
 }
 
 // agents returns the agents as of the last look, for the teller.

@@ -12,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"netsky/agent"
@@ -53,7 +55,7 @@ type Record struct {
 	LoopMS   int64   `json:"loop_ms,omitempty"`   // since when it is in a crash loop; 0: it is not
 	Proved   string  `json:"proved,omitempty"`    // the restarted start that came to life
 	ProvedMS int64   `json:"proved_ms,omitempty"` // when
-	Mail     string  `json:"mail,omitempty"`      // the id of the mail that told the owner
+	Stuck    string  `json:"stuck,omitempty"`     // the start that LoopDeaths restarts could not replace
 }
 
 // Zero reports whether nothing has happened.
@@ -71,6 +73,26 @@ func Load(h home.Dir, id agent.ID) (Record, error) {
 		r = Record{WordMS: d.AtMS}
 	}
 	return r, nil
+}
+
+// All returns the records that are valid, by agent. Without an error there are no others.
+func All(h home.Dir) (map[agent.ID]Record, error) {
+	files, err := os.ReadDir(h.Path(Dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	all := make(map[agent.ID]Record)
+	for _, f := range files {
+		id, ok := strings.CutSuffix(f.Name(), ".json")
+		if !ok || !agent.ID(id).IsAgent() {
+			continue
+		}
+		r, lerr := Load(h, agent.ID(id))
+		if err = errors.Join(err, lerr); lerr == nil && !r.Zero() {
+			all[agent.ID(id)] = r
+		}
+	}
+	return all, err
 }
 
 // Save replaces the agent's record.
@@ -132,6 +154,9 @@ func (r *Record) Begin(from string, now time.Time) {
 // Fail records why the restart that has begun did not start anything.
 func (r *Record) Fail(why string, now time.Time) {
 	r.Failed = why
+	if r.Tries >= LoopDeaths && r.LoopMS == 0 && r.Stuck == "" {
+		r.Stuck = r.From
+	}
 	r.schedule(now)
 }
 

@@ -179,10 +179,8 @@ func SaveSilence(h home.Dir, id agent.ID, s Silence) error { return h.Save(file(
 // A Record says that a start hangs.
 type Record struct {
 	Start   string `json:"start"`
-	SinceMS int64  `json:"since_ms"` // when it last showed a sign of life
-	What    string `json:"what"`     // is pending
-	PagedMS int64  `json:"paged_ms,omitempty"`
-	Pages   int    `json:"pages,omitempty"`
+	SinceMS int64  `json:"since_ms"`           // when it last showed a sign of life
+	What    string `json:"what"`               // is pending
 	AtLeast bool   `json:"at_least,omitempty"` // or before: it is not known
 }
 
