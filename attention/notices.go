@@ -21,13 +21,14 @@ const typing = 5 * time.Second
 // A Seen is an agent, and what its watchdog alone has to know of it.
 type Seen struct {
 	Agent
-	By    agent.Reporter // who says what its state is
-	Alive bool
+	By       agent.Reporter // who says what its state is
+	Alive    bool
+	Attended bool // somebody is at its pane
 }
 
 // SeenOf returns that of an agent whose runtime is r.
 func SeenOf(st spawn.Status, r any) Seen {
-	return Seen{Agent: Of(st, r), By: st.Report.By, Alive: st.Alive()}
+	return Seen{Agent: Of(st, r), By: st.Report.By, Alive: st.Alive(), Attended: st.Watched()}
 }
 
 // A scene is what the notices are derived from.

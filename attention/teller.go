@@ -53,6 +53,7 @@ const memoryFile = "state/attention.json"
 type memory struct {
 	Standing map[string]*standing `json:"standing"`           // by the id of the mail
 	WokenMS  []int64              `json:"woken_ms,omitempty"` // when agentinfinity was, in the last 24 hours
+	Alerted  map[string]int64     `json:"alerted,omitempty"`  // mail that the owner was alerted to, and when in milliseconds
 }
 
 // A standing is something of which the owner is told, or is about to be.
@@ -118,9 +119,11 @@ type TellerOptions struct {
 	Mistake func() (text, then string)
 	Repage  time.Duration // after which the owner is told again that an agent hangs; 0: they are told of none
 	Wakes   int           // how often agentinfinity may be woken in 24 hours
-	Record  func(ctx context.Context, ops ...store.Op)
-	Part    string // of netsky, for the records
-	Log     *slog.Logger
+	// Escalate reaches the owner outside of netsky and returns how; nil: there is no way.
+	Escalate func(ctx context.Context, subject, body string) (by string, err error)
+	Record   func(ctx context.Context, ops ...store.Op)
+	Part     string // of netsky, for the records
+	Log      *slog.Logger
 }
 
 // A Teller tells the owner by mail of what needs them, and takes that back when it is over. It remembers that in
@@ -132,6 +135,7 @@ type Teller struct {
 
 	read              time.Time // when netsky.toml was, where these were found
 	mistake, prevents string
+	alerts            escalation
 	said              map[string]string // the errors that were logged last, by what they are about
 }
 
@@ -145,19 +149,24 @@ func (t *Teller) Run(ctx context.Context) {
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()
 	for {
-		if err := t.pass(ctx); err != nil && ctx.Err() == nil {
+		if err := errors.Join(t.pass(ctx), t.escalate(ctx)); err != nil && ctx.Err() == nil {
 			t.o.Log.Warn("attention", "error", err)
 		}
 		select {
 		case <-ctx.Done():
+			if t.alerts.over != nil {
+				<-t.alerts.over // another one repeats what was cut off
+			}
 			return
+		case then := <-t.alerts.over:
+			then()
 		case <-tick.C:
 		}
 	}
 }
 
 // olds are the files of earlier versions in which memoryFile's contents were.
-var olds = []string{"state/watchdog/mistake.json", "state/watchdog/limits.json", "state/watchdog/wakes.json"}
+var olds = []string{"state/watchdog/mistake.json", "state/watchdog/limits.json", "state/watchdog/wakes.json", "state/watchdog/escalated.json"}
 
 // open reads what was told, once.
 func (t *Teller) open() error {

@@ -2,6 +2,7 @@ package attention_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -340,5 +341,61 @@ func TestTellLoop(t *testing.T) {
 		}
 		keep("agent1", backoff.Record{})
 		d.after(time.Minute, "crash: settled "+loop, "no: read "+stuck)
+	})
+}
+
+// The owner is reached outside of netsky about unread notices and questions of agents, once about each: a question
+// at once, the rest a minute after the last alert at the soonest, and not about what they see in the pane.
+func TestEscalate(t *testing.T) {
+	t.Parallel()
+	tells(t, func(d *desk) {
+		var alerts []string
+		d.o.Escalate = func(_ context.Context, subject, body string) (string, error) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			alerts = append(alerts, subject)
+			if strings.Contains(subject, "fourth") {
+				return "", errors.New("no way")
+			}
+			return "command true", nil
+		}
+		send := func(id, text string, edit func(*envelope.Envelope)) {
+			t.Helper()
+			e := envelope.Envelope{ID: id, From: "agent1", To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: text, Time: time.Now()}
+			if edit != nil {
+				edit(&e)
+			}
+			if _, err := d.bus.Send(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		at := func(wait time.Duration, want ...string) {
+			t.Helper()
+			time.Sleep(wait)
+			synctest.Wait()
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if !slices.Equal(alerts, want) {
+				t.Errorf("alerts: %q, want %q", alerts, want)
+			}
+		}
+		d.sees(attention.Seen{Agent: one("agent2", agent.Waiting, nil), Attended: true})
+		send("gone-1", "the first", nil)
+		send("gone-old", "yesterday's", func(e *envelope.Envelope) { e.Time = time.Now().Add(-2 * time.Hour) })
+		send("gone-seen", "in the pane", func(e *envelope.Envelope) { e.From = "agent2" })
+		send("plain", "a message", func(e *envelope.Envelope) { e.From, e.Kind, e.Via = agent.Root, envelope.KindMessage, "mcp" })
+		d.again()
+		at(4 * time.Second)
+		at(4*time.Second, "netsky: the first")
+		send("gone-2", "the second", nil)
+		at(30*time.Second, "netsky: the first")
+		send("approval-abcde", "may I?", func(e *envelope.Envelope) { e.Kind = envelope.KindApproval })
+		at(10*time.Second, "netsky: the first", "netsky: 2 things need you")
+		d.again()
+		send("gone-3", "the fourth", nil)
+		at(10*time.Minute, "netsky: the first", "netsky: 2 things need you", "netsky: the fourth")
+		if want := []string{"agent1 you were alerted by command true: the first", "agent1 you were alerted by command true: the second", "agent1 you were alerted by command true: may I?", "agent1 you could not be alerted: no way: the fourth"}; !slices.Equal(d.logs, want) {
+			t.Errorf("recorded %q", d.logs)
+		}
 	})
 }

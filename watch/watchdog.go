@@ -142,7 +142,6 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		{every: tickEvery, after: l.asked},
 		{every: hangEvery(l.o.Hang), each: l.listen},
 		{every: unsaidEvery, after: l.pageLate},
-		{every: escalateEvery, after: l.escalate},
 		{every: tickerEvery, after: l.ticker},
 		{every: orphansEvery, after: l.orphans},
 	}
@@ -182,7 +181,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 // teller returns what tells the owner of what needs them.
 func (l *loop) teller() *attention.Teller {
 	o := attention.TellerOptions{
-		Home: l.o.Launcher.Home, Bus: l.o.Launcher.Bus, Agents: l.agents, Mistake: l.o.Mistake, Wakes: l.o.Wakes,
+		Home: l.o.Launcher.Home, Bus: l.o.Launcher.Bus, Agents: l.agents, Mistake: l.o.Mistake, Wakes: l.o.Wakes, Escalate: l.o.Escalate,
 		Record: l.o.Records.Record, Part: Part, Log: l.o.Log,
 	}
 	if l.o.Hang > 0 { // else nobody notices that one hangs no more
@@ -226,7 +225,6 @@ type loop struct {
 	seeking   bool // for orphans
 
 	dialogs dialogs
-	alerts  escalation
 
 	done  chan func()   // to run in the loop after some work
 	slots chan struct{} // one for each work in progress

@@ -1,4 +1,4 @@
-package watch
+package attention
 
 import (
 	"context"
@@ -13,13 +13,10 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/home"
 	"netsky/store"
 )
 
 const (
-	escalatedFile = "state/watchdog/escalated.json"
-	escalateEvery = 2 * time.Second
 	// escalateAfter is how long mail that needs the owner stays unread before they are
 	// reached outside of netsky, escalateRest the time between two alerts; an approval does
 	// not wait for it.
@@ -30,68 +27,42 @@ const (
 	escalatedKept  = 1000 // ids
 )
 
-// An escalation reaches the owner outside of netsky about mail that needs them: approvals,
-// dialogs and what the watchdog itself has sent. It is told once about each.
+// An escalation reaches the owner outside of netsky about unread mail that needs them: approvals, dialogs and what
+// the teller itself has sent. It is told once about each.
 type escalation struct {
-	done map[string]int64             // ids, and when in milliseconds; nil: not read yet
 	mail map[string]envelope.Envelope // unread files, by name
 	last time.Time                    // the latest alert
-	busy bool
+	over chan func()                  // gets what to do after it; nil: none is being sent
 }
 
-// escalate alerts the owner to unread mail that needs them.
-func (l *loop) escalate(ctx context.Context) {
-	e := &l.alerts
-	if l.o.Escalate == nil || e.busy {
-		return
+// escalate alerts the owner to unread mail that needs them, beside the loop.
+func (t *Teller) escalate(ctx context.Context) error {
+	e := &t.alerts
+	if t.o.Escalate == nil || e.over != nil {
+		return nil
 	}
 	now := time.Now()
-	if err := l.openEscalated(); err != nil {
-		l.o.Log.Warn("escalation", "error", err)
-	}
-	due, urgent, err := l.dueAlerts(now)
-	if err != nil {
-		l.o.Log.Warn("escalation", "error", err)
-		return
-	}
-	if len(due) == 0 || !urgent && now.Sub(e.last) < escalateRest {
-		return
+	due, urgent, err := t.dueAlerts(now)
+	if err != nil || len(due) == 0 || !urgent && now.Sub(e.last) < escalateRest {
+		return err
 	}
 	subject, body := alertText(due)
-	e.busy, e.last = true, now
-	l.works.Go(func() {
-		by, err := l.o.Escalate(ctx, subject, body)
-		over := func() {
-			e.busy = false
-			l.escalated(ctx, due, by, err)
+	over := make(chan func(), 1)
+	e.over, e.last = over, now
+	go func() {
+		by, err := t.o.Escalate(ctx, subject, body)
+		over <- func() {
+			e.over = nil
+			t.escalated(ctx, due, by, err)
 		}
-		select {
-		case l.done <- over:
-		case <-ctx.Done():
-		}
-	})
-}
-
-// openEscalated reads what the owner was alerted to. Without it they are alerted again.
-func (l *loop) openEscalated() (err error) {
-	e := &l.alerts
-	if e.done != nil {
-		return nil
-	}
-	e.done, err = home.Load[map[string]int64](l.o.Launcher.Home, escalatedFile)
-	if e.done == nil {
-		e.done = make(map[string]int64)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	}()
+	return nil
 }
 
 // dueAlerts returns the unread mail that the owner is to be alerted to now, the oldest
 // first. urgent reports that some of it is an agent's question.
-func (l *loop) dueAlerts(now time.Time) (due []envelope.Envelope, urgent bool, err error) {
-	e, b := &l.alerts, l.o.Launcher.Bus
+func (t *Teller) dueAlerts(now time.Time) (due []envelope.Envelope, urgent bool, err error) {
+	e, b := &t.alerts, t.o.Bus
 	names, err := b.Mail(agent.Owner, true)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, bus.ErrNoMailbox) {
 		return nil, false, nil
@@ -119,7 +90,7 @@ func (l *loop) dueAlerts(now time.Time) (due []envelope.Envelope, urgent bool, e
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		m := known[name]
 		age := now.Sub(m.Time)
-		if m.Kind != envelope.KindApproval && m.Kind != envelope.KindNotice || e.done[m.ID] != 0 || age < escalateAfter || age > escalateWithin || l.seesPane(m.From) {
+		if m.Kind != envelope.KindApproval && m.Kind != envelope.KindNotice || t.mem.Alerted[m.ID] != 0 || age < escalateAfter || age > escalateWithin || t.attended(m.From) {
 			continue
 		}
 		due = append(due, m)
@@ -128,11 +99,10 @@ func (l *loop) dueAlerts(now time.Time) (due []envelope.Envelope, urgent bool, e
 	return due, urgent, err
 }
 
-// seesPane reports whether somebody is attached to the agent's pane, and so sees what it
-// waits for.
-func (l *loop) seesPane(id agent.ID) bool {
-	w := l.wards[id]
-	return w != nil && w.Watched()
+// attended reports whether somebody is attached to the agent's pane, and so sees what it waits for.
+func (t *Teller) attended(id agent.ID) bool {
+	list, _ := t.o.Agents()
+	return slices.ContainsFunc(list, func(a Seen) bool { return a.ID == id && a.Attended })
 }
 
 func alertText(due []envelope.Envelope) (subject, body string) {
@@ -157,26 +127,27 @@ func said(m envelope.Envelope) string {
 
 // escalated records how an alert went. One that reached nobody is not repeated: status
 // shows that it failed.
-func (l *loop) escalated(ctx context.Context, due []envelope.Envelope, by string, err error) {
-	e, now := &l.alerts, time.Now()
+func (t *Teller) escalated(ctx context.Context, due []envelope.Envelope, by string, err error) {
+	if t.mem.Alerted == nil {
+		t.mem.Alerted = make(map[string]int64)
+	}
+	done := t.mem.Alerted
 	for _, m := range due {
-		e.done[m.ID] = now.UnixMilli()
+		done[m.ID] = time.Now().UnixMilli()
 		level, text := store.LevelInfo, "you were alerted by "+by
 		if err != nil {
-			level, text = store.LevelError, "you could not be alerted: "+firstLine(err)
+			level, text = store.LevelError, "you could not be alerted: "+envelope.Line(err.Error(), 300)
 		}
-		l.event(ctx, "escalated-"+m.ID, level, m.From, m.ID, text+": "+envelope.Line(m.Text, 100))
+		t.event(ctx, "escalated-"+m.ID, level, m.From, m.ID, text+": "+envelope.Line(m.Text, 100))
 	}
-	for len(e.done) > escalatedKept {
+	for len(done) > escalatedKept {
 		oldest := ""
-		for id, ms := range e.done {
-			if oldest == "" || ms < e.done[oldest] {
+		for id, ms := range done {
+			if oldest == "" || ms < done[oldest] {
 				oldest = id
 			}
 		}
-		delete(e.done, oldest)
+		delete(done, oldest)
 	}
-	if err := l.o.Launcher.Home.Save(escalatedFile, e.done, false); err != nil {
-		l.o.Log.Warn("escalation", "error", err)
-	}
+	t.failed("memory", t.save())
 }
