@@ -1,6 +1,7 @@
 package attention
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/cost/breaker"
 	"netsky/spawn"
+	"netsky/spawn/pane"
 	"netsky/watch/backoff"
 	"netsky/watch/hang"
 )
@@ -24,17 +26,23 @@ type Seen struct {
 	By       agent.Reporter // who says what its state is
 	Alive    bool
 	Attended bool // somebody is at its pane
+	Shows    bool // its program can show dialogs
+	Dialog   agent.Dialog
 }
 
 // SeenOf returns that of an agent whose runtime is r.
 func SeenOf(st spawn.Status, r any) Seen {
-	return Seen{Agent: Of(st, r), By: st.Report.By, Alive: st.Alive(), Attended: st.Watched()}
+	_, served := r.(spawn.Served)
+	_, screens := r.(pane.Screens)
+	return Seen{Agent: Of(st, r), By: st.Report.By, Alive: st.Alive(), Attended: st.Watched(), Shows: served || screens, Dialog: st.Shown()}
 }
 
 // A scene is what the notices are derived from.
 type scene struct {
 	Sources
 	seen     []Seen
+	quiet    bool       // it is an hour of quiet
+	answered []agent.ID // agents that have asked the owner, or were answered a moment ago
 	restarts map[agent.ID]backoff.Record
 	hangs    map[agent.ID]hang.Record // of those that hang
 	repage   time.Duration            // see [TellerOptions]
@@ -101,10 +109,43 @@ func (s scene) about(a Seen) (list []Notice) {
 	}
 	if r := s.hangs[a.ID]; r.Start != "" && s.repage > 0 {
 		n := add(Hung, fmt.Sprintf("hang-%s-%d", r.Start, r.SinceMS), fmt.Sprintf("%s hangs: %s.\n`netsky peek %[1]s` shows its pane, `netsky attach %[1]s` opens it, `netsky interrupt %[1]s` ends its turn; `netsky quiet 1h` stops these messages for an hour.", a.ID, r.Words(s.Now)))
-		n.SinceMS, n.Start, n.Every, n.Quiet, n.Wake = r.SinceMS, r.Start, s.repage, true, true
+		n.SinceMS, n.Start, n.Every, n.Held, n.Wake = r.SinceMS, r.Start, s.repage, s.quiet, true
 		n.Told = fmt.Sprintf("told you that it hangs (%s)", hang.Span(s.Now.Sub(time.UnixMilli(r.SinceMS))))
 	}
+	if a.Asks && a.Shows {
+		list = append(list, s.dialog(a))
+	}
 	return list
+}
+
+const (
+	// unattended is how long an agent may wait at a dialog with nobody at its pane before the owner is told.
+	unattended = 30 * time.Second
+	// implied is the same before it has a receiver: the dialog may be about to get its implied answer.
+	implied = 5 * time.Second
+	// answering is how long an agent may take to continue after an answer.
+	answering = 15 * time.Second
+)
+
+// dialog is about an agent that waits at one, in a pane that nobody is at. A dialog that the owner was asked about
+// as a question is not told again; one before the program has reported anything can be no such question.
+func (s scene) dialog(a Seen) Notice {
+	d := a.Dialog
+	d.Name = cmp.Or(d.Name, "unknown dialog")
+	d.Text = strings.ReplaceAll(d.Text, "<", "&lt;") // a pane's text must not look like a message
+	n := Notice{
+		ID: fmt.Sprintf("dialog-%s-%d", a.Start, int64(a.Since)), Kind: Dialog, About: a.ID, SinceMS: int64(a.Since), Start: a.Start, Dialog: &d,
+		Told: "told you that it is waiting at a dialog: " + d.Name,
+		Text: fmt.Sprintf("%s is waiting at a dialog in its pane (%s): %s\nOnly you can answer it: netsky attach %[1]s", a.ID, d.Name, cmp.Or(d.Text, d.Name)),
+	}
+	if a.Decidable {
+		n.Text += fmt.Sprintf(", or netsky approve %s (--deny says no, --all-same answers all agents at the same dialog)", a.ID)
+	}
+	n.After, n.Held = unattended, a.Attended || slices.Contains(s.answered, a.ID)
+	if a.By == agent.ByPane {
+		n.After, n.Held = implied, a.Attended
+	}
+	return n
 }
 
 // limitSettles is how long an account that waits for its owner or for a stated time is observed before the owner is

@@ -32,15 +32,16 @@ type Notice struct {
 	SinceMS int64         `json:"since_ms"`
 	After   time.Duration `json:"-"`
 	Every   time.Duration `json:"every,omitempty"` // after which it is told again, each time under the next id; 0: never
-	Quiet   bool          `json:"-"`               // it is not told in hours of quiet
+	Held    bool          `json:"-"`               // it is not told now
 	Wake    bool          `json:"-"`               // agentinfinity is told, too, the first time
 	Start   string        `json:"start,omitempty"` // of the agent
 	Phone   bool          `json:"-"`               // the mail is for the owner's phone, too
 	// What is recorded when it is first seen, when the owner is told, and, before for how long it was so, when
 	// it is over; "" for nothing.
-	Began string `json:"-"`
-	Told  string `json:"-"`
-	Over  string `json:"over,omitempty"`
+	Began  string        `json:"-"`
+	Told   string        `json:"-"`
+	Over   string        `json:"over,omitempty"`
+	Dialog *agent.Dialog `json:"dialog,omitempty"` // at which the agent waits
 	// WordMS is when the owner set the desired state of the agent under which it was so, if a later word of
 	// theirs ends it.
 	WordMS int64 `json:"word_ms,omitempty"`
@@ -79,7 +80,7 @@ const overAfter = 2
 
 // next takes what holds now. It returns what is new, of what to tell the owner, and what is over, which stays in
 // memory until somebody removes it. What can't be known now is neither.
-func (m memory) next(holds []Notice, unknown func(Kind) bool, quiet bool, now time.Time) (begun, due, over []*standing) {
+func (m memory) next(holds []Notice, unknown func(Kind) bool, now time.Time) (begun, due, over []*standing) {
 	here := make(map[string]bool, len(holds))
 	for _, n := range holds {
 		here[n.ID] = true
@@ -92,7 +93,7 @@ func (m memory) next(holds []Notice, unknown func(Kind) bool, quiet bool, now ti
 		n.SinceMS = cmp.Or(n.SinceMS, s.SinceMS)
 		s.Notice, s.missing = n, 0
 		again := n.Every > 0 && now.Sub(time.UnixMilli(s.ToldMS)).Abs() >= n.Every
-		if (s.Times == 0 || again) && now.Sub(time.UnixMilli(n.SinceMS)) >= n.After && !(n.Quiet && quiet) {
+		if (s.Times == 0 || again) && now.Sub(time.UnixMilli(n.SinceMS)) >= n.After && !n.Held {
 			due = append(due, s)
 		}
 	}
@@ -119,6 +120,8 @@ type TellerOptions struct {
 	Mistake func() (text, then string)
 	Repage  time.Duration // after which the owner is told again that an agent hangs; 0: they are told of none
 	Wakes   int           // how often agentinfinity may be woken in 24 hours
+	// Pressed reports whether netsky has answered the dialog of that name under that start.
+	Pressed func(id agent.ID, start, name string) bool
 	// Escalate reaches the owner outside of netsky and returns how; nil: there is no way.
 	Escalate func(ctx context.Context, subject, body string) (by string, err error)
 	Record   func(ctx context.Context, ops ...store.Op)
@@ -166,7 +169,7 @@ func (t *Teller) Run(ctx context.Context) {
 }
 
 // olds are the files of earlier versions in which memoryFile's contents were.
-var olds = []string{"state/watchdog/mistake.json", "state/watchdog/limits.json", "state/watchdog/wakes.json", "state/watchdog/escalated.json"}
+var olds = []string{"state/watchdog/mistake.json", "state/watchdog/limits.json", "state/watchdog/wakes.json", "state/watchdog/escalated.json", "state/watchdog/dialogs.json"}
 
 // open reads what was told, once.
 func (t *Teller) open() error {
@@ -197,7 +200,7 @@ func (t *Teller) pass(ctx context.Context) (err error) {
 	err = t.open()
 	now := time.Now()
 	from, lacks := t.sources(now)
-	begun, due, over := t.mem.next(from.notices(), func(k Kind) bool { return lacks[k] }, QuietNow(t.o.Home, now).UntilMS != 0, now)
+	begun, due, over := t.mem.next(from.notices(), func(k Kind) bool { return lacks[k] }, now)
 	for _, s := range begun {
 		if s.Began != "" {
 			t.event(ctx, s.ID, store.LevelWarn, s.About, "", s.Began)
@@ -243,7 +246,7 @@ func (t *Teller) sources(now time.Time) (s scene, lacks map[Kind]bool) {
 	s.Blind = t.o.Home.Blind()
 	var known bool
 	if s.seen, known = t.o.Agents(); !known {
-		for _, k := range []Kind{Unready, Hung} {
+		for _, k := range []Kind{Dialog, Unready, Hung} {
 			lacks[k] = true
 		}
 	}
@@ -256,6 +259,15 @@ func (t *Teller) sources(now time.Time) (s scene, lacks map[Kind]bool) {
 		lacks[Looping], lacks[Dead] = true, true
 	}
 	t.failed("restarts", err)
+	s.quiet = QuietNow(t.o.Home, now).UntilMS != 0
+	if slices.ContainsFunc(s.seen, func(a Seen) bool { return a.Asks }) {
+		asked, err := t.o.Home.Approvals()
+		t.failed("approvals", err)
+		s.answered = t.o.Home.JustSettled(answering)
+		for _, q := range asked {
+			s.answered = append(s.answered, q.Agent)
+		}
+	}
 	s.repage, s.hangs = t.o.Repage, make(map[agent.ID]hang.Record)
 	for _, a := range s.seen {
 		if a.State == agent.Hung {
@@ -282,12 +294,16 @@ func (t *Teller) tell(ctx context.Context, s *standing) error {
 	e := envelope.Envelope{
 		ID: s.mail(s.Times), From: cmp.Or(s.About, agent.Root), To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: s.Text, Time: time.Now(),
 	}
+	level := store.LevelWarn
+	if s.Kind == Dialog {
+		e.Kind, level = envelope.KindApproval, store.LevelInfo
+	}
 	if s.Phone {
 		e.Extra = envelope.ToPhone()
 	}
 	_, err := t.o.Bus.Send(ctx, e)
 	if err == nil && s.Told != "" {
-		t.event(ctx, e.ID, store.LevelWarn, s.About, s.Start, s.Told)
+		t.event(ctx, e.ID, level, s.About, s.Start, s.Told)
 	}
 	return err
 }
@@ -298,25 +314,38 @@ func (t *Teller) over(ctx context.Context, s *standing) error {
 		lasted := time.Since(time.UnixMilli(s.SinceMS)).Round(time.Second)
 		t.event(ctx, s.ID+"-over", store.LevelInfo, s.About, "", fmt.Sprintf("%s, after %s", s.Over, lasted))
 	}
+	how, acted := t.ended(s)
+	if s.Dialog != nil && s.Times > 0 {
+		t.o.Record(ctx, store.AddLog{Key: s.ID + "-over", Part: "approval", Actor: s.About, About: s.ID, Text: how + ": " + s.Dialog.String()})
+	}
 	as := t.o.Home.MarkSettled
-	if t.acted(s) {
+	if acted {
 		as = t.o.Home.MarkShown
 	}
 	for n := range max(s.Times, 1) { // the first may have been sent, and not been noted
-		if err := MarkMail(t.o.Home, t.o.Bus, s.mail(n), as); err != nil {
+		if err := t.mark(s.mail(n), as); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// acted reports whether the owner has ended it, and so knows of it.
-func (t *Teller) acted(s *standing) bool {
-	if s.WordMS != 0 {
+// ended says how a dialog has gone, and reports whether the owner has ended the thing, and so knows of it.
+func (t *Teller) ended(s *standing) (how string, acted bool) {
+	switch {
+	case s.Dialog == nil && s.WordMS == 0:
+		return "", s.Kind == Config
+	case s.Dialog == nil:
 		d, err := t.o.Home.LoadDesired(string(s.About))
-		return err == nil && d.AtMS != s.WordMS
+		return "", err == nil && d.AtMS != s.WordMS
 	}
-	return s.Kind == Config
+	if k, err := t.o.Home.LoadKeeper(s.About); err != nil || k.Start != s.Start || k.EndedMS != 0 {
+		return "gone with the agent's session", false
+	}
+	if t.o.Pressed(s.About, s.Start, s.Dialog.Name) {
+		return "answered by netsky", false
+	}
+	return "answered in the pane", true
 }
 
 // event records what was seen or done, once by its key.
@@ -325,20 +354,20 @@ func (t *Teller) event(ctx context.Context, key, level string, id agent.ID, abou
 	t.o.Record(ctx, store.AddLog{Key: key, Level: level, Part: t.o.Part, Actor: id, About: about, Text: text})
 }
 
-// MarkMail marks all mail to the owner of that id that was not shown.
-func MarkMail(h home.Dir, b Bus, id string, as func(files ...string) error) error {
-	shown, err := h.ShownMail()
+// mark marks all mail to the owner of that id that was not shown.
+func (t *Teller) mark(id string, as func(files ...string) error) error {
+	shown, err := t.o.Home.ShownMail()
 	if err != nil {
 		return err
 	}
-	names, err := b.Mail(agent.Owner, false)
+	names, err := t.o.Bus.Mail(agent.Owner, false)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, bus.ErrNoMailbox) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	list, err := b.FindAll(agent.Owner, slices.DeleteFunc(names, func(name string) bool { return shown[name] }))
+	list, err := t.o.Bus.FindAll(agent.Owner, slices.DeleteFunc(names, func(name string) bool { return shown[name] }))
 	var files []string
 	for _, e := range list {
 		if e.Err == nil && e.Envelope.ID == id {

@@ -70,6 +70,7 @@ func tells(t *testing.T, f func(d *desk)) {
 			defer d.mu.Unlock()
 			return d.text, "nothing starts"
 		}
+		d.o.Pressed = func(_ agent.ID, _, name string) bool { return name == "pressed" }
 		d.o.Record = func(_ context.Context, ops ...store.Op) {
 			for _, op := range ops {
 				if l, ok := op.(store.AddLog); ok {
@@ -396,6 +397,65 @@ func TestEscalate(t *testing.T) {
 		at(10*time.Minute, "netsky: the first", "netsky: 2 things need you", "netsky: the fourth")
 		if want := []string{"agent1 you were alerted by command true: the first", "agent1 you were alerted by command true: the second", "agent1 you were alerted by command true: may I?", "agent1 you could not be alerted: no way: the fourth"}; !slices.Equal(d.logs, want) {
 			t.Errorf("recorded %q", d.logs)
+		}
+	})
+}
+
+// A dialog is told of once it has been there for a while, unless somebody is at the pane or was asked the same as a
+// question; one before there is a receiver sooner. How it has gone is recorded, and decides what the mail counts as.
+func TestTellDialog(t *testing.T) {
+	t.Parallel()
+	tells(t, func(d *desk) {
+		now := time.Now()
+		at := func(id agent.ID, name string, edit func(*attention.Seen)) attention.Seen {
+			a := attention.Seen{Agent: one(id, agent.Waiting, func(a *attention.Agent) { a.Since = store.At(now) }), Shows: true, Dialog: agent.Dialog{Name: name, Text: "go <on>?"}}
+			if edit != nil {
+				edit(&a)
+			}
+			if err := d.home.SaveKeeper(id, agent.Keeper{Start: a.Start}); err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		watched := at("agent3", "c", func(a *attention.Seen) { a.Attended = true })
+		rest := []attention.Seen{
+			at("agent2", "pressed", func(a *attention.Seen) { a.By = agent.ByPane }), watched,
+			at("agent4", "d", nil), // it was asked as a question
+			at("agent5", "", func(a *attention.Seen) { a.Decidable = true }),
+			at("agent6", "f", func(a *attention.Seen) { a.Shows = false }),
+			at("agent7", "lost", func(a *attention.Seen) { a.By = agent.ByPane }),
+			{Agent: one("agent8", agent.Waiting, func(a *attention.Agent) { a.Asks, a.Deaf = false, true }), Shows: true},
+		}
+		if _, err := d.home.Ask(agent.Approval{Agent: "agent4", Start: "s-agent4", Tool: "Bash", Text: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		told := func(id, name, state string) string {
+			return fmt.Sprintf("dialog: %s%s is waiting at a dialog in its pane (%s): go &lt;on>?", state, id, name)
+		}
+		d.sees(append(rest, at("agent1", "a", nil))...)
+		d.again()
+		d.after(3 * time.Second)
+		d.after(10*time.Second, told("agent2", "pressed", ""), told("agent7", "lost", ""))
+		d.after(20*time.Second, told("agent2", "pressed", ""), told("agent7", "lost", ""), told("agent5", "unknown dialog", ""), told("agent1", "a", ""))
+		list, err := d.bus.List(agent.Owner, bus.Inbox, 0)
+		if err != nil || list[2].Envelope.Kind != envelope.KindApproval || list[2].Envelope.From != "agent5" || !strings.Contains(list[2].Envelope.Text, ", or netsky approve agent5 (") {
+			t.Errorf("%+v %v", list[2].Envelope, err)
+		}
+		d.sees(rest...) // for one pass: a screen may be half drawn
+		time.Sleep(2 * time.Second)
+		d.sees(append(rest, at("agent1", "a", nil))...)
+		d.again()
+		d.after(time.Minute, told("agent2", "pressed", ""), told("agent7", "lost", ""), told("agent5", "unknown dialog", ""), told("agent1", "a", ""))
+		watched.Attended = false
+		if err := d.home.SaveKeeper("agent7", agent.Keeper{Start: "s-agent7", EndedMS: 5}); err != nil {
+			t.Fatal(err)
+		}
+		d.sees(watched)
+		d.after(time.Minute, told("agent2", "pressed", "settled "), told("agent7", "lost", "settled "), told("agent5", "unknown dialog", "read "), told("agent1", "a", "read "), told("agent3", "c", ""))
+		for _, want := range []string{"agent2 answered by netsky: pressed: go &lt;on>?", "agent7 gone with the agent's session: lost: go &lt;on>?", "agent1 answered in the pane: a: go &lt;on>?", "agent1 told you that it is waiting at a dialog: a"} {
+			if !slices.Contains(d.logs, want) {
+				t.Errorf("%q is not recorded: %q", want, d.logs)
+			}
 		}
 	})
 }

@@ -111,7 +111,7 @@ func TestLookOver(t *testing.T) {
 		if err := w.home.SaveReport("agent1", agent.Report{Start: st.Start, State: state, SinceMS: time.Now().UnixMilli(), Evidence: "a test"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := w.l.Lookout(st, r).LookOver(w.ctx); err != nil {
+		if _, err := w.l.Lookout(st, r).LookOver(w.ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,6 +68,15 @@ func (s Status) Changed() time.Time {
 // Deaf reports whether the receiver of a running agent has exited.
 func (s Status) Deaf() bool { return s.State == agent.Waiting && s.Report.By == agent.ByWatchdog }
 
+// behindIt is between a dialog and what the agent does meanwhile.
+const behindIt = "; behind it: "
+
+// Shown returns the dialog in the agent's pane at which it waits, without Keys.
+func (s Status) Shown() agent.Dialog {
+	text, _, _ := strings.Cut(s.Detail, behindIt)
+	return agent.Report{Dialog: s.Dialog, Detail: text}.Shown()
+}
+
 // judgeOverlay adds to an agent's report that its pane shows a dialog: a person is asked
 // something, even if a turn runs behind it.
 func (l *Launcher) judgeOverlay(st *Status) {
@@ -79,7 +89,7 @@ func (l *Launcher) judgeOverlay(st *Status) {
 	}
 	behind := ""
 	if st.State == agent.Busy {
-		behind = "; behind it: " + cmp.Or(st.Detail, "busy")
+		behind = behindIt + cmp.Or(st.Detail, "busy")
 	}
 	st.State, st.Since, st.Evidence, st.Detail, st.Dialog = agent.Waiting, since, pane.Evidence, d.String()+behind, d.Name
 }

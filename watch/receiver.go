@@ -3,9 +3,7 @@ package watch
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -40,8 +38,8 @@ type receiverWatch struct {
 
 func receiverKey(start string) string { return "receiver " + start }
 
-// attend looks after an agent whose program runs. If it waits at a dialog, the owner is
-// notified unless somebody is at its pane. If its receiver has died, it is restarted as
+// attend looks after an agent whose program runs. What dialog its screen shows is found, which
+// status shows. If its receiver has died, it is restarted as
 // soon as it is idle, with its conversation; until then its mail waits, and status shows
 // that.
 func (l *loop) attend(ctx context.Context, w *ward) {
@@ -56,9 +54,8 @@ func (l *loop) attend(ctx context.Context, w *ward) {
 	case w.working:
 	case !w.Alive():
 		c.since, c.idle = time.Time{}, time.Time{}
-		c.standing, c.sure = nil, true
 	case l.held(w):
-		l.heldDialogs(ctx, w, r)
+		l.overlaid(ctx, w, r)
 	case time.Now().Before(c.next):
 	case !needsReceiver(w.Status):
 		c.since, c.idle = time.Time{}, time.Time{}
@@ -106,14 +103,15 @@ func (l *loop) seek(w *ward, screens pane.Screens, served spawn.Served) func(con
 		if st.Start != start || !needsReceiver(st) {
 			return func() { w.receiver.since, w.receiver.idle = time.Time{}, time.Time{} }
 		}
-		found := findings{st: st, heard: c.heard || l.o.Launcher.Heard(st) || l.hadReceiver(st)}
+		found := findings{heard: c.heard || l.o.Launcher.Heard(st) || l.hadReceiver(st)}
 		gone := !c.since.IsZero() && time.Since(c.since) >= goneFor
 		if screens != nil {
 			lookout := l.o.Launcher.Lookout(st, screens)
-			if found.answer = st.State == agent.Starting; !found.answer && found.heard && gone {
-				lookout, found.answer = lookout.Dismissing(), true
+			answer := st.State == agent.Starting
+			if !answer && found.heard && gone {
+				lookout, answer = lookout.Dismissing(), true
 			}
-			found.dialog, found.shown, err = lookout.Look(ctx, found.answer)
+			_, found.shown, err = lookout.Look(ctx, answer)
 		}
 		if err == nil && !found.shown && served != nil && found.heard && gone {
 			found.orphan = true
@@ -122,21 +120,14 @@ func (l *loop) seek(w *ward, screens pane.Screens, served spawn.Served) func(con
 		if late := st.State == agent.Starting && time.Since(st.Since) >= agent.StartsWithin; late && err == nil && !found.shown {
 			err = l.mute(ctx, st)
 		}
-		if err == nil {
-			found.report, err = l.reportOf(st)
-		}
 		return func() { l.found(ctx, w, found, err) }
 	}
 }
 
 // findings are the results of seek.
 type findings struct {
-	st     spawn.Status
-	report agent.Report
 	heard  bool
-	dialog agent.Dialog
 	shown  bool // a dialog is on the screen
-	answer bool // one implied by the launch was answered
 	orphan bool // its receiver is gone
 	idle   bool
 }
@@ -155,17 +146,10 @@ func (l *loop) found(ctx context.Context, w *ward, f findings, err error) {
 		return
 	}
 	c.heard = f.heard
-	c.stands(w.Start, f.report)
 	if f.shown || !f.idle {
 		c.idle = time.Time{}
 	}
-	switch {
-	case f.shown && f.answer && f.dialog.Keys != nil:
-	case f.shown:
-		if f.report.State == agent.Waiting { // else it has a receiver by now
-			l.tell(ctx, w, f.st, f.dialog, f.report.SinceMS)
-		}
-	case f.orphan && f.idle:
+	if f.orphan && f.idle {
 		if c.idle.IsZero() {
 			c.idle = time.Now()
 		}
@@ -173,15 +157,6 @@ func (l *loop) found(ctx context.Context, w *ward, f findings, err error) {
 			l.replace(ctx, w)
 		}
 	}
-}
-
-// reportOf returns the agent's report under its start; a missing one is no error.
-func (l *loop) reportOf(st spawn.Status) (agent.Report, error) {
-	r, err := l.o.Launcher.Home.LoadReport(st.Agent)
-	if errors.Is(err, fs.ErrNotExist) || r.Start != st.Start {
-		return agent.Report{}, nil
-	}
-	return r, err
 }
 
 // hadReceiver reports whether a receiver has held the mailbox since the agent's program

@@ -136,7 +136,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 	l.due = time.NewTimer(tickEvery)
 	defer l.due.Stop()
 	duties := []*duty{
-		{every: attendEvery, each: l.attend, after: l.settleDialogs},
+		{every: attendEvery, each: l.attend},
 		{every: tickEvery, each: l.point},
 		l.revival,
 		{every: tickEvery, after: l.asked},
@@ -182,7 +182,8 @@ func (w *Watchdog) Run(ctx context.Context) error {
 func (l *loop) teller() *attention.Teller {
 	o := attention.TellerOptions{
 		Home: l.o.Launcher.Home, Bus: l.o.Launcher.Bus, Agents: l.agents, Mistake: l.o.Mistake, Wakes: l.o.Wakes, Escalate: l.o.Escalate,
-		Record: l.o.Records.Record, Part: Part, Log: l.o.Log,
+		Pressed: l.o.Launcher.Pressed,
+		Record:  l.o.Records.Record, Part: Part, Log: l.o.Log,
 	}
 	if l.o.Hang > 0 { // else nobody notices that one hangs no more
 		o.Repage = l.o.Repage
@@ -223,8 +224,6 @@ type loop struct {
 	tick      tickerWatch
 	blind     blindWatch
 	seeking   bool // for orphans
-
-	dialogs dialogs
 
 	done  chan func()   // to run in the loop after some work
 	slots chan struct{} // one for each work in progress

@@ -32,29 +32,28 @@ const overlayKeeps = 30 * time.Second
 func overlayFile(id agent.ID) string { return "state/screens/" + string(id) + ".json" }
 
 // LookOver checks whether a dialog covers the pane of an agent that reports its state
-// itself, and records it for status. It returns the dialog, and since when it has been
-// there. It never answers anything.
-func (o Lookout) LookOver(ctx context.Context) (d agent.Dialog, since time.Time, err error) {
+// itself, and records it for status. It reports whether one does, and never answers anything.
+func (o Lookout) LookOver(ctx context.Context) (shown bool, err error) {
 	if o.err != nil {
-		return d, since, o.err
+		return false, o.err
 	}
 	l, id, start := o.l, o.launch.Agent, o.launch.Start
 	was, err := home.Load[overlay](l.Home, overlayFile(id))
 	known := err == nil && was.Start == start
 	d, shown, _, err := o.look(ctx)
 	if err != nil {
-		return d, since, err
+		return false, err
 	}
 	if shown && !(known && was.Name == d.Name && was.Text == d.Text) {
 		// A screen may be half drawn, so one look is not enough for news.
 		select {
 		case <-ctx.Done():
-			return agent.Dialog{}, since, ctx.Err()
+			return false, ctx.Err()
 		case <-time.After(dialogAgain):
 		}
 		again, still, _, err := o.look(ctx)
 		if err != nil {
-			return d, since, err
+			return false, err
 		}
 		shown, known = still && sameDialog(d, again), false
 	}
@@ -62,14 +61,14 @@ func (o Lookout) LookOver(ctx context.Context) (d agent.Dialog, since time.Time,
 		shown = false // it is what the agent says itself that it waits at, and is gone when it says so
 	}
 	if !shown {
-		return agent.Dialog{}, since, l.Home.Remove(overlayFile(id))
+		return false, l.Home.Remove(overlayFile(id))
 	}
 	now := time.Now().UnixMilli()
 	next := overlay{Start: start, Name: d.Name, Text: d.Text, SinceMS: now, SeenMS: now}
 	if known {
 		next.SinceMS = was.SinceMS
 	}
-	return d, time.UnixMilli(next.SinceMS), l.Home.Save(overlayFile(id), next, false)
+	return true, l.Home.Save(overlayFile(id), next, false)
 }
 
 // Overlay returns the dialog that the last LookOver found on the screen of an agent under
