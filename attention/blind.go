@@ -1,12 +1,19 @@
 package attention
 
-import "netsky/home"
+import (
+	"fmt"
+
+	"netsky/home"
+)
 
 // A Blind says since when the daemon can't look after the agents, and why; "" if it can.
 type Blind struct {
 	SinceMS int64  `json:"since_ms"`
 	Why     string `json:"why"`
 }
+
+// ID is that of the mail about it.
+func (b Blind) ID() string { return fmt.Sprintf("blind-%d", b.SinceMS) }
 
 const blindFile = "state/watchdog/blind.json"
 

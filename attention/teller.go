@@ -243,7 +243,7 @@ func (t *Teller) sources(now time.Time) (s scene, lacks map[Kind]bool) {
 		t.mistake, t.prevents = t.o.Mistake()
 	}
 	s.Mistake, s.Prevents = t.mistake, t.prevents
-	s.Blind = t.o.Home.Blind()
+	s.Blind = LoadBlind(t.o.Home)
 	var known bool
 	if s.seen, known = t.o.Agents(); !known {
 		for _, k := range []Kind{Dialog, Unready, Hung} {
@@ -261,9 +261,9 @@ func (t *Teller) sources(now time.Time) (s scene, lacks map[Kind]bool) {
 	t.failed("restarts", err)
 	s.quiet = QuietNow(t.o.Home, now).UntilMS != 0
 	if slices.ContainsFunc(s.seen, func(a Seen) bool { return a.Asks }) {
-		asked, err := t.o.Home.Approvals()
+		asked, err := home.Approvals(t.o.Home).List()
 		t.failed("approvals", err)
-		s.answered = t.o.Home.JustSettled(answering)
+		s.answered = home.Approvals(t.o.Home).JustSettled(answering)
 		for _, q := range asked {
 			s.answered = append(s.answered, q.Agent)
 		}
@@ -318,9 +318,9 @@ func (t *Teller) over(ctx context.Context, s *standing) error {
 	if s.Dialog != nil && s.Times > 0 {
 		t.o.Record(ctx, store.AddLog{Key: s.ID + "-over", Part: "approval", Actor: s.About, About: s.ID, Text: how + ": " + s.Dialog.String()})
 	}
-	as := t.o.Home.MarkSettled
+	as := home.ShownMail(t.o.Home).MarkSettled
 	if acted {
-		as = t.o.Home.MarkShown
+		as = home.ShownMail(t.o.Home).Mark
 	}
 	for n := range max(s.Times, 1) { // the first may have been sent, and not been noted
 		if err := t.mark(s.mail(n), as); err != nil {
@@ -336,7 +336,7 @@ func (t *Teller) ended(s *standing) (how string, acted bool) {
 	case s.Dialog == nil && s.WordMS == 0:
 		return "", s.Kind == Config
 	case s.Dialog == nil:
-		d, err := t.o.Home.LoadDesired(string(s.About))
+		d, err := home.Desired(t.o.Home).Load(string(s.About))
 		return "", err == nil && d.AtMS != s.WordMS
 	}
 	if k, err := t.o.Home.LoadKeeper(s.About); err != nil || k.Start != s.Start || k.EndedMS != 0 {
@@ -356,7 +356,7 @@ func (t *Teller) event(ctx context.Context, key, level string, id agent.ID, abou
 
 // mark marks all mail to the owner of that id that was not shown.
 func (t *Teller) mark(id string, as func(files ...string) error) error {
-	shown, err := t.o.Home.ShownMail()
+	shown, err := home.ShownMail(t.o.Home).Names()
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func (d *desk) after(wait time.Duration, want ...string) {
 	d.Helper()
 	time.Sleep(wait)
 	synctest.Wait()
-	shown, err := d.home.ShownMail()
+	shown, err := home.ShownMail(d.home).Names()
 	_, settled, serr := new(home.Shown).Names(d.home)
 	list, lerr := d.bus.List(agent.Owner, bus.Inbox, 0)
 	if err != nil || serr != nil || lerr != nil {
@@ -337,7 +337,7 @@ func TestTellLoop(t *testing.T) {
 		keep("agent2", backoff.Record{Died: "s2", How: "exited 4", Tries: 6, Stuck: "s2", LoopMS: 9})
 		d.again()
 		d.after(time.Minute, "crash: "+loop, "no: "+stuck)
-		if err := d.home.SetDesired("agent2", false, "owner"); err != nil {
+		if err := home.Desired(d.home).Set("agent2", false, "owner"); err != nil {
 			t.Fatal(err)
 		}
 		keep("agent1", backoff.Record{})

@@ -32,30 +32,6 @@ func (h Dir) SaveTicker(t agent.Ticker) error { return h.Save(tickerFile, t, fal
 
 func (h Dir) LoadTicker() (agent.Ticker, error) { return Load[agent.Ticker](h, tickerFile) }
 
-// A Blind says since when the daemon can't look after the agents, and why; "" if it can.
-type Blind struct {
-	SinceMS int64  `json:"since_ms"`
-	Why     string `json:"why"`
-}
-
-// ID returns the id of what is recorded and told about it.
-func (b Blind) ID() string { return fmt.Sprintf("blind-%d", b.SinceMS) }
-
-const blindFile = "state/watchdog/blind.json"
-
-// SaveBlind replaces what Blind returns.
-func (h Dir) SaveBlind(b Blind) error {
-	if b.Why == "" {
-		return h.Remove(blindFile)
-	}
-	return h.Save(blindFile, b, false)
-}
-
-func (h Dir) Blind() Blind {
-	b, _ := Load[Blind](h, blindFile)
-	return b
-}
-
 const tmuxFile = "state/tmux.json"
 
 type tmuxServer struct {

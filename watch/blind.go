@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"netsky/home"
+	"netsky/attention"
 	"netsky/store"
 )
 
@@ -36,7 +36,7 @@ func (l *loop) seen(ctx context.Context, err error) {
 			return
 		}
 		l.event(ctx, b.told.ID()+"-over", store.LevelInfo, "", "", "sees the agents again")
-		b.told = home.Blind{}
+		b.told = attention.Blind{}
 		return
 	}
 	now := time.Now()
