@@ -118,7 +118,7 @@ func tmuxKeys(named string) (keys []string) {
 	mods := map[string]string{"ctrl": "C-", "control": "C-", "alt": "M-", "meta": "M-", "opt": "M-", "option": "M-", "shift": "S-"}
 	known := map[string]string{"esc": escape, "escape": escape, "enter": "Enter", "return": "Enter", "tab": "Tab", "space": "Space",
 		"backspace": "BSpace", "up": "Up", "down": "Down", "left": "Left", "right": "Right"}
-	for _, chord := range strings.Fields(strings.ToLower(named)) {
+	for chord := range strings.FieldsSeq(strings.ToLower(named)) {
 		parts := strings.Split(chord, "+")
 		key, last := "", parts[len(parts)-1]
 		for _, m := range parts[:len(parts)-1] {

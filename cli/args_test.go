@@ -88,7 +88,7 @@ func TestHelpNeverRuns(t *testing.T) {
 					continue // agent5 is no verb below it
 				}
 				var args []string
-				for _, word := range strings.Fields(how) {
+				for word := range strings.FieldsSeq(how) {
 					if word == "V" {
 						args = append(args, verb...)
 					} else {

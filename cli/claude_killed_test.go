@@ -234,7 +234,7 @@ func below(pid int, call string) (p proc.Process, ok bool) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is right
 	for _, list := range lists {
 		data, _ := os.ReadFile(list) // gone: no child
-		for _, number := range strings.Fields(string(data)) {
+		for number := range strings.FieldsSeq(string(data)) {
 			n, err := strconv.Atoi(number)
 			if err != nil {
 				continue

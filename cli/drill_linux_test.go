@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,12 +53,7 @@ func TestDrillEnded(t *testing.T) {
 				if !running() {
 					return false
 				}
-				for _, p := range list {
-					if isStopped(p) {
-						return true
-					}
-				}
-				return false
+				return slices.ContainsFunc(list, isStopped)
 			}, words)
 			victim, err := proc.Find(first)
 			if tc.inside {

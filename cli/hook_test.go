@@ -169,7 +169,7 @@ func mustFile(t testing.TB, file string) {
 	t.Helper()
 	err := os.MkdirAll(filepath.Dir(file), 0o700)
 	if err == nil {
-		err = os.WriteFile(file, []byte(fmt.Sprintln("x")), 0o600)
+		err = os.WriteFile(file, fmt.Appendln(nil, "x"), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,11 +84,9 @@ func (r *rig) see(n int, kinds ...agent.EventKind) (found courier.Event) {
 		}
 		r.events.Read(func(e courier.Event) { r.told = append(r.told, e) })
 		for _, e := range r.told[min(n, len(r.told)):] {
-			for _, kind := range kinds {
-				if e.Event.Event == kind {
-					found = e
-					return true
-				}
+			if slices.Contains(kinds, e.Event.Event) {
+				found = e
+				return true
 			}
 		}
 		return false

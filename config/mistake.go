@@ -43,12 +43,7 @@ func (p problem) idle() bool {
 	if p.wrong != "" || len(p.key) < 2 || !knows(keysOf(nil), p.key[0]) || knows(running, p.key[0]) || p.bears() {
 		return false
 	}
-	for _, table := range running {
-		if p.may(table) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(running, p.may)
 }
 
 // may reports whether the mistake may concern the table: it is in it, or the key may be one

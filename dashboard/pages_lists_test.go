@@ -722,8 +722,8 @@ func TestOverviewOfMany(t *testing.T) {
 	if !strings.Contains(body, "<h1>7 agents are dead</h1>") || !strings.Contains(body, "<summary>4 more: agent") || !strings.Contains(body, "agents stopped on request</summary>") {
 		t.Error("the overview of many does not begin with what needs the owner, or folds nothing")
 	}
-	if i := strings.Index(body, "<details"); strings.Count(body[:i], `<li class="ask`) != 3 {
-		t.Errorf("%d needs are shown unfolded", strings.Count(body[:i], `<li class="ask`))
+	if before, _, _ := strings.Cut(body, "<details"); strings.Count(before, `<li class="ask`) != 3 {
+		t.Errorf("%d needs are shown unfolded", strings.Count(before, `<li class="ask`))
 	}
 	if at := strings.Index(body, `class="ask`); at < 0 || at > strings.Index(body, "does this") {
 		t.Error("what needs the owner does not come first")

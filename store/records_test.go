@@ -14,8 +14,6 @@ import (
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
-func ptr[T any](v T) *T { return &v }
-
 // story is one op of each kind at least, in the order in which it happened.
 func story() []store.Op {
 	return []store.Op{
@@ -39,7 +37,7 @@ func story() []store.Op {
 		store.AddLog{Key: "k-1", Time: 1017, Part: "up", Actor: "agent0", Text: "up", Fields: map[string]any{"n": 1.0}},
 		store.SetSetting{Key: "quiet", Value: "1h", Who: "owner", Updated: 1018},
 		store.UpsertUpdate{ID: "u-1", State: "built", Commands: []string{"go build"}, Backup: "netsky.bak", Started: 1019, Updated: 1019},
-		store.EndSession{Start: "00000000000000aa", State: agent.Down, Status: ptr(0), LastLines: "bye\n", Time: 1020},
+		store.EndSession{Start: "00000000000000aa", State: agent.Down, Status: new(0), LastLines: "bye\n", Time: 1020},
 	}
 }
 
@@ -166,7 +164,7 @@ func TestSessions(t *testing.T) {
 	start := func(id string, at store.Time) store.Op {
 		return store.StartSession{Start: id, Actor: "agent1", Started: at}
 	}
-	end := func(id string, at store.Time) store.Op { return store.EndSession{Start: id, Status: ptr(3), Time: at} }
+	end := func(id string, at store.Time) store.Op { return store.EndSession{Start: id, Status: new(3), Time: at} }
 	type want struct {
 		open   bool
 		reason string

@@ -78,7 +78,7 @@ func (o AttachOptions) leaving(ctx context.Context, other *Server, client string
 	noted, _ := ask(ctx, s.Argv("show-options", "-gqv", nestedOption), s.Environ())
 	there, _ := ask(ctx, s.Argv("list-clients", "-F", "#{client_pid}"), s.Environ())
 	list := []string{client}
-	for _, pid := range strings.Fields(noted) {
+	for pid := range strings.FieldsSeq(noted) {
 		if slices.Contains(strings.Fields(there), pid) && pid != client {
 			list = append(list, pid)
 		}

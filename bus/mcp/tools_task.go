@@ -141,11 +141,11 @@ func (t *tasks) untold(before agent.ID, k store.Task) string {
 	if k.Assignee == before || k.Assignee == "" || k.Assignee == t.self {
 		return ""
 	}
-	return fmt.Sprintf("\n%s has not been told yet: %s", k.Assignee, t.tellIt(k))
+	return fmt.Sprintf("\n%s has not been told yet: %s", k.Assignee, t.tellIt())
 }
 
 // tellIt says how an agent gets a task.
-func (t *tasks) tellIt(k store.Task) string {
+func (t *tasks) tellIt() string {
 	if t.self.IsClone() || t.members == nil {
 		return "send it a brief that names the task"
 	}

@@ -2,6 +2,7 @@ package bluebubbles
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"netsky/phone/chat"
@@ -74,7 +75,7 @@ func (t *Transport) checkSocket(ctx context.Context) chat.Fact {
 // bad returns what could not be found out, and what the owner can do.
 func (t *Transport) bad(name string, err error) chat.Fact {
 	f := chat.Fact{Name: name, State: chat.Bad, Detail: t.redact(err.Error())}
-	if d, ok := t.degraded(err).(*chat.Degraded); ok {
+	if d := (*chat.Degraded)(nil); errors.As(t.degraded(err), &d) {
 		f.Detail, f.Next = d.Reason, d.Next
 	}
 	return f

@@ -1,6 +1,7 @@
 package bluebubbles
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -133,10 +134,8 @@ func (r *row) service() string {
 		said = append(said, chat.ServiceName(prefix))
 	}
 	for _, service := range []string{chat.ServiceSMS, chat.ServiceRCS, chat.ServiceIMessage} {
-		for _, s := range said {
-			if s == service {
-				return service
-			}
+		if slices.Contains(said, service) {
+			return service
 		}
 	}
 	return "" // "any": nothing says

@@ -3,6 +3,7 @@ package bluebubbles_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -51,9 +52,7 @@ func TestSendOutcomes(t *testing.T) {
 	t.Parallel()
 	row := func(m *mac, sent object, change object) object {
 		r := outgoing(sent)
-		for key, v := range change {
-			r[key] = v
-		}
+		maps.Copy(r, change)
 		return m.insert(r)
 	}
 	for _, tt := range []struct {

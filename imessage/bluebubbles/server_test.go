@@ -131,9 +131,7 @@ func (m *mac) insert(change object) object {
 		"isCorrupt": false, "dateRetracted": nil, "hasPayloadData": false,
 		"chats": []object{direct("+15550100")},
 	}
-	for key, v := range change {
-		r[key] = v
-	}
+	maps.Copy(r, change)
 	m.rows = append(m.rows, r)
 	return r
 }

@@ -2,6 +2,7 @@ package bluebubbles_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -19,9 +20,7 @@ func TestLinks(t *testing.T) {
 	cursor := mustBegin(t, tr)
 	put := func(guid, text, after string, seconds int64, change object) {
 		r := object{"guid": guid, "text": text, "dateCreated": at + 1000*seconds, "replyToGuid": after}
-		for k, v := range change {
-			r[k] = v
-		}
+		maps.Copy(r, change)
 		m.add(r)
 	}
 	link := object{"balloonBundleId": balloon}

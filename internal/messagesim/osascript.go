@@ -80,7 +80,7 @@ func (s *Sim) Script(scripts ...string) *Script {
 func (o *Script) Mode(modes ...string) {
 	o.tb.Helper()
 	// What was done before counts no more.
-	if err := os.WriteFile(filepath.Join(o.at, "modes"), []byte(fmt.Sprintf("%d\n%s", len(o.Calls()), strings.Join(modes, "\n"))), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(o.at, "modes"), fmt.Appendf(nil, "%d\n%s", len(o.Calls()), strings.Join(modes, "\n")), 0o600); err != nil {
 		o.tb.Fatal(err)
 	}
 }
@@ -284,7 +284,7 @@ func store(m Message) error {
 	if m.Join != Never {
 		list = append(list, join)
 	}
-	_, err = (&keeper{db: db}).run(list)
+	err = (&keeper{db: db}).run(list)
 	return err
 }
 

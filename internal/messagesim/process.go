@@ -59,8 +59,7 @@ type request struct {
 }
 
 type response struct {
-	Err  string `json:",omitempty"`
-	Last int64  // the last row that was inserted
+	Err string `json:",omitempty"`
 }
 
 // A keeper is the process's state.
@@ -86,7 +85,7 @@ func keep(path string) {
 		dec.UseNumber() // a float would lose the last digits of a date
 		err := dec.Decode(&req)
 		if err == nil {
-			res.Last, err = k.do(req)
+			err = k.do(req)
 		}
 		if err != nil {
 			res.Err = err.Error()
@@ -106,77 +105,75 @@ func open(path string) (*sql.DB, error) {
 	return db, db.Ping()
 }
 
-func (k *keeper) do(req request) (last int64, err error) {
+func (k *keeper) do(req request) (err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch req.Op {
 	case "make":
-		return 0, k.make(req.Profile)
+		return k.make(req.Profile)
 	case "open":
 		k.db, err = open(k.path)
-		return 0, err
+		return err
 	case "run":
 		return k.run(req.Statements)
 	case "later":
 		time.AfterFunc(req.After, func() {
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			if _, err := k.run(req.Statements); err != nil {
+			if err := k.run(req.Statements); err != nil {
 				fmt.Fprintln(os.Stderr, "messagesim:", err)
 			}
 		})
-		return 0, nil
+		return nil
 	case "hold":
 		if k.held, err = k.db.Begin(); err != nil {
-			return 0, err
+			return err
 		}
 		return execAll(k.held, req.Statements)
 	case "newlog":
-		return 0, k.newLog()
+		return k.newLog()
 	case "damage":
-		return 0, k.damage()
+		return k.damage()
 	case "mend":
-		return 0, k.mend()
+		return k.mend()
 	case "lock":
-		return 0, k.lock(req.After)
+		return k.lock(req.After)
 	}
-	return 0, fmt.Errorf("no operation %q", req.Op)
+	return fmt.Errorf("no operation %q", req.Op)
 }
 
-func (k *keeper) run(list []statement) (last int64, err error) {
+func (k *keeper) run(list []statement) (err error) {
 	tx, err := k.db.Begin()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer tx.Rollback()
-	if last, err = execAll(tx, list); err != nil {
-		return 0, err
+	if err = execAll(tx, list); err != nil {
+		return err
 	}
-	return last, tx.Commit()
+	return tx.Commit()
 }
 
-func execAll(tx *sql.Tx, list []statement) (last int64, err error) {
+func execAll(tx *sql.Tx, list []statement) (err error) {
 	for _, s := range list {
 		for i, a := range s.Args {
 			switch a := a.(type) {
 			case map[string]any:
 				text, _ := a["blob"].(string)
 				if s.Args[i], err = base64.StdEncoding.DecodeString(text); err != nil {
-					return 0, err
+					return err
 				}
 			case json.Number:
 				if s.Args[i], err = a.Int64(); err != nil {
-					return 0, err
+					return err
 				}
 			}
 		}
-		res, err := tx.Exec(s.SQL, s.Args...)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", s.SQL, err)
+		if _, err := tx.Exec(s.SQL, s.Args...); err != nil {
+			return fmt.Errorf("%s: %w", s.SQL, err)
 		}
-		last, _ = res.LastInsertId()
 	}
-	return last, nil
+	return nil
 }
 
 // make puts a new database in the place of what is there.

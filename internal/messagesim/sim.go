@@ -72,7 +72,7 @@ func (s *Sim) start() {
 	})
 }
 
-func (s *Sim) call(req request) int64 {
+func (s *Sim) call(req request) {
 	s.tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,6 @@ func (s *Sim) call(req request) int64 {
 	if res.Err != "" {
 		s.tb.Fatalf("messagesim %s: %s", req.Op, res.Err)
 	}
-	return res.Last
 }
 
 // A Message is a row to insert, with what belongs to it.

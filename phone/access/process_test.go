@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	prefix := os.Getenv("ACCESS_TEST_PREFIX")
 	rounds := map[bool]int{true: 1 << 30, false: 40}[os.Getenv("ACCESS_TEST_FOREVER") != ""]
 	fmt.Println("ready")
-	for n := 0; n < rounds; n++ {
+	for n := range rounds {
 		handle := fmt.Sprintf("+%s%04d", prefix, n%40)
 		if _, _, err = access.Allow(ctx(), h, handle, noon); err == nil && n%3 == 0 {
 			_, _, err = access.Deny(ctx(), h, handle, noon)

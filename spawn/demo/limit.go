@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus/envelope"
 	"netsky/home"
 )
 
@@ -56,8 +55,8 @@ func (d *demo) limit(q request, arg string) outcome {
 	return outcome{fault: &f, text: f.String()}
 }
 
-// limited returns the limit that keeps this message from being answered now, or nil.
-func (d *demo) limited(e envelope.Envelope) *agent.Fault {
+// limited returns the limit that keeps messages from being answered now, or nil.
+func (d *demo) limited() *agent.Fault {
 	l, err := home.Load[limit](d.Home, limitFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -35,7 +35,7 @@ func (d *demo) receive(ctx context.Context, o courier.Offer) error {
 	done := d.turn()
 	defer done()
 	d.pane.message(e)
-	out, err := outcome{fault: d.limited(e)}, error(nil)
+	out, err := outcome{fault: d.limited()}, error(nil)
 	if out.fault == nil {
 		out, err = d.deal(ctx, e)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -108,10 +109,5 @@ func TestReaps(t *testing.T) {
 }
 
 func has(list []proc.Process, p proc.Process) bool {
-	for _, q := range list {
-		if q == p {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, p)
 }

@@ -221,7 +221,7 @@ func (s *Service) look(ctx context.Context) error {
 
 // digest stands for the pair and its files.
 func (c Conflict) digest() string {
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%q %q %q %d", c.Agents, c.Target, c.Files, c.More)))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d", c.Agents, c.Target, c.Files, c.More))
 	return hex.EncodeToString(sum[:16])
 }
 

@@ -69,8 +69,6 @@ func (d *desk) task(id string) store.Task {
 	return k
 }
 
-func number(n int) *int { return &n }
-
 // What a task can't have is refused, field by field, and leaves no task.
 func TestAddRefuses(t *testing.T) {
 	d := newDesk(t)
@@ -83,7 +81,7 @@ func TestAddRefuses(t *testing.T) {
 		{"no title", agent.Owner, task.Wish{Title: " \n"}, "title: missing"},
 		{"a long title", agent.Owner, task.Wish{Title: strings.Repeat("x", 201)}, "title: 201 bytes"},
 		{"a long body", agent.Owner, task.Wish{Title: "x", Body: strings.Repeat("x", 64<<10+1)}, "body: 65537 bytes"},
-		{"a priority", agent.Owner, task.Wish{Title: "x", Priority: number(10)}, "priority: 10: must be 0 to 9"},
+		{"a priority", agent.Owner, task.Wish{Title: "x", Priority: new(10)}, "priority: 10: must be 0 to 9"},
 		{"an estimate", agent.Owner, task.Wish{Title: "x", EstimateMinutes: -1}, "estimate_minutes: -1"},
 		{"work for another", agent.Clone(1), task.Wish{Title: "x", Assignee: "agent2"}, "agent1 may not assign work to agent2"},
 		{"an unknown need", agent.Owner, task.Wish{Title: "x", Needs: []string{"t-nothing"}}, "not on record"},
@@ -112,7 +110,7 @@ func TestWhoMayChange(t *testing.T) {
 		id := d.add("x")
 		_, _, _, err := d.book(agent.Owner).Update(t.Context(), id, task.Change{Assignee: tt.assignee})
 		d.must(err)
-		_, k, changed, err := d.book(tt.by).Update(t.Context(), id, task.Change{Priority: number(1)})
+		_, k, changed, err := d.book(tt.by).Update(t.Context(), id, task.Change{Priority: new(1)})
 		if (err == nil) != tt.may || changed != tt.may || errors.Is(err, task.ErrNotYours) == tt.may {
 			t.Errorf("%s, a task of %s: %v, %v", tt.by, tt.assignee, k, err)
 		}
@@ -131,7 +129,7 @@ func TestStates(t *testing.T) {
 		{"blocked", task.Change{State: store.TaskBlocked}, "note: missing"},
 		{"another word", task.Change{State: "finished"}, "state: \"finished\": must be open"},
 		{"claimed", task.Change{State: task.Claimed}, "must be open"}, // is nothing that can be set
-		{"minutes", task.Change{ActualMinutes: number(-5)}, "actual_minutes: -5"},
+		{"minutes", task.Change{ActualMinutes: new(-5)}, "actual_minutes: -5"},
 		{"an assignee", task.Change{Assignee: "bob"}, "assignee"},
 		{"no title", task.Change{Title: new(string)}, "title: missing"},
 	} {

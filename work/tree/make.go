@@ -107,7 +107,7 @@ func Make(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, follow bool)
 		w = Worktree{} // it was never made
 	}
 	if w.Ready {
-		if whole, err := w.whole(ctx, r); whole || err != nil {
+		if whole, err := w.whole(r); whole || err != nil {
 			p.Worktree = w
 			if err == nil && follow {
 				err = p.catchUp(ctx, h, r)
@@ -139,7 +139,7 @@ func (w Worktree) elsewhere(r git.Repo) error {
 
 // whole reports whether the directory is still a worktree of the repository. It is not if it was
 // deleted; anything else in its place is an error.
-func (w Worktree) whole(ctx context.Context, r git.Repo) (bool, error) {
+func (w Worktree) whole(r git.Repo) (bool, error) {
 	if _, err := os.Lstat(w.Dir); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

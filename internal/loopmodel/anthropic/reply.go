@@ -3,6 +3,7 @@ package anthropic
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -84,7 +85,7 @@ func LimitOf(claim string, until time.Time) *Reply {
 
 // limited adds the headers that tell which limit is used up, and until when.
 func limited(r *Reply, at time.Time) *Reply {
-	for name, value := range map[string]string{
+	maps.Copy(r.Header, map[string]string{
 		"anthropic-ratelimit-unified-status":               "rejected",
 		"anthropic-ratelimit-unified-reset":                strconv.FormatInt(at.Unix(), 10),
 		"anthropic-ratelimit-unified-representative-claim": "five_hour",
@@ -92,9 +93,7 @@ func limited(r *Reply, at time.Time) *Reply {
 		"anthropic-ratelimit-unified-5h-utilization":       "1.0",
 		"anthropic-ratelimit-unified-5h-reset":             strconv.FormatInt(at.Unix(), 10),
 		"retry-after":                                      strconv.Itoa(int(time.Until(at).Seconds())),
-	} {
-		r.Header[name] = value
-	}
+	})
 	return r
 }
 
