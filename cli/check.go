@@ -21,6 +21,7 @@ import (
 	"netsky/internal/advice"
 	"netsky/internal/words"
 	"netsky/store"
+	"netsky/work/git"
 	"netsky/work/land"
 	"netsky/work/record"
 )
@@ -136,7 +137,7 @@ func (a *app) setCheck(self agent.ID, text string) error {
 
 // checkLine says how a check ended.
 func checkLine(k land.Checked) string {
-	what := fmt.Sprintf("%.7s merged into %s at %.7s", k.Merge.Head, strings.TrimPrefix(k.Merge.Target, "refs/heads/"), k.Merge.Onto)
+	what := fmt.Sprintf("%.7s merged into %s at %.7s", k.Merge.Head, git.Branch(k.Merge.Target), k.Merge.Onto)
 	took := time.Duration(k.Ended-k.Started) * time.Millisecond
 	switch {
 	case k.Known:

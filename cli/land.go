@@ -225,7 +225,7 @@ func landingLines(list []record.Landing, subjects map[string]string, width int) 
 		}
 		subject := cmp.Or(l.URL, subjects[commit])
 		rows = append(rows, []string{
-			l.ID, l.Started.Time().Local().Format("Jan 02 15:04"), string(l.Agent), l.State, proof, strings.TrimPrefix(l.Target, "refs/heads/"), l.How,
+			l.ID, l.Started.Time().Local().Format("Jan 02 15:04"), string(l.Agent), l.State, proof, git.Branch(l.Target), l.How,
 			commit[:min(7, len(commit))], words.Brief(subject, 72),
 		})
 	}
@@ -316,7 +316,7 @@ func (a *app) undo(c *cli.Context) error {
 	if c.Bool("json") {
 		return a.writeJSON(u)
 	}
-	target := strings.TrimPrefix(u.Target, "refs/heads/")
+	target := git.Branch(u.Target)
 	if u.Reverted {
 		a.print("%s: undone: %s has a commit on top that reverses it, %.7s; %s", u.ID, target, u.Undo, u.Again)
 	} else {

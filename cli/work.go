@@ -87,7 +87,7 @@ func (a *app) work(c *cli.Context) error {
 	}
 	if l, cut := land.CutOff(h); cut {
 		a.warn("the landing %s of %s on %s was cut off, and files there may be half changed; the daemon settles that within seconds, without one the next `netsky land` does",
-			l.ID, l.Agent, strings.TrimPrefix(l.Target, "refs/heads/"))
+			l.ID, l.Agent, git.Branch(l.Target))
 	}
 	r, end := a.stateReader(c.Context, h, cfg)
 	defer end()

@@ -13,6 +13,7 @@ import (
 	"netsky/attention"
 	"netsky/store"
 	"netsky/work"
+	"netsky/work/git"
 	"netsky/work/land"
 	"netsky/work/record"
 	"netsky/work/task"
@@ -82,7 +83,7 @@ type Check struct {
 }
 
 // On is the branch that the work was merged into.
-func (k Check) On() string { return strings.TrimPrefix(k.Target, "refs/heads/") }
+func (k Check) On() string { return git.Branch(k.Target) }
 
 // A Task is a task with the word for it.
 type Task struct {

@@ -133,7 +133,7 @@ func look(ctx context.Context, h home.Dir, common string, sides []side) beside {
 		if !id.IsClone() {
 			continue
 		}
-		on := short(ref)
+		on := git.Branch(ref)
 		if i := slices.IndexFunc(others, func(o other) bool { return o.commit == ref || o.branch != "" && o.branch == ref }); i >= 0 {
 			if others[i].by = id; others[i].commit == ref {
 				on = "no branch, in " + others[i].Dir

@@ -143,7 +143,7 @@ func (r *Reader) States(ctx context.Context) (list []State, err error) {
 			}
 			if _, known := out[s.Main]; !known {
 				at, _ := git.Dir{Path: s.Main}.First(ctx, "symbolic-ref", "--quiet", "HEAD")
-				out[s.Main] = short(at)
+				out[s.Main] = git.Branch(at)
 			}
 			st.Here = out[s.Main]
 			if _, known := seen[s.Repo]; !known {
@@ -211,7 +211,7 @@ func amid(s merge.Side) string {
 
 func of(s merge.Side) State {
 	st := State{
-		Agent: s.Agent, Branch: short(s.Branch), Base: short(s.Base), Dir: s.Dir, Main: s.Main, Head: s.Head, Target: s.Target,
+		Agent: s.Agent, Branch: git.Branch(s.Branch), Base: git.Branch(s.Base), Dir: s.Dir, Main: s.Main, Head: s.Head, Target: s.Target,
 		Dirty: s.Dirty, Ahead: s.Ahead, Behind: s.Behind, Landed: s.Landed, Gone: s.Gone, Conflicts: []Conflict{},
 	}
 	for _, name := range s.Left {
@@ -221,7 +221,7 @@ func of(s merge.Side) State {
 		st.Tree = s.Lands.Tree
 	}
 	if s.Err == nil && s.Out != s.Branch {
-		if st.Out = short(s.Out); st.Out == "" {
+		if st.Out = git.Branch(s.Out); st.Out == "" {
 			st.Out = "HEAD"
 		}
 	}
@@ -233,8 +233,6 @@ func of(s merge.Side) State {
 	}
 	return st
 }
-
-func short(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }
 
 // own reports whether the agent has committed work that has not landed.
 func (st *State) own() bool { return st.Ahead > 0 && !st.Landed }

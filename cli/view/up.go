@@ -21,6 +21,7 @@ import (
 	"netsky/home"
 	"netsky/internal/words"
 	"netsky/spawn"
+	"netsky/work/git"
 )
 
 // An Up reports how an up goes: on a terminal each agent's line changes in place,
@@ -140,7 +141,7 @@ func branch(at plan.Place) string {
 	if !at.Apart {
 		return ""
 	}
-	text := " (" + at.Short() + " from " + cmp.Or(strings.TrimPrefix(at.Base, "refs/heads/"), at.From[:min(7, len(at.From))])
+	text := " (" + at.Short() + " from " + cmp.Or(git.Branch(at.Base), at.From[:min(7, len(at.From))])
 	if at.Moved != "" {
 		text += ", moved on to " + at.Moved[:min(7, len(at.Moved))]
 	}

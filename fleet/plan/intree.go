@@ -12,13 +12,13 @@ import (
 
 	"netsky/home"
 	"netsky/prompts"
+	"netsky/work/git"
 	"netsky/work/tree"
 )
 
 // treeFacts returns what a prompt says of a worktree.
 func treeFacts(w tree.Worktree) prompts.Worktree {
-	short := func(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }
-	return prompts.Worktree{Root: w.Dir, Main: w.Main, Branch: short(w.Branch), Base: short(w.Base)}
+	return prompts.Worktree{Root: w.Dir, Main: w.Main, Branch: git.Branch(w.Branch), Base: git.Branch(w.Base)}
 }
 
 // maxInstructions is how much of one file of instructions goes into a prompt, in bytes.

@@ -120,6 +120,9 @@ func holds(dir, other string) bool {
 // Same reports whether both are worktrees of one repository.
 func (r Repo) Same(other Repo) bool { return r.Common == other.Common }
 
+// Branch returns a branch as people name it, without refs/heads/.
+func Branch(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }
+
 // Look returns a git in the worktree's root that changes nothing.
 func (r Repo) Look() Dir { return r.dir() }
 

@@ -58,7 +58,7 @@ func (d Desk) LandAll(ctx context.Context, o LandOptions, out io.Writer, done fu
 		}
 		l, err := d.Land(ctx, c.agent, o)
 		if errors.Is(err, errUnproved) && !o.Unchecked && d.Command.Text != "" {
-			d.say("%s: checked again, as %s has moved on", c.agent, branch(c.target))
+			d.say("%s: checked again, as %s has moved on", c.agent, git.Branch(c.target))
 			var k Checked
 			if k, err = d.Check(ctx, c.agent, CheckOptions{Onto: o.Onto, Out: out}); err == nil {
 				l, err = d.Land(ctx, c.agent, o) // says if it has failed

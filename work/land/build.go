@@ -144,7 +144,7 @@ func signed(ctx context.Context, r git.Repo, m Merge) error {
 		return nil
 	}
 	if err := act(ctx, r.Act(0), "verify-commit", m.Head); err != nil {
-		return advice.With(refusef("%s: the commit %s has no good signature, and merge.verifySignatures is set", branch(m.Branch), short(m.Head)),
+		return advice.With(refusef("%s: the commit %s has no good signature, and merge.verifySignatures is set", git.Branch(m.Branch), short(m.Head)),
 			"`git verify-commit %s` shows why", short(m.Head))
 	}
 	return nil
@@ -204,7 +204,7 @@ func message(ctx context.Context, r git.Repo, w tree.Worktree, m Merge, how, giv
 		case how == Squash:
 			text = fmt.Sprintf("%s: %d commits\n\n%s", w.Short(), m.Ahead, list)
 		default:
-			text = fmt.Sprintf("Merge %s into %s\n\n%s", w.Short(), branch(m.Target), list)
+			text = fmt.Sprintf("Merge %s into %s\n\n%s", w.Short(), git.Branch(m.Target), list)
 		}
 	}
 	in, out := strings.NewReader(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))+"\n"), &git.Head{Limit: 2 * maxMessage}

@@ -57,7 +57,7 @@ func LooseIn(ctx context.Context, w tree.Worktree) (l Loose, err error) {
 	case at == "":
 		l.Aside = "the commit " + short(commit)
 	case at != w.Branch:
-		l.Aside = "the branch " + branch(at)
+		l.Aside = "the branch " + git.Branch(at)
 	}
 	if l.Files, err = own.Dirty(ctx, maxLoose); err == nil {
 		l.Hidden, err = tree.Hidden(ctx, own.Look())
@@ -203,5 +203,5 @@ func mergedCommit(ctx context.Context, r git.Repo, m Merge) (string, error) {
 	}
 	d := r.Look()
 	d.Env = nobody
-	return d.First(ctx, "commit-tree", m.Tree, "-p", m.Onto, "-p", m.Head, "-m", "Merge "+branch(m.Branch)+" into "+branch(m.Target)+", for a check")
+	return d.First(ctx, "commit-tree", m.Tree, "-p", m.Onto, "-p", m.Head, "-m", "Merge "+git.Branch(m.Branch)+" into "+git.Branch(m.Target)+", for a check")
 }

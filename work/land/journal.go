@@ -102,18 +102,18 @@ func logged(l record.Landing) store.AddLog {
 	entry := store.AddLog{Key: "landing-" + l.ID + "-" + l.State, Part: "land", Actor: l.Agent, About: l.ID, Fields: map[string]any{"by": l.Asker}}
 	switch l.State {
 	case record.Undone:
-		entry.Text = fmt.Sprintf("what landed on %s was undone; it is at %s", branch(l.Target), short(l.Undo))
+		entry.Text = fmt.Sprintf("what landed on %s was undone; it is at %s", git.Branch(l.Target), short(l.Undo))
 		if l.Reversed() {
-			entry.Text = fmt.Sprintf("what landed on %s was undone by %s", branch(l.Target), short(l.Undo))
+			entry.Text = fmt.Sprintf("what landed on %s was undone by %s", git.Branch(l.Target), short(l.Undo))
 		}
 		return entry
 	case record.Pushed:
-		entry.Text = fmt.Sprintf("pushed %s for %s", short(l.Head), branch(l.Target))
+		entry.Text = fmt.Sprintf("pushed %s for %s", short(l.Head), git.Branch(l.Target))
 		if l.URL != "" {
 			entry.Text += ": " + l.URL
 		}
 	default:
-		entry.Text = fmt.Sprintf("landed on %s, %s to %s, by %s", branch(l.Target), short(l.Before), short(l.After), l.How)
+		entry.Text = fmt.Sprintf("landed on %s, %s to %s, by %s", git.Branch(l.Target), short(l.Before), short(l.After), l.How)
 	}
 	if l.Evidence == "" {
 		entry.Text += ", unchecked"
@@ -164,7 +164,7 @@ func Unsettled(h home.Dir) error {
 	case err != nil:
 		return err
 	default:
-		return fmt.Errorf("%s: a landing on %s was cut off, and is not settled", h.Path(journalFile), branch(e.Move.Ref))
+		return fmt.Errorf("%s: a landing on %s was cut off, and is not settled", h.Path(journalFile), git.Branch(e.Move.Ref))
 	}
 }
 
@@ -226,9 +226,9 @@ func (d Desk) recover(ctx context.Context, lock *home.Lock) error {
 	if moved {
 		d.finish(ctx, e)
 	} else {
-		d.void(ctx, e, errors.New("netsky was killed before it moved "+branch(m.Ref)))
+		d.void(ctx, e, errors.New("netsky was killed before it moved "+git.Branch(m.Ref)))
 	}
-	d.say("%s: a move of %s from %s to %s was cut off by a crash: %s", e.Landing.ID, branch(m.Ref), short(m.From), short(m.To),
+	d.say("%s: a move of %s from %s to %s was cut off by a crash: %s", e.Landing.ID, git.Branch(m.Ref), short(m.From), short(m.To),
 		map[bool]string{true: "it was done", false: "it was not done"}[moved])
 	return d.Home.Remove(journalFile)
 }

@@ -195,9 +195,6 @@ func (d Desk) Evidence(ctx context.Context, repo, tree string) (k record.Check, 
 // short names a commit.
 func short(commit string) string { return commit[:min(7, len(commit))] }
 
-// branch returns a ref's name without refs/heads/.
-func branch(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }
-
 // tail keeps the end of what is written to it.
 type tail struct{ b []byte }
 

@@ -109,7 +109,7 @@ func (d Desk) proved(ctx context.Context, id agent.ID, repo string, m Merge, o L
 	case k.State == record.Failed:
 		return "", advice.With(refusef("%s: the check %s has failed", id, k.ID), "its output is in %s", d.Home.Path(k.Log))
 	}
-	return "", advice.With(refusef("%s: %w on what %s would be now (%s merged into %s at %s)", id, errUnproved, branch(m.Target), short(m.Head), branch(m.Target), short(m.Onto)),
+	return "", advice.With(refusef("%s: %w on what %s would be now (%s merged into %s at %s)", id, errUnproved, git.Branch(m.Target), short(m.Head), git.Branch(m.Target), short(m.Onto)),
 		"run `netsky check %s%s`", id, onto(o.Onto))
 }
 
@@ -127,7 +127,7 @@ func (d Desk) tell(id agent.ID, m Merge, conflict error) {
 		return
 	}
 	text := fmt.Sprintf("%v\n\nYour work cannot land as it is. Merge %s into your branch %s, resolve these, run the check again, and say so.\n(%s at %s, your branch at %s)",
-		conflict, branch(m.Target), branch(m.Branch), branch(m.Target), short(m.Onto), short(m.Head))
+		conflict, git.Branch(m.Target), git.Branch(m.Branch), git.Branch(m.Target), short(m.Onto), short(m.Head))
 	if err := d.Tell(id, "conflict-"+envelope.Digest(m.Onto, m.Head), text); err != nil {
 		d.say("%s was not told: %v", id, err)
 	}

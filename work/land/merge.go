@@ -78,9 +78,9 @@ type ConflictError struct {
 // Advice is what to do next.
 func (e *ConflictError) Advice() string {
 	if e.Own {
-		return "merge " + branch(e.Target) + " into your branch and resolve the conflicts, then try again"
+		return "merge " + git.Branch(e.Target) + " into your branch and resolve the conflicts, then try again"
 	}
-	return "`" + Resolve(e.Who, branch(e.Target)) + "`"
+	return "`" + Resolve(e.Who, git.Branch(e.Target)) + "`"
 }
 
 // Resolve returns the command that has an agent resolve what its branch and the target conflict in.
@@ -103,7 +103,7 @@ func order(who, text, name string) string {
 
 func (e *ConflictError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s and %s conflict in %s", e.Who, branch(e.Branch), branch(e.Target), files(len(e.Conflicts)))
+	fmt.Fprintf(&b, "%s: %s and %s conflict in %s", e.Who, git.Branch(e.Branch), git.Branch(e.Target), files(len(e.Conflicts)))
 	for i, k := range e.Conflicts {
 		if i == maxHunks {
 			fmt.Fprintf(&b, "\n%d more", len(e.Conflicts)-i)
@@ -164,7 +164,7 @@ func Merged(ctx context.Context, r git.Repo, w tree.Worktree, target string) (m 
 		to  *string
 	}{{target, &m.Onto}, {w.Branch, &m.Head}} {
 		if *side.to, err = r.Commit(ctx, side.ref); err == nil && *side.to == "" {
-			err = fmt.Errorf("%s: there is no branch %s in %s", w.Agent, branch(side.ref), r.Top)
+			err = fmt.Errorf("%s: there is no branch %s in %s", w.Agent, git.Branch(side.ref), r.Top)
 		}
 		if err != nil {
 			return m, err
@@ -230,7 +230,7 @@ func noBase(ctx context.Context, r git.Repo, w tree.Worktree, target string, err
 	if ge := new(git.Error); !errors.As(err, &ge) || ge.Status != 1 {
 		return err
 	}
-	err = fmt.Errorf("%s: %s and %s have no commit in common", w.Agent, w.Short(), branch(target))
+	err = fmt.Errorf("%s: %s and %s have no commit in common", w.Agent, w.Short(), git.Branch(target))
 	if shallow, _ := r.Look().First(ctx, "rev-parse", "--is-shallow-repository"); shallow == "true" {
 		err = advice.With(err, "the repository is a shallow clone, which lacks older commits: `git fetch --unshallow` gets them")
 	}
@@ -257,7 +257,7 @@ func (m *Merge) compute(ctx context.Context, d git.Dir) error {
 	m.Conflicts = parseConflicts(rest)
 	for i := range m.Conflicts {
 		k := &m.Conflicts[i]
-		k.Said = strings.NewReplacer(m.Onto, branch(m.Target), m.Head, branch(m.Branch)).Replace(k.Said)
+		k.Said = strings.NewReplacer(m.Onto, git.Branch(m.Target), m.Head, git.Branch(m.Branch)).Replace(k.Said)
 		if i >= maxConflicts || !strings.HasPrefix(k.Said, "CONFLICT (content)") && !strings.HasPrefix(k.Said, "CONFLICT (add/add)") {
 			continue
 		}

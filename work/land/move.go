@@ -70,7 +70,7 @@ func (e *DirtyError) Error() string {
 	if e.More > 0 {
 		list += fmt.Sprintf(" and %d more", e.More)
 	}
-	return fmt.Sprintf("%s, where %s is checked out, %s: %s", e.Dir, branch(e.Ref), what, list)
+	return fmt.Sprintf("%s, where %s is checked out, %s: %s", e.Dir, git.Branch(e.Ref), what, list)
 }
 
 // Is has it match ErrNotYet.
@@ -86,7 +86,7 @@ func (e *DirtyError) Advice() string {
 		next = fmt.Sprintf("%s has changed %s there, outside of its own worktree: see whether that is to stay; %s", e.By, git.Shown(strings.Join(e.Strayed, ", ")), next)
 	}
 	if e.Landing {
-		next += "; --pr leaves " + branch(e.Ref) + " alone"
+		next += "; --pr leaves " + git.Branch(e.Ref) + " alone"
 	}
 	return next
 }
@@ -110,17 +110,17 @@ func checkedOut(ctx context.Context, r git.Repo, ref string) (dir string, err er
 			continue
 		}
 		if dir != "" {
-			return "", refusef("%s is checked out twice: in %s and in %s", branch(ref), dir, e.Dir)
+			return "", refusef("%s is checked out twice: in %s and in %s", git.Branch(ref), dir, e.Dir)
 		}
 		if dir = e.Dir; i == 0 {
 			if dir, err = mainTop(ctx, r, e.Dir); err != nil {
-				return "", refusef("%s is checked out where %w", branch(ref), err)
+				return "", refusef("%s is checked out where %w", git.Branch(ref), err)
 			}
 		}
 	}
 	if dir != "" {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			return "", advice.With(refusef("%s is checked out in %s, which is gone", branch(ref), dir), "if it is gone for good: git worktree prune")
+			return "", advice.With(refusef("%s is checked out in %s, which is gone", git.Branch(ref), dir), "if it is gone for good: git worktree prune")
 		}
 	}
 	return dir, busy(r.Common, ref)
@@ -160,8 +160,8 @@ func busy(common, ref string) error {
 			{"a bisection", "BISECT_START", "end it (`git bisect reset`)"},
 		} {
 			data, err := home.ReadOwn(filepath.Join(dir, u.file), 16<<10) // an agent may have put a pipe there
-			if name := strings.TrimSpace(string(data)); err == nil && (name == ref || name == branch(ref)) {
-				return advice.With(refusef("%s of %s is under way (%s)", u.what, branch(ref), filepath.Join(dir, u.file)), "%s", u.end)
+			if name := strings.TrimSpace(string(data)); err == nil && (name == ref || name == git.Branch(ref)) {
+				return advice.With(refusef("%s of %s is under way (%s)", u.what, git.Branch(ref), filepath.Join(dir, u.file)), "%s", u.end)
 			}
 		}
 	}
@@ -175,7 +175,7 @@ func (m move) ready(ctx context.Context) error {
 	case err != nil:
 		return err
 	case now != m.From:
-		return refusef("%s has moved meanwhile, from %s to %s", branch(m.Ref), short(m.From), short(now))
+		return refusef("%s has moved meanwhile, from %s to %s", git.Branch(m.Ref), short(m.From), short(now))
 	case m.Dir == "":
 		return nil
 	}
@@ -185,7 +185,7 @@ func (m move) ready(ctx context.Context) error {
 	}
 	d := r.Look()
 	if at, err := d.First(ctx, "symbolic-ref", "--quiet", "HEAD"); err != nil || at != m.Ref {
-		return refusef("%s is no longer checked out in %s", branch(m.Ref), m.Dir)
+		return refusef("%s is no longer checked out in %s", git.Branch(m.Ref), m.Dir)
 	}
 	for _, u := range []struct{ file, verb string }{
 		{"MERGE_HEAD", "merge"}, {"CHERRY_PICK_HEAD", "cherry-pick"}, {"REVERT_HEAD", "revert"}, {"rebase-merge", "rebase"}, {"rebase-apply", "rebase"},
@@ -195,7 +195,7 @@ func (m move) ready(ctx context.Context) error {
 			return err
 		}
 		if _, err := os.Lstat(path); err == nil {
-			return advice.With(refusef("%s, where %s is checked out, is in the middle of a %s", m.Dir, branch(m.Ref), u.verb),
+			return advice.With(refusef("%s, where %s is checked out, is in the middle of a %s", m.Dir, git.Branch(m.Ref), u.verb),
 				"finish or abort it (`git %s --abort`)", u.verb)
 		}
 	}
@@ -312,7 +312,7 @@ func (m move) run(ctx context.Context, step func(string), begin func() error, ho
 		step("files")
 	}
 	if err := m.ref(ctx, holds); err != nil {
-		err = notYet{fmt.Errorf("%s: git update-ref: %w", branch(m.Ref), err)}
+		err = notYet{fmt.Errorf("%s: git update-ref: %w", git.Branch(m.Ref), err)}
 		switch now, rerr := commitOf(ctx, m.Repo, m.Ref); {
 		case rerr != nil:
 			return errors.Join(err, halfway{rerr})

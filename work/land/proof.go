@@ -94,9 +94,9 @@ func Current(ctx context.Context, h home.Dir, id agent.ID) (repo, tree string, e
 	case loose.Any():
 		err = fmt.Errorf("%s has %s", id, loose)
 	case len(m.Conflicts) > 0:
-		err = fmt.Errorf("%s: its work conflicts with %s", id, branch(m.Target))
+		err = fmt.Errorf("%s: its work conflicts with %s", id, git.Branch(m.Target))
 	case m.Landed:
-		err = fmt.Errorf("%s: %w on %s", id, ErrNothing, branch(m.Target))
+		err = fmt.Errorf("%s: %w on %s", id, ErrNothing, git.Branch(m.Target))
 	}
 	return r.Common, m.Tree, err
 }
@@ -124,7 +124,7 @@ func (p *Proof) look(ctx context.Context, rec record.Records, digest string, w t
 		case k.Digest != digest && k.Tree == p.Merge.Tree:
 			p.Why = "the check command has changed"
 		default:
-			p.Why = fmt.Sprintf("%s has moved on since the check", branch(p.Merge.Target))
+			p.Why = fmt.Sprintf("%s has moved on since the check", git.Branch(p.Merge.Target))
 		}
 	}
 	return err

@@ -47,8 +47,8 @@ func (d Desk) push(ctx context.Context, r git.Repo, w tree.Worktree, m Merge, o 
 	}
 	if err != nil {
 		l.Reason = envelope.Plain(err.Error())
-		err = advice.With(refusef("%s: %s was pushed to %s, but nobody was asked to merge it: %w", l.Agent, branch(m.Branch), remote, err),
-			"ask there; or: gh pr create --head %s --base %s", advice.Word(branch(m.Branch)), advice.Word(branch(m.Target)))
+		err = advice.With(refusef("%s: %s was pushed to %s, but nobody was asked to merge it: %w", l.Agent, git.Branch(m.Branch), remote, err),
+			"ask there; or: gh pr create --head %s --base %s", advice.Word(git.Branch(m.Branch)), advice.Word(git.Branch(m.Target)))
 	}
 	d.record(ctx, record.SetLanding(l.Landing), logged(l.Landing))
 	return err
@@ -58,7 +58,7 @@ func (d Desk) push(ctx context.Context, r git.Repo, w tree.Worktree, m Merge, o 
 // only one there is.
 func remoteOf(ctx context.Context, r git.Repo, m Merge) (string, error) {
 	d := r.Look()
-	for _, key := range []string{"branch." + branch(m.Branch) + ".pushRemote", "remote.pushDefault", "branch." + branch(m.Branch) + ".remote", "branch." + branch(m.Target) + ".remote"} {
+	for _, key := range []string{"branch." + git.Branch(m.Branch) + ".pushRemote", "remote.pushDefault", "branch." + git.Branch(m.Branch) + ".remote", "branch." + git.Branch(m.Target) + ".remote"} {
 		if name, err := d.First(ctx, "config", "--get", key); err == nil && name != "" && name != "." {
 			return name, nil
 		}
@@ -83,8 +83,8 @@ func remoteOf(ctx context.Context, r git.Repo, m Merge) (string, error) {
 func (d Desk) request(ctx context.Context, r git.Repo, remote string, m Merge, text string) (string, error) {
 	url, _ := r.Look().First(ctx, "remote", "get-url", "--push", remote)
 	title, body, _ := strings.Cut(text, "\n")
-	gh := []string{"gh", "pr", "create", "--head", branch(m.Branch), "--base", branch(m.Target), "--title", title, "--body", strings.TrimSpace(body)}
-	glab := []string{"glab", "mr", "create", "--yes", "--source-branch", branch(m.Branch), "--target-branch", branch(m.Target), "--title", title, "--description", strings.TrimSpace(body)}
+	gh := []string{"gh", "pr", "create", "--head", git.Branch(m.Branch), "--base", git.Branch(m.Target), "--title", title, "--body", strings.TrimSpace(body)}
+	glab := []string{"glab", "mr", "create", "--yes", "--source-branch", git.Branch(m.Branch), "--target-branch", git.Branch(m.Target), "--title", title, "--description", strings.TrimSpace(body)}
 	tools := [][]string{gh, glab}
 	if strings.Contains(url, "gitlab") {
 		tools = [][]string{glab, gh}

@@ -3,12 +3,13 @@ package land
 import (
 	"fmt"
 
+	"netsky/work/git"
 	"netsky/work/record"
 )
 
 // Says says what a landing did, in words that follow the agent's name.
 func Says(l record.Landing) string {
-	target, unchecked := branch(l.Target), ""
+	target, unchecked := git.Branch(l.Target), ""
 	if l.Evidence == "" {
 		unchecked = ", unchecked"
 	}

@@ -90,9 +90,9 @@ func (d Desk) Undo(ctx context.Context, id string) (u Undone, err error) {
 	case err != nil:
 		return u, fmt.Errorf("%s: its repository: %w", l.ID, err)
 	case now == "":
-		return u, fmt.Errorf("%s: there is no branch %s any more", l.ID, branch(l.Target))
+		return u, fmt.Errorf("%s: there is no branch %s any more", l.ID, git.Branch(l.Target))
 	case !ancestor(ctx, l.Repo, l.After, now):
-		return u, refusef("%s: %s is at %s, which does not hold what landed", l.ID, branch(l.Target), short(now))
+		return u, refusef("%s: %s is at %s, which does not hold what landed", l.ID, git.Branch(l.Target), short(now))
 	}
 	mv := move{Repo: l.Repo, Ref: l.Target, From: now, To: l.Before, Why: fmt.Sprintf("netsky: undo %s (%s)", l.ID, l.Agent)}
 	if mv.Dir, err = checkedOut(ctx, r, l.Target); err != nil {
@@ -171,7 +171,7 @@ func (d Desk) reverse(ctx context.Context, r git.Repo, l record.Landing, now str
 		return "", fmt.Errorf("git merge-tree: %w", err)
 	}
 	if own, err := g.First(ctx, "rev-parse", now+"^{tree}"); err != nil || m.Tree == own {
-		return "", errors.Join(refusef("taking it back would change nothing on %s", branch(l.Target)), err)
+		return "", errors.Join(refusef("taking it back would change nothing on %s", git.Branch(l.Target)), err)
 	}
 	if n := len(m.Conflicts); n > 0 {
 		var names []string
@@ -183,7 +183,7 @@ func (d Desk) reverse(ctx context.Context, r git.Repo, l record.Landing, now str
 			how = "git revert -m 1 " + short(l.After)
 		}
 		return "", advice.With(refusef("what came after it conflicts with taking it back, in %s: %s", files(n), strings.Join(names, ", ")),
-			"`%s` on %s, and resolve the conflicts", how, branch(l.Target))
+			"`%s` on %s, and resolve the conflicts", how, git.Branch(l.Target))
 	}
 	text := fmt.Sprintf("Revert what landed from %s\n\nThis reverts %s..%s, landing %s.", l.Agent, short(l.Before), short(l.After), l.ID)
 	return d.commit(ctx, r, newID(), commit{tree: m.Tree, onto: now, message: text})

@@ -33,9 +33,9 @@ func Reversed(ctx context.Context, rec record.Records, w tree.Worktree, target, 
 
 // nothing says that there is nothing to land, and how what was undone can land again.
 func (d Desk) nothing(ctx context.Context, w tree.Worktree, m Merge) error {
-	err := fmt.Errorf("%s: %w on %s", w.Agent, ErrNothing, branch(m.Target))
+	err := fmt.Errorf("%s: %w on %s", w.Agent, ErrNothing, git.Branch(m.Target))
 	if m.Upstream != "" {
-		return advice.With(fmt.Errorf("%w: %s, which it follows, has all of it", err, m.Upstream), "`git pull` on %s brings it there", branch(m.Target))
+		return advice.With(fmt.Errorf("%w: %s, which it follows, has all of it", err, m.Upstream), "`git pull` on %s brings it there", git.Branch(m.Target))
 	}
 	rerr := d.records(ctx, func(rec record.Records) error {
 		l, is, rerr := Reversed(ctx, rec, w, m.Target, m.Head)
@@ -52,5 +52,5 @@ func (d Desk) nothing(ctx context.Context, w tree.Worktree, m Merge) error {
 
 // Again says how what a commit has undone lands again.
 func Again(l record.Landing) string {
-	return fmt.Sprintf("`git revert %s` on %s lands it again", short(l.Undo), branch(l.Target))
+	return fmt.Sprintf("`git revert %s` on %s lands it again", short(l.Undo), git.Branch(l.Target))
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -282,7 +281,7 @@ func (r *repo) merge(ctx context.Context, d git.Dir, sides []*Side, targets map[
 		switch {
 		case !m.Conflict, b == nil && p != Pair{a.Target, a.Commit}, !a.Own(), b != nil && !b.Own():
 		case b == nil:
-			list = append(list, conflict(m, short(a.Base), a.Agent))
+			list = append(list, conflict(m, git.Branch(a.Base), a.Agent))
 		default:
 			files := r.between(ctx, d, brings, a, b, m.Files)
 			if len(files) > 0 || len(m.Files) == 0 {
@@ -309,5 +308,3 @@ func attributed(ctx context.Context, d git.Dir, live []*Side) (git.Dir, func(), 
 	}
 	return tree.Attributed(ctx, d, target)
 }
-
-func short(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }

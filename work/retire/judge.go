@@ -144,7 +144,7 @@ func (v *Verdict) unlanded(ctx context.Context, repo git.Dir, s merge.Side) erro
 		}
 	}
 	if s.Target != "" {
-		v.Reasons = append(v.Reasons, fmt.Sprintf("%s not landed on %s, and on no other branch", commits+map[bool]string{true: " has", false: " have"}[s.Ahead == 1], strings.TrimPrefix(s.Base, "refs/heads/")))
+		v.Reasons = append(v.Reasons, fmt.Sprintf("%s not landed on %s, and on no other branch", commits+map[bool]string{true: " has", false: " have"}[s.Ahead == 1], git.Branch(s.Base)))
 		return nil
 	}
 	v.Reasons = append(v.Reasons, fmt.Sprintf("%s on no other branch", commits+map[bool]string{true: " is", false: " are"}[s.Ahead == 1]))

@@ -150,7 +150,7 @@ func (w Worktree) whole(r git.Repo) (bool, error) {
 	if names, rerr := os.ReadDir(w.Dir); rerr == nil && len(names) == 0 {
 		return false, nil
 	}
-	return false, advice.With(err, "move it away, and it is made again from the branch %s; `git worktree repair` in %s may mend it", short(w.Branch), r.Top)
+	return false, advice.With(err, "move it away, and it is made again from the branch %s; `git worktree repair` in %s may mend it", git.Branch(w.Branch), r.Top)
 }
 
 func realOf(dir string) string {
@@ -160,15 +160,12 @@ func realOf(dir string) string {
 	return dir
 }
 
-// short returns a branch's name without refs/heads/.
-func short(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }
-
 // begin records what is about to be made. A worktree that was made before keeps its branch.
 func (w Worktree) begin(ctx context.Context, h home.Dir, id agent.ID, r git.Repo) (Worktree, error) {
 	if w.Agent == "" {
 		base, from, err := r.Head(ctx)
 		if err == nil && !utf8.ValidString(base) { // records are JSON
-			err = fmt.Errorf("%s: the branch %q, which is checked out there, has a name that is not UTF-8", r.Top, short(base))
+			err = fmt.Errorf("%s: the branch %q, which is checked out there, has a name that is not UTF-8", r.Top, git.Branch(base))
 		}
 		if err != nil {
 			return w, err
@@ -179,7 +176,7 @@ func (w Worktree) begin(ctx context.Context, h home.Dir, id agent.ID, r git.Repo
 		}
 	} else if other, err := w.checkedOutIn(ctx, r, realOf(h.Root())+"/"+home.Workspace(id)); err != nil || other != "" {
 		if err == nil {
-			err = advice.With(fmt.Errorf("%s: its directory is gone, and its branch %s is checked out in %s", id, short(w.Branch), other),
+			err = advice.With(fmt.Errorf("%s: its directory is gone, and its branch %s is checked out in %s", id, git.Branch(w.Branch), other),
 				"check out another branch there, or remove that worktree; if it is the agent's own, which was moved: git worktree move %s %s", other, w.Dir)
 		}
 		return w, err
@@ -268,13 +265,13 @@ func (w Worktree) add(ctx context.Context, h home.Dir, r git.Repo) error {
 		return err
 	}
 	if have == "" {
-		args = append(args, "--no-track", "-b", short(w.Branch), "--", w.Dir, w.From)
+		args = append(args, "--no-track", "-b", git.Branch(w.Branch), "--", w.Dir, w.From)
 	} else {
-		args = append(args, "--", w.Dir, short(w.Branch))
+		args = append(args, "--", w.Dir, git.Branch(w.Branch))
 	}
 	if _, err := r.Act(makeTime).Run(ctx, 4096, args...); err != nil {
 		if have, cerr := r.Commit(ctx, "refs/heads/netsky"); cerr == nil && have != "" {
-			return advice.With(fmt.Errorf("%s: there is a branch named netsky, so git can't make %s", r.Top, short(w.Branch)), "rename it: git -C %s branch -m netsky NAME", advice.Word(r.Top))
+			return advice.With(fmt.Errorf("%s: there is a branch named netsky, so git can't make %s", r.Top, git.Branch(w.Branch)), "rename it: git -C %s branch -m netsky NAME", advice.Word(r.Top))
 		}
 		return fmt.Errorf("%s: git worktree add: %w", r.Top, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/store"
+	"netsky/work/git"
 )
 
 // A Worktree is the one that an agent works in, as netsky made it. It is kept in
@@ -31,7 +32,7 @@ type Worktree struct {
 }
 
 // Short returns the branch's name without refs/heads/.
-func (w Worktree) Short() string { return short(w.Branch) }
+func (w Worktree) Short() string { return git.Branch(w.Branch) }
 
 // Dirname is where the records of worktrees are, below the home.
 const Dirname = "state/worktrees"
