@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
+
+	"netsky/internal/execx"
 )
 
 // A hookCommand is one command of a settings file's hooks.
@@ -104,7 +105,7 @@ func mergeSettings(all object, binary, mode string, v Version) ([]byte, error) {
 		if v.Before(e.since) {
 			continue
 		}
-		ours := hookGroup{[]hookCommand{{"command", shellWord(binary) + " hook " + e.name, e.timeout}}}
+		ours := hookGroup{[]hookCommand{{"command", execx.Quote(binary) + " hook " + e.name, e.timeout}}}
 		if err := appendTo(hooks, "hooks.", e.name, ours); err != nil {
 			return nil, err
 		}
@@ -184,6 +185,3 @@ func addRules(permissions object, name string, rules []string) error {
 	}
 	return appendTo(permissions, "permissions.", name, add...)
 }
-
-// shellWord quotes a word for the shell that runs hooks.
-func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -223,6 +223,3 @@ func (l *Launcher) path(environ []string) string {
 
 // mark returns the environment entry by which a process shows which start it belongs to.
 func mark(start string) string { return "NETSKY_START=" + start }
-
-// shellWord quotes a path for the shell that tmux starts the pane with.
-func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/internal/execx"
 	"netsky/internal/proc"
 	"netsky/store"
 	"netsky/tmux"
@@ -173,7 +174,7 @@ func (l *Launcher) session(la agent.Launch) tmux.Session {
 	return tmux.Session{
 		Name:    string(la.Agent),
 		Dir:     la.Dir,
-		Command: "exec " + shellWord(l.Binary) + " run " + string(la.Agent),
+		Command: "exec " + execx.Quote(l.Binary) + " run " + string(la.Agent),
 		Env: []string{
 			"AGENT_N=" + la.Agent.N(),
 			"NETSKY_PROMPT_FILE=" + la.PromptFile,

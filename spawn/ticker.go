@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"netsky/home"
+	"netsky/internal/execx"
 	"netsky/tmux"
 )
 
@@ -15,7 +16,7 @@ func (l *Launcher) tickerSession() tmux.Session {
 	return tmux.Session{
 		Name:    TickerSession,
 		Dir:     l.Home.Root(),
-		Command: "exec " + shellWord(l.Binary) + " watchdog ticker",
+		Command: "exec " + execx.Quote(l.Binary) + " watchdog ticker",
 		Env:     []string{"NETSKY_HOME=" + l.Home.Root(), "PATH=" + l.path(l.Environ), TickerSocket + "=" + l.socket()},
 		Tags:    map[string]string{TagHome: l.Home.Root()},
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"netsky/internal/execx"
 )
 
 type advised struct {
@@ -40,11 +42,11 @@ func Of(err error) string {
 	return ""
 }
 
-// Word quotes a text as one word for a shell.
+// Word quotes a text as one word for a shell, if that is needed.
 func Word(s string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%"
 	if s != "" && strings.Trim(s, plain) == "" {
 		return s
 	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return execx.Quote(s)
 }

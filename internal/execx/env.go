@@ -59,3 +59,6 @@ func Clean(env []string) []string { return Without(env, sessions...) }
 // Inherited returns what may be passed on to a process that outlives its caller: Clean,
 // without the variables that name the caller's terminal, tmux, agent or git repository.
 func Inherited(env []string) []string { return Without(Clean(env), places...) }
+
+// Quote quotes a text as one word for a shell.
+func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

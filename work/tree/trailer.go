@@ -133,7 +133,7 @@ const refsOwn = forward + `printf '%s\n' "$input" | "$own" "$@"
 // A variable that an earlier Prepare has set is replaced. r is the repository that the agent works
 // in; the zero Repo is none.
 func PrepareHooks(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, environ []string) ([]string, error) {
-	files := map[string]string{"prepare-commit-msg": named(prepare, id), "commit-msg": named(check, id), "post-checkout": strings.Replace(checkedOut, "STRAYED", quoted(h.Path(home.StrayFile(id))), 1)}
+	files := map[string]string{"prepare-commit-msg": named(prepare, id), "commit-msg": named(check, id), "post-checkout": strings.Replace(checkedOut, "STRAYED", execx.Quote(h.Path(home.StrayFile(id))), 1)}
 	for _, name := range plain {
 		files[name] = hook
 	}
@@ -161,12 +161,10 @@ func PrepareHooks(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, envi
 			return nil, err
 		}
 	}
-	own := quoted("core.hooksPath=" + h.Path(rel))
+	own := execx.Quote("core.hooksPath=" + h.Path(rel))
 	before := strings.TrimSpace(strings.TrimSuffix(execx.Value(environ, variable), own))
 	return append(execx.Without(environ, variable), variable+"="+strings.TrimSpace(before+" "+own)), nil
 }
-
-func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // named puts the agent's name into a hook.
 func named(hook string, id agent.ID) string { return strings.ReplaceAll(hook, "AGENT", string(id)) }
