@@ -29,6 +29,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/internal/execx"
+	"netsky/internal/proc"
 )
 
 // An Alert is what the owner is to learn.
@@ -80,7 +81,7 @@ func (w Ways) Send(ctx context.Context, h home.Dir, a Alert) (by string, err err
 	for _, way := range w.list() {
 		var err error
 		for _, pause := range pauses {
-			if err = sleep(ctx, pause); err != nil {
+			if err = proc.Sleep(ctx, pause); err != nil {
 				break
 			}
 			limited, cancel := context.WithTimeout(ctx, eachLimit)
@@ -101,20 +102,6 @@ func (w Ways) Send(ctx context.Context, h home.Dir, a Alert) (by string, err err
 		list = append(list, f)
 		return list[max(0, len(list)-maxFailed):]
 	}))
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d == 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // A way is one entry of Ways.

@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/proc"
 )
 
 const (
@@ -73,9 +74,7 @@ func (s *Session) undisturbed(ctx context.Context) (composer, error) {
 	if err != nil {
 		return composer{}, err
 	}
-	select {
-	case <-time.After(calm):
-	case <-ctx.Done():
+	if proc.Sleep(ctx, calm) != nil {
 		return composer{}, ctx.Err()
 	}
 	after, err := s.free(ctx)

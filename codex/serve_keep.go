@@ -9,6 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/courier"
 	"netsky/codex/appserver"
+	"netsky/internal/proc"
 )
 
 const (
@@ -67,10 +68,10 @@ func (r *resident) open(ctx context.Context, cut bool) error {
 			r.set(agent.Blocked, err.Error())
 			r.disconnect()
 			r.endServer()
-			pause(ctx, wait)
+			proc.Sleep(ctx, wait)
 		default:
 			r.set(agent.Blocked, err.Error())
-			pause(ctx, wait)
+			proc.Sleep(ctx, wait)
 		}
 	}
 }
@@ -129,15 +130,5 @@ func (r *resident) disconnect() {
 	r.session.Close()
 	if stuck {
 		r.endServer()
-	}
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

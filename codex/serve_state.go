@@ -9,6 +9,7 @@ import (
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/codex/appserver"
+	"netsky/internal/proc"
 )
 
 // A condition is what is known of the agent: its open thread, its state, and the login that its Codex has read.
@@ -143,6 +144,6 @@ func (c *condition) awaitLogin(ctx context.Context) {
 	c.mu.Unlock()
 	began := time.Now()
 	for ctx.Err() == nil && c.login.state() == read && time.Since(began) < loginWait {
-		pause(ctx, beat)
+		proc.Sleep(ctx, beat)
 	}
 }

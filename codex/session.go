@@ -12,6 +12,7 @@ import (
 	"netsky/bus/courier"
 	"netsky/codex/appserver"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/store"
 )
 
@@ -188,9 +189,7 @@ func (s *Session) openFreed(ctx context.Context, o appserver.ThreadOptions) (*ap
 		if !errors.Is(err, appserver.ErrHeld) || time.Now().After(deadline) {
 			return thread, err
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if proc.Sleep(ctx, wait) != nil {
 			return nil, ctx.Err()
 		}
 	}

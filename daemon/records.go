@@ -14,6 +14,7 @@ import (
 	"netsky/daemon/observe"
 	"netsky/daemon/upkeep"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/store"
 )
 
@@ -169,10 +170,8 @@ func (d *daemon) prune(ctx context.Context, db *store.DB) {
 		if removed != (upkeep.Removed{}) {
 			d.o.Log.Info("upkeep", "removed", removed.String())
 		}
-		select {
-		case <-ctx.Done():
+		if proc.Sleep(ctx, pruneEvery) != nil {
 			return
-		case <-time.After(pruneEvery):
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"netsky/internal/proc"
 )
 
 // servedWithin is how long a daemon that has just started may take to serve the
@@ -18,10 +20,8 @@ func Served(ctx context.Context, ask func() error) error {
 		if !errors.As(err, &not) || not.Web.Taken || time.Now().After(end) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
+		if err := proc.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

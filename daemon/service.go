@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"netsky/internal/proc"
 )
 
 // A service runs until its context ends or it fails. Returning nil early is a failure.
@@ -85,10 +87,8 @@ func patient(log *slog.Logger, name string, run func(context.Context) error) fun
 				wait = time.Second
 			}
 			log.Warn("again", "service", name, "in", wait.String(), "error", err)
-			select {
-			case <-ctx.Done():
+			if proc.Sleep(ctx, wait) != nil {
 				return nil
-			case <-time.After(wait):
 			}
 		}
 	}

@@ -256,10 +256,8 @@ func (h Dir) WaitLockAs(ctx context.Context, name string, role Role, blocked fun
 			blocked(err)
 			blocked = nil
 		}
-		select {
-		case <-ctx.Done():
+		if proc.Sleep(ctx, wait) != nil {
 			return nil, err
-		case <-time.After(wait):
 		}
 	}
 }

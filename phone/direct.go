@@ -10,6 +10,7 @@ import (
 
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/store"
@@ -97,10 +98,7 @@ func (b *sender) handOver(ctx context.Context, said record.Said) (chat.Receipt, 
 		case ok && s.State != record.Pending && s.State != record.Sending:
 			return chat.Receipt{State: chat.State(s.State), GUID: s.GUID, Fact: s.Fact}, nil
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(directLook):
-		}
+		proc.Sleep(ctx, directLook)
 	}
 }
 

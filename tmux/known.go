@@ -82,7 +82,7 @@ func (s *Server) Unreachable(ctx context.Context) (list []proc.Process) {
 			answers, _ = peer(conn.(*net.UnixConn))
 			conn.Close()
 		}
-		if list = without(list, answers); len(list) == 0 || wait(ctx, pause) != nil {
+		if list = without(list, answers); len(list) == 0 || proc.Sleep(ctx, pause) != nil {
 			return list
 		}
 	}
@@ -128,13 +128,13 @@ func (s *Server) revive(ctx context.Context, stale bool) error {
 	ctx, cancel := context.WithTimeout(ctx, exiting)
 	defer cancel()
 	for pause := time.Millisecond; syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil; pause = min(2*pause, 100*time.Millisecond) {
-		if wait(ctx, pause) != nil {
+		if proc.Sleep(ctx, pause) != nil {
 			return s.unreachable(list[0], errors.New("another process is starting a server"))
 		}
 	}
 	for _, p := range list {
 		for pause := time.Millisecond; pause < ending && p.Alive() && !s.listens(true); pause *= 2 {
-			if wait(ctx, pause) != nil {
+			if proc.Sleep(ctx, pause) != nil {
 				break
 			}
 		}
@@ -145,7 +145,7 @@ func (s *Server) revive(ctx context.Context, stale bool) error {
 			continue // it has exited
 		}
 		for pause := time.Millisecond; p.Alive() && !s.listens(true); pause = min(2*pause, 100*time.Millisecond) {
-			if wait(ctx, pause) != nil {
+			if proc.Sleep(ctx, pause) != nil {
 				return s.unreachable(p, context.DeadlineExceeded)
 			}
 		}

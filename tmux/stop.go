@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"netsky/internal/proc"
 )
 
 // Stop ends the server with all its sessions and removes its socket. Control
@@ -56,7 +58,7 @@ func (s *Server) dismiss(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := proc.Sleep(ctx, pause); err != nil {
 			return fmt.Errorf("tmux kill-server: control clients do not leave: %s: %w", strings.Join(names, ", "), err)
 		}
 	}
@@ -70,7 +72,7 @@ func (s *Server) unlink(ctx context.Context) error {
 		if gone || err != nil {
 			return err
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := proc.Sleep(ctx, pause); err != nil {
 			return fmt.Errorf("tmux kill-server: server %s is still there: %w", s.label(), err)
 		}
 	}
@@ -99,7 +101,7 @@ func (s *Server) Sweep(ctx context.Context) error {
 		if out, _ := s.run(ctx, nil, "list-sessions"); out != "" {
 			return nil
 		}
-		if wait(ctx, pause) != nil {
+		if proc.Sleep(ctx, pause) != nil {
 			return nil
 		}
 	}
@@ -134,15 +136,4 @@ func (s *Server) tryUnlink() (bool, error) {
 		return true, nil
 	}
 	return false, err
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

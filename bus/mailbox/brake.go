@@ -18,6 +18,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/proc"
 )
 
 // Refusals match Err; one for too many hops, which waiting does not change, matches
@@ -205,10 +206,8 @@ func (r *Ring) load(ctx context.Context) error {
 		if err != unix.EWOULDBLOCK || wait > time.Second {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
+		if err := proc.Sleep(ctx, wait); err != nil {
+			return err
 		}
 	}
 	var buf [8 * len(r.times)]byte

@@ -16,6 +16,7 @@ import (
 	"netsky/cost"
 	"netsky/fleet"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/phone"
 	"netsky/spawn"
 	"netsky/spawn/pane"
@@ -100,10 +101,8 @@ func (d Desk) unread(ctx context.Context, code string) string {
 		default:
 			why = "it has not been read yet"
 		}
-		select {
-		case <-ctx.Done():
+		if proc.Sleep(ctx, effectLook) != nil {
 			return why
-		case <-time.After(effectLook):
 		}
 	}
 	return why

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"netsky/internal/proc"
 )
 
 // A Reader prints to whatever reads stdout, and reports whether that took the text, as
@@ -100,10 +102,8 @@ func (t *Reader) wait(ctx context.Context, till time.Time) (taken bool, err erro
 		case !t.person && time.Now().After(till):
 			return false, nil
 		}
-		select {
-		case <-ctx.Done():
+		if proc.Sleep(ctx, wait) != nil {
 			return false, ctx.Err()
-		case <-time.After(wait):
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/internal/proc"
 	"netsky/store"
 )
 
@@ -74,10 +75,7 @@ func (b *Broadcaster) followPane(ctx context.Context, l *look, w *watched) {
 			return
 		}
 		b.publish(l, []*watched{w}, []*frame{failure(w.id, err)})
-		select {
-		case <-ctx.Done():
-		case <-time.After(paneRetry):
-		}
+		proc.Sleep(ctx, paneRetry)
 	}
 }
 
@@ -126,10 +124,8 @@ func (b *Broadcaster) followPanes(ctx context.Context, l *look) {
 		case <-l.stirred:
 		}
 		if rest := time.Until(rested); rest > 0 {
-			select {
-			case <-ctx.Done():
+			if proc.Sleep(ctx, rest) != nil {
 				return
-			case <-time.After(rest):
 			}
 		}
 		panes, looked := b.due(l)

@@ -126,19 +126,14 @@ func (d *Drill) settle(ctx context.Context) (string, error) {
 		left, err := d.unsettled()
 		if err == nil && left == "" {
 			// A second answer would arrive late.
-			select {
-			case <-within.Done():
-			case <-time.After(time.Second):
-			}
+			proc.Sleep(within, time.Second)
 			left, err = d.unsettled()
 			if err == nil && left == "" {
 				return d.ledger.count(d.report), nil
 			}
 		}
-		select {
-		case <-within.Done():
+		if proc.Sleep(within, 200*time.Millisecond) != nil {
 			return "", errors.Join(err, errors.New(left))
-		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }
@@ -261,13 +256,11 @@ func (d *Drill) recorded(ctx context.Context) (string, error) {
 				if err == nil {
 					return
 				}
-				select {
-				case <-within.Done():
+				if proc.Sleep(within, time.Second) != nil {
 					mu.Lock()
 					wrong = err
 					mu.Unlock()
 					return
-				case <-time.After(time.Second):
 				}
 			}
 		})

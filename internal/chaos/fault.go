@@ -330,10 +330,8 @@ func cutOff(ctx context.Context, d *Drill, length time.Duration) (Hit, error) {
 				Owes: []Notice{{Prefix: "limit-", Why: "the model was cut off", Passes: true}},
 			}, nil
 		}
-		select {
-		case <-within.Done():
+		if proc.Sleep(within, 50*time.Millisecond) != nil {
 			return Hit{}, fmt.Errorf("%s: no limit within a minute", to)
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/proc"
 )
 
 // A message is a message that the drill has sent, or tried to.
@@ -82,10 +83,8 @@ func (d *Drill) send(ctx context.Context, m *message) error {
 		if d.Trace != nil {
 			fmt.Fprintf(d.Trace, "%s send %s %s>%s: %v: %s\n", time.Now().Format(time.TimeOnly), m.id, m.from, m.to, err, out)
 		}
-		select {
-		case <-ctx.Done():
+		if proc.Sleep(ctx, 500*time.Millisecond) != nil {
 			return fmt.Errorf("%s to %s: %w: %s", m.id, m.to, err, out)
-		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }
@@ -158,10 +157,8 @@ func (d *Drill) probe(ctx context.Context) error {
 		if len(wait) == 0 {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if proc.Sleep(ctx, 100*time.Millisecond) != nil {
 			return fmt.Errorf("%s does not answer %s", wait[0].to, wait[0].id)
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

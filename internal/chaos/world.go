@@ -76,10 +76,8 @@ func (d *Drill) awaitUp(ctx context.Context, hit Hit) error {
 		if why == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if proc.Sleep(ctx, 200*time.Millisecond) != nil {
 			return fmt.Errorf("not up: %w", d.lastly(why))
-		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }

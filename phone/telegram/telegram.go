@@ -38,6 +38,7 @@ import (
 	"time"
 
 	"netsky/internal/advice"
+	"netsky/internal/proc"
 	"netsky/phone/chat"
 )
 
@@ -158,7 +159,7 @@ func (p position) String() string {
 
 // Next returns what arrived after the cursor.
 func (t *Transport) Next(ctx context.Context, cursor string) (chat.Batch, error) {
-	if err := pause(ctx, min(time.Until(t.rest), maxRest)); err != nil {
+	if err := proc.Sleep(ctx, min(time.Until(t.rest), maxRest)); err != nil {
 		return chat.Batch{}, err
 	}
 	if left := time.Until(t.rest); left > 0 {
@@ -220,7 +221,7 @@ func (t *Transport) wait(ctx context.Context, tok token, at position) (chat.Batc
 		if time.Until(end) <= 0 {
 			return chat.Batch{Cursor: at.String()}, nil
 		}
-		if err := pause(ctx, min(calm-time.Since(began), time.Until(end))); err != nil {
+		if err := proc.Sleep(ctx, min(calm-time.Since(began), time.Until(end))); err != nil {
 			return chat.Batch{}, err
 		}
 	}
@@ -271,21 +272,6 @@ func (t *Transport) answer(ctx context.Context, tok token, presses []string) {
 			return
 		}
 		_ = t.call(ctx, tok, "answerCallbackQuery", map[string]any{"callback_query_id": id}, nil)
-	}
-}
-
-// pause waits; a negative duration is none.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }
 

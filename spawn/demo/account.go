@@ -9,6 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/proc"
 	"netsky/store"
 )
 
@@ -30,16 +31,11 @@ func (t *tour) collect(whole context.Context) error {
 		if open == 0 {
 			break
 		}
-		select {
-		case <-ctx.Done():
+		if proc.Sleep(ctx, 100*time.Millisecond) != nil {
 			return whole.Err() // without one, the time is up and what is missing is counted
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(time.Second):
-	}
+	proc.Sleep(ctx, time.Second)
 	if whole.Err() != nil {
 		return whole.Err()
 	}

@@ -12,6 +12,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/proc"
 )
 
 // The time a step waits for space before it is retried.
@@ -44,10 +45,8 @@ func (d *demo) durable(ctx context.Context, step func() error) error {
 			d.pane.note(fmt.Sprintf("cannot continue: %v; waiting until that is fixed", err))
 			said = "that is fixed"
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
+		if err := proc.Sleep(ctx, wait); err != nil {
+			return err
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -230,10 +231,8 @@ func (o Lookout) settled(ctx context.Context, d agent.Dialog, pressed []string) 
 		case time.Since(since) >= dialogStill:
 			return keys, true
 		}
-		select {
-		case <-ctx.Done():
+		if proc.Sleep(ctx, 20*time.Millisecond) != nil {
 			return nil, false
-		case <-time.After(20 * time.Millisecond):
 		}
 	}
 	return nil, false

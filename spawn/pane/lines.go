@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"netsky/internal/proc"
 	"netsky/tmux"
 )
 
@@ -24,10 +25,8 @@ func Lines(ctx context.Context, server *tmux.Server, id string, n int, last stri
 		if strings.Contains(text, last) || time.Now().After(end) {
 			return trimmed(text), nil
 		}
-		select {
-		case <-ctx.Done():
+		if proc.Sleep(ctx, 5*time.Millisecond) != nil {
 			return nil, ctx.Err()
-		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/tmux"
 )
 
@@ -24,10 +25,8 @@ func (o Lookout) Look(ctx context.Context, answer bool) (agent.Dialog, bool, err
 		return d, false, o.gone()
 	}
 	// A screen may be half drawn, so one look is not enough.
-	select {
-	case <-ctx.Done():
+	if proc.Sleep(ctx, dialogAgain) != nil {
 		return agent.Dialog{}, false, ctx.Err()
-	case <-time.After(dialogAgain):
 	}
 	again, shown, at, err := o.look(ctx)
 	switch {

@@ -6,6 +6,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/proc"
 )
 
 // Overlaid is implemented by a Screens whose agent keeps working behind a dialog of its
@@ -46,10 +47,8 @@ func (o Lookout) LookOver(ctx context.Context) (shown bool, err error) {
 	}
 	if shown && !(known && was.Name == d.Name && was.Text == d.Text) {
 		// A screen may be half drawn, so one look is not enough for news.
-		select {
-		case <-ctx.Done():
-			return false, ctx.Err()
-		case <-time.After(dialogAgain):
+		if err := proc.Sleep(ctx, dialogAgain); err != nil {
+			return false, err
 		}
 		again, still, _, err := o.look(ctx)
 		if err != nil {

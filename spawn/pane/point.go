@@ -13,6 +13,7 @@ import (
 	"netsky/bus"
 	"netsky/cost/breaker"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/tmux"
 )
 
@@ -235,10 +236,8 @@ func (l *Panes) typeLine(ctx context.Context, pane tmux.Pane, before tmux.Look, 
 	if err := l.Tmux.Paste(ctx, pane.ID, line); err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done(): // the line is typed; without Enter it would stay a draft forever
+	if proc.Sleep(ctx, beforeEnter) != nil { // the line is typed; without Enter it would stay a draft forever
 		ctx = context.WithoutCancel(ctx)
-	case <-time.After(beforeEnter):
 	}
 	now, err := l.Tmux.Look(ctx, pane)
 	if err != nil {
