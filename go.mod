@@ -11,6 +11,7 @@ require (
 	github.com/mattn/go-sqlite3 v1.14.52 // SQLite, the records
 	github.com/modelcontextprotocol/go-sdk v1.8.0 // the model's tools; MCP changes every few months, and its own people follow it
 	github.com/pelletier/go-toml/v2 v2.4.3 // netsky.toml; its errors name the line, also of an unknown key
+	github.com/robfig/cron/v3 v3.0.1 // parses cron expressions and finds the next time; the skipped and the doubled hour stay ours
 	github.com/rogpeppe/go-internal v1.16.0 // tests: scripts of verbs against the real program
 	github.com/urfave/cli/v2 v2.27.7 // the command table: options, help, completion
 	golang.org/x/sync v0.20.0 // errgroup: the first of the phone's loops that fails ends the others

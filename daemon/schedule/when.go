@@ -2,10 +2,12 @@ package schedule
 
 import (
 	"fmt"
-	"math/bits"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/robfig/cron/v3"
 )
 
 // Bounds of an interval.
@@ -17,11 +19,9 @@ const (
 // A When says when a schedule is due: at the minutes of a cron expression in local time,
 // or at an interval.
 type When struct {
-	every time.Duration // 0: the fields count
-
-	minute, hour, day, month, weekday uint64 // a bit for each value
-	anyHour                           bool   // the hour is *, so the expression means minutes, not a time of day
-	anyDay, anyWeekday                bool
+	every   time.Duration // 0: the expression counts
+	cron    *cron.SpecSchedule
+	anyHour bool // the hour is *, so the expression means minutes, not a time of day
 }
 
 var aliases = map[string]string{
@@ -29,40 +29,83 @@ var aliases = map[string]string{
 	"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",
 }
 
+// fields are those of an expression. Weekdays are parsed as hours, since cron's own weekdays end at 6, and 7 is
+// Sunday, too.
+var fields = [5]struct {
+	name     string
+	parser   cron.Parser
+	min, max int
+}{
+	{"minute", cron.NewParser(cron.Minute), 0, 59}, {"hour", cron.NewParser(cron.Hour), 0, 23}, {"day", cron.NewParser(cron.Dom), 1, 31},
+	{"month", cron.NewParser(cron.Month), 1, 12}, {"weekday", cron.NewParser(cron.Hour), 0, 7},
+}
+
+// star is cron's bit for a field that begins with *; its parser sets it for some of them.
+const star = 1 << 63
+
+var (
+	item     = regexp.MustCompile(`^(\*|(\d+|[a-z]{3})(-(\d+|[a-z]{3}))?)(/\d+)?$`)
+	number   = regexp.MustCompile(`\d+`)
+	weekdays = strings.NewReplacer("sun", "0", "mon", "1", "tue", "2", "wed", "3", "thu", "4", "fri", "5", "sat", "6")
+)
+
 // Parse parses "MINUTE HOUR DAY MONTH WEEKDAY", an alias such as "@daily", or "every 30m".
 func Parse(spec string) (w When, err error) {
-	if full, ok := aliases[strings.ToLower(strings.TrimSpace(spec))]; ok {
-		spec = full
-	}
 	words := strings.Fields(spec)
+	if full, ok := aliases[strings.ToLower(strings.TrimSpace(spec))]; ok {
+		words = strings.Fields(full)
+	}
 	if len(words) == 2 && words[0] == "every" {
 		return Every(words[1])
 	}
-	if len(words) != 5 {
+	if len(words) != len(fields) {
 		return w, fmt.Errorf("%.80q is no schedule: want five fields (minute hour day month weekday), @hourly, @daily, @weekly, @monthly, or \"every 30m\"", spec)
 	}
-	for i, f := range []struct {
-		name     string
-		to       *uint64
-		min, max int
-		names    string
-	}{
-		{"minute", &w.minute, 0, 59, ""}, {"hour", &w.hour, 0, 23, ""}, {"day", &w.day, 1, 31, ""},
-		{"month", &w.month, 1, 12, "janfebmaraprmayjunjulaugsepoctnovdec"}, {"weekday", &w.weekday, 0, 7, "sunmontuewedthufrisat"},
-	} {
-		if *f.to, err = parseField(words[i], f.min, f.max, f.names); err != nil {
-			return w, fmt.Errorf("%.80q: %s: %w", spec, f.name, err)
+	var parsed [len(fields)]*cron.SpecSchedule
+	for i, word := range words {
+		if parsed[i], err = parseField(i, strings.ToLower(word)); err != nil {
+			return w, fmt.Errorf("%.80q: %s: %w", spec, fields[i].name, err)
 		}
 	}
-	if w.weekday&(1<<7) != 0 { // Sunday, too
-		w.weekday = w.weekday&^(1<<7) | 1
+	w.cron = &cron.SpecSchedule{Second: 1, Minute: parsed[0].Minute, Hour: parsed[1].Hour, Dom: parsed[2].Dom, Month: parsed[3].Month, Location: time.Local}
+	w.cron.Dow = parsed[4].Hour&(1<<7-1) | parsed[4].Hour>>7&1
+	w.anyHour = w.cron.Hour&^star == 1<<24-1
+	if strings.HasPrefix(words[2], "*") {
+		w.cron.Dom |= star
 	}
-	w.anyHour, w.anyDay, w.anyWeekday = w.hour == 1<<24-1, strings.HasPrefix(words[2], "*"), strings.HasPrefix(words[4], "*")
-	// The only dates that no year has are days that no chosen month has.
-	if w.anyWeekday && w.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return w, fmt.Errorf("%.80q: there is no such day", spec)
+	if strings.HasPrefix(words[4], "*") {
+		w.cron.Dow |= star
+		// The only dates that no year has are days that no chosen month has.
+		if w.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+			return w, fmt.Errorf("%.80q: there is no such day", spec)
+		}
 	}
 	return w, nil
+}
+
+// parseField parses one field: a list of *, a value or a range, each with a step. What cron takes beside that is
+// more likely a mistake: an empty item, a sign, something behind a star, or a step above the maximum.
+func parseField(i int, text string) (*cron.SpecSchedule, error) {
+	f := fields[i]
+	refused := fmt.Errorf("%.40q: want %d to %d, also as a list or a range, or *, each with or without a step (*/2)", text, f.min, f.max)
+	for part := range strings.SplitSeq(text, ",") {
+		if !item.MatchString(part) {
+			return nil, refused
+		}
+	}
+	if f.name == "weekday" {
+		text = weekdays.Replace(text)
+	}
+	for _, n := range number.FindAllString(text, -1) {
+		if v, err := strconv.Atoi(n); err != nil || v > f.max {
+			return nil, refused
+		}
+	}
+	parsed, err := f.parser.Parse(text)
+	if err != nil {
+		return nil, refused
+	}
+	return parsed.(*cron.SpecSchedule), nil
 }
 
 // Every parses an interval, such as "30m".
@@ -77,76 +120,6 @@ func Every(text string) (w When, err error) {
 	return When{every: d}, nil
 }
 
-// parseField parses one field: a list of *, a value or a range, each with a step.
-func parseField(text string, min, max int, names string) (set uint64, err error) {
-	for part := range strings.SplitSeq(text, ",") {
-		span, stepText, stepped := strings.Cut(part, "/")
-		from, to, step := min, max, 1
-		if stepped {
-			if step, err = strconv.Atoi(stepText); err != nil || step < 1 || step > max {
-				return 0, fmt.Errorf("%.40q: the step must be 1 to %d", part, max)
-			}
-		}
-		if span != "*" {
-			low, high, ranged := strings.Cut(span, "-")
-			if from, err = parseValue(low, min, max, names); err != nil {
-				return 0, err
-			}
-			switch {
-			case ranged:
-				if to, err = parseValue(high, min, max, names); err != nil {
-					return 0, err
-				}
-			case !stepped:
-				to = from
-			}
-			if to < from {
-				return 0, fmt.Errorf("%.40q: the range ends before it begins", part)
-			}
-		} else if max == 7 {
-			to = 6 // 7 is Sunday once more
-		}
-		for v := from; v <= to; v += step {
-			set |= 1 << v
-		}
-	}
-	return set, nil
-}
-
-func parseValue(text string, min, max int, names string) (int, error) {
-	if len(text) == 3 && names != "" {
-		if at := strings.Index(names, strings.ToLower(text)); at >= 0 && at%3 == 0 {
-			return at/3 + min, nil
-		}
-	}
-	v, err := strconv.Atoi(text)
-	if err != nil || v < min || v > max || text[0] == '+' {
-		return 0, fmt.Errorf("%.40q: want %d to %d", text, min, max)
-	}
-	return v, nil
-}
-
-func has(set uint64, v int) bool { return set&(1<<v) != 0 }
-
-// onDay applies cron's rule: if both days are given, either will do.
-func (w When) onDay(t time.Time) bool {
-	day, weekday := has(w.day, t.Day()), has(w.weekday, int(t.Weekday()))
-	switch {
-	case !has(w.month, int(t.Month())):
-		return false
-	case w.anyDay || w.anyWeekday:
-		return day && weekday
-	}
-	return day || weekday
-}
-
-func (w When) at(t time.Time) bool {
-	return w.onDay(t) && has(w.hour, t.Hour()) && has(w.minute, t.Minute())
-}
-
-// farthest bounds Next: the 29th of February can be eight years away.
-const farthest = 9 * 366 * 24 * time.Hour
-
 // Next returns the first due time after t, in t's location; zero if there is none in
 // nine years. An interval is counted from t.
 //
@@ -157,36 +130,31 @@ func (w When) Next(t time.Time) time.Time {
 	if w.every > 0 {
 		return t.Add(w.every)
 	}
-	end := t.Add(farthest)
-	for t = t.Truncate(time.Minute).Add(time.Minute); t.Before(end); {
-		if !w.anyHour && w.skipped(t) {
-			return t
+	// cron looks at one span between two changes of the clock at a time, as if the clock were never changed.
+	end := t.AddDate(9, 0, 0) // the 29th of February can be eight years away
+	for at := t.Truncate(time.Second).Add(time.Second); at.Before(end); {
+		_, offset := at.Zone()
+		begin, change := at.ZoneBounds()
+		if _, was := begin.Add(-1).Zone(); !begin.IsZero() && !w.anyHour {
+			if once := begin.Add(time.Duration(was-offset) * time.Second); at.Before(once) {
+				at = once
+			}
 		}
-		var next time.Time
+		if !change.IsZero() && !change.After(at) { // Go errs on the last day of a leap year
+			change = at.Add(time.Hour)
+		}
+		next := w.cron.Next(at.Add(-time.Second).In(time.FixedZone("", offset)))
+		_, then := change.Zone()
 		switch {
-		case !has(w.month, int(t.Month())):
-			next = time.Date(t.Year(), t.Month()+1, 1, 0, 0, 0, 0, t.Location())
-		case !w.onDay(t):
-			next = time.Date(t.Year(), t.Month(), t.Day()+1, 0, 0, 0, 0, t.Location())
-		case !has(w.hour, t.Hour()):
-			next = t.Add(time.Duration(60-t.Minute()) * time.Minute)
-		case w.at(t) && (w.anyHour || !again(t)):
-			return t
+		case next.IsZero() || next.After(end): // cron looks at five years
+			at = at.AddDate(4, 0, 0)
+		case change.IsZero() || next.Before(change):
+			return next.In(t.Location())
+		case !w.anyHour && next.Before(change.Add(time.Duration(then-offset)*time.Second)):
+			return change.In(t.Location())
 		default:
-			later := w.minute >> (t.Minute() + 1) // the minutes after this one
-			step := bits.TrailingZeros64(later) + 1
-			if later == 0 {
-				step = 60 - t.Minute()
-			}
-			next = t.Add(time.Duration(step) * time.Minute)
-			if next.Minute() != (t.Minute()+step)%60 { // the clock is changed meanwhile
-				next = t.Add(time.Minute)
-			}
+			at = change
 		}
-		if !next.After(t) { // a midnight that the clock skips
-			next = t.Add(time.Hour)
-		}
-		t = next
 	}
 	return time.Time{}
 }
@@ -194,30 +162,4 @@ func (w When) Next(t time.Time) time.Time {
 // wall returns what a clock on the wall shows, as if in UTC.
 func wall(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
-}
-
-// skipped reports whether the clock has just skipped a time at which it would have been due.
-func (w When) skipped(t time.Time) bool {
-	last := wall(t.Add(-time.Minute))
-	now := wall(t)
-	if now.Sub(last) <= time.Minute || now.Sub(last) > 26*time.Hour {
-		return false
-	}
-	for m := last.Add(time.Minute); m.Before(now); m = m.Add(time.Minute) {
-		if w.at(m) {
-			return true
-		}
-	}
-	return false
-}
-
-// again reports whether the clock shows this time for the second time.
-func again(t time.Time) bool {
-	now := wall(t)
-	for _, back := range []time.Duration{30 * time.Minute, time.Hour, 2 * time.Hour} {
-		if wall(t.Add(-back)).Equal(now) {
-			return true
-		}
-	}
-	return false
 }

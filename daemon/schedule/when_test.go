@@ -50,6 +50,10 @@ func TestNext(t *testing.T) {
 		// A midnight that does not exist.
 		{"0 0 * * *", "America/Santiago", "2026-09-05 12:00", "2026-09-06 01:00 -03"},
 		{"@monthly", "America/Asuncion", "2023-09-30 12:00", "2023-10-01 01:00 -03"},
+		{"0 0,4 * * 0", "America/Santiago", "2026-09-05 23:50", "2026-09-06 01:00 -03"},
+		{"31 * * * 0", "America/Santiago", "2026-09-05 23:54", "2026-09-06 01:31 -03"},
+		// Go's own bounds of a zone err on the last day of a leap year.
+		{"38 2 5 10 */6", "America/Santiago", "2036-10-05 02:38", "2041-10-05 02:38 -03"},
 	} {
 		w, err := schedule.Parse(c.spec)
 		if err != nil {
