@@ -1,14 +1,16 @@
 package envelope
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // MarshalJSON writes the envelope as Parse reads it: empty fields left out, unknown fields
@@ -126,50 +128,17 @@ var (
 	errNUL       = errors.New("holds a NUL")
 )
 
-// unquote reads a string of valid JSON. encoding/json would turn half a
-// surrogate pair into U+FFFD without a word.
+// unquote reads a string of valid JSON.
 func unquote(raw []byte) (string, error) {
-	raw = raw[1 : len(raw)-1]
-	i := slices.Index(raw, '\\')
-	if i < 0 {
-		return string(raw), nil
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1]), nil
 	}
-	var b strings.Builder
-	b.Grow(len(raw))
-	for i = 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			b.WriteByte(raw[i])
-			continue
-		}
-		i++
-		if k := strings.IndexByte("bfnrt", raw[i]); k >= 0 {
-			b.WriteByte("\b\f\n\r\t"[k])
-			continue
-		}
-		if raw[i] != 'u' {
-			b.WriteByte(raw[i])
-			continue
-		}
-		r := hexRune(raw[i+1:])
-		i += 4
-		if utf16.IsSurrogate(r) {
-			if i+2 >= len(raw) || raw[i+1] != '\\' || raw[i+2] != 'u' {
-				return "", errSurrogate
-			}
-			if r = utf16.DecodeRune(r, hexRune(raw[i+3:])); r == utf8.RuneError {
-				return "", errSurrogate
-			}
-			i += 6
-		}
-		if r == 0 {
-			return "", errNUL
-		}
-		b.WriteRune(r)
+	s, err := jsontext.AppendUnquote(nil, raw)
+	switch {
+	case err != nil:
+		return "", errSurrogate
+	case bytes.IndexByte(s, 0) >= 0:
+		return "", errNUL
 	}
-	return b.String(), nil
-}
-
-func hexRune(raw []byte) rune {
-	n, _ := strconv.ParseUint(string(raw[:4]), 16, 16) // valid JSON has four hex digits there
-	return rune(n)
+	return string(s), nil
 }
