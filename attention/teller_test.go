@@ -227,7 +227,7 @@ func TestTellBlind(t *testing.T) {
 	tells(t, func(d *desk) {
 		blind := func(why string) {
 			t.Helper()
-			if err := d.home.SaveBlind(home.Blind{SinceMS: 5, Why: why}); err != nil {
+			if err := attention.SaveBlind(d.home, attention.Blind{SinceMS: 5, Why: why}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -324,7 +324,7 @@ func TestTellLoop(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := d.home.SetAllDesired([]agent.ID{"agent1", "agent2", "agent3"}, true, "owner"); err != nil {
+		if err := home.Desired(d.home).SetAll([]agent.ID{"agent1", "agent2", "agent3"}, true, "owner"); err != nil {
 			t.Fatal(err)
 		}
 		keep("agent1", backoff.Record{Died: "s1", How: "exited 3", LoopMS: 5})
@@ -426,7 +426,7 @@ func TestTellDialog(t *testing.T) {
 			at("agent7", "lost", func(a *attention.Seen) { a.By = agent.ByPane }),
 			{Agent: one("agent8", agent.Waiting, func(a *attention.Agent) { a.Asks, a.Deaf = false, true }), Shows: true},
 		}
-		if _, err := d.home.Ask(agent.Approval{Agent: "agent4", Start: "s-agent4", Tool: "Bash", Text: "x"}); err != nil {
+		if _, err := home.Approvals(d.home).Ask(agent.Approval{Agent: "agent4", Start: "s-agent4", Tool: "Bash", Text: "x"}); err != nil {
 			t.Fatal(err)
 		}
 		told := func(id, name, state string) string {
