@@ -73,7 +73,9 @@ func (s State) save(home home.Dir, id agent.ID, sync bool) error {
 
 // Message returns the id of the message on whose turn the agent works, "" if that is
 // unknown: a person may have typed at its pane.
-func (r *Runtime) Message(id agent.ID, _ string) string { return courier.InHand(r.Home, id) }
+func (r *Runtime) Message(id agent.ID, _ string) string {
+	return courier.ReadLedger(r.Home, id).InHand()
+}
 
 // Conversation returns the thread that a start of the agent continues, "" if none has
 // accepted a text yet. It changes nothing.

@@ -39,7 +39,7 @@ func (a agents) views(list spawn.Statuses) []live.Agent {
 			Inbox: st.Inbox, Claimed: st.Claimed, Outbox: st.Outbox, Poison: st.Poison, Restart: st.Restart,
 			Fault: n.Fault, Deaf: n.Deaf, Decidable: n.Decidable,
 		}
-		if n, until := courier.Holding(a.home, st.Agent); n > 0 {
+		if n, until := courier.ReadLedger(a.home, st.Agent).Holding(); n > 0 {
 			v.Held = fmt.Sprintf("%d %s", n, courier.HeldWords(until))
 		}
 		out = append(out, v)

@@ -180,32 +180,34 @@ func (p *Question) heldUp(ctx context.Context) error {
 	if !p.Up || !p.gone.IsZero() {
 		return nil // its next start will show
 	}
-	h, held := courier.HeldBy(p.Launcher.Home, p.To, p.id)
-	where := "is held, and is given to it again"
-	if !held {
+	m, _ := courier.ReadLedger(p.Launcher.Home, p.To).Find(p.id)
+	where, fault := "is held, and is given to it again", agent.Fault{}
+	if m.State == courier.StateHeld {
+		fault = m.Held.Fault
+	} else {
 		r, err := p.Launcher.Home.LoadReport(p.To)
 		if err != nil || r.State != agent.Blocked || !r.Fault.Reason.OfAccount() && r.Fault.Reason != agent.ContextFull {
 			return nil
 		}
-		h.Fault, where = r.Fault, "waits, and is given to it"
+		fault, where = r.Fault, "waits, and is given to it"
 	}
-	retry, known := h.Fault.Until(), true
-	if s, err := breaker.Of(p.Launcher.Home, h.Fault.Account).Load(); err == nil && s.Tripped() {
+	retry, known := fault.Until(), true
+	if s, err := breaker.Of(p.Launcher.Home, fault.Account).Load(); err == nil && s.Tripped() {
 		retry, known = s.Retry(), s.RetryMS != 0
 	}
 	when := "in a moment"
 	switch {
-	case h.Fault.Reason == agent.ContextFull:
+	case fault.Reason == agent.ContextFull:
 		when = "once its conversation is compacted (`netsky attach " + string(p.To) + "`, then /compact), else in some minutes"
 	case !known:
 		when = "when that has been mended"
 	case retry.After(time.Now()):
-		when, h.Fault.UntilMS = "at "+agent.Clock(retry, time.Now()), retry.UnixMilli()
-		if h.Fault.Reason == agent.Login {
-			when, h.Fault.UntilMS = when+", or after a login", 0
+		when, fault.UntilMS = "at "+agent.Clock(retry, time.Now()), retry.UnixMilli()
+		if fault.Reason == agent.Login {
+			when, fault.UntilMS = when+", or after a login", 0
 		}
 	}
-	text := fmt.Sprintf("%s can't answer now: %s; the message %s %s %s", p.To, h.Fault, p.id, where, when)
+	text := fmt.Sprintf("%s can't answer now: %s; the message %s %s %s", p.To, fault, p.id, where, when)
 	deadline, _ := ctx.Deadline()
 	if !known || retry.After(deadline) {
 		return advice.With(unanswered("%s; its answer will be in `netsky inbox`", text), "`netsky cancel %s` cancels it", p.id)
@@ -221,7 +223,7 @@ func (p *Question) heldUp(ctx context.Context) error {
 // start has been idle for some time and has done nothing about the message: one that only
 // the program itself knows of is answered when that has come so far.
 func (p *Question) restarted(ctx context.Context, st spawn.Status, again bool) error {
-	owed := courier.Owes(p.Launcher.Home, p.To, p.id) // until the answer is sent
+	owed := courier.ReadLedger(p.Launcher.Home, p.To).Owes(p.id) // until the answer is sent
 	if place := p.whereabouts(); owed || place == waits || place == handled {
 		p.renewed = false
 		p.Warn("%s was ended and started again; its new start answers the message, or gets it again", p.To)
@@ -257,7 +259,7 @@ func (p *Question) cancelled(ctx context.Context) error {
 		p.missing = 0
 		return nil
 	}
-	if p.missing++; p.missing < 3 || courier.Owes(p.Launcher.Home, p.To, p.id) {
+	if p.missing++; p.missing < 3 || courier.ReadLedger(p.Launcher.Home, p.To).Owes(p.id) {
 		return nil // it may be moving, or be held
 	}
 	if _, found, err := p.Launcher.Bus.FindAnswer(ctx, p.To, p.From, p.id, p.sent); found || err != nil {

@@ -56,11 +56,10 @@ func Cancel(ctx context.Context, l *spawn.Launcher, by agent.ID, id string) (how
 		return "already cancelled " + how + at, nil
 	}
 	r, _ := l.Home.LoadReport(to)
-	_, held := courier.HeldBy(l.Home, to, m.Envelope.ID)
-	switch {
-	case held, m.Place != bus.Delivered && r.State != agent.Busy:
+	switch state := courier.ReadLedger(l.Home, to).StateOf(*m); {
+	case state == courier.StateHeld, m.Place != bus.Delivered && r.State != agent.Busy:
 		return giveUp(ctx, l, by, m)
-	case !courier.Owes(l.Home, to, m.Envelope.ID) && m.Place == bus.Delivered:
+	case state.Over():
 		return "", fmt.Errorf("%s: %s has finished it: nothing was cancelled", id, to)
 	}
 	return "", advice.With(fmt.Errorf("%s: %s has it: nothing was cancelled", id, to), "`netsky interrupt %s` ends its turn", to)
@@ -95,7 +94,7 @@ func giveUp(ctx context.Context, l *spawn.Launcher, by agent.ID, m *bus.Entry) (
 	}
 	for began := time.Now(); time.Since(began) < limit; {
 		now, err := l.Bus.Find(to, m.Name)
-		if err == nil && now.Place == bus.Delivered && !courier.Owes(l.Home, to, id) {
+		if err == nil && courier.ReadLedger(l.Home, to).StateOf(now).Over() {
 			return "cancelled while " + string(to) + " held it", nil
 		}
 		select {

@@ -40,7 +40,7 @@ func mayStartAgain(h home.Dir, runtimes map[string]spawn.Runtime, id agent.ID, a
 	if err != nil {
 		return "", now
 	}
-	return mayStart(h, runtimes[la.Runtime], la, courier.Limited(h, id, la.Start), asked, now)
+	return mayStart(h, runtimes[la.Runtime], la, courier.ReadLedger(h, id).Limited(la.Start), asked, now)
 }
 
 // MayStart reports why nothing should be started on the account that a launch uses, as it

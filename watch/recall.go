@@ -152,9 +152,9 @@ func (f *facts) lost() {
 // mail adds the messages to the agent that it has not answered.
 func (f *facts) mail() {
 	var lines []string
-	for _, d := range courier.Debts(f.l.Home, f.id) {
+	for _, d := range courier.ReadLedger(f.l.Home, f.id).Messages {
 		if d.Wants && !slices.Contains(f.told, d.ID) {
-			lines = append(lines, f.message("from "+string(d.From), d.ID, f.id, d.Sent, state(d)))
+			lines = append(lines, f.message("from "+string(d.From), d.ID, f.id, time.UnixMilli(d.SentMS), state(d)))
 		}
 	}
 	f.add("Given to you and not answered:", lines)
@@ -195,8 +195,8 @@ func (f *facts) objective() {
 	f.add("What you were started for, your objective:", lines)
 }
 
-func state(d courier.Debt) string {
-	if d.Held {
+func state(m courier.Message) string {
+	if m.State == courier.StateHeld {
 		return "held by the vendor's limit"
 	}
 	return "in hand"
@@ -252,10 +252,10 @@ func (f *facts) sent() {
 			continue
 		}
 		known := make(map[string]bool)
-		for _, d := range courier.Debts(f.l.Home, to) {
+		for _, d := range courier.ReadLedger(f.l.Home, to).Messages {
 			if d.From == f.id && f.ctx.Err() == nil {
 				known[d.ID] = true
-				lines = append(lines, f.message("to "+string(to), d.ID, to, d.Sent, state(d)))
+				lines = append(lines, f.message("to "+string(to), d.ID, to, time.UnixMilli(d.SentMS), state(d)))
 			}
 		}
 		for _, p := range []bus.Place{bus.Claimed, bus.Inbox} {

@@ -21,7 +21,7 @@ const (
 
 // An answer is what netsky sends on behalf of the model.
 type answer struct {
-	owed
+	Message
 	kind      envelope.Kind
 	text      string
 	cancelled bool // the message was
@@ -50,9 +50,9 @@ func verdict(e agent.Event) (kind envelope.Kind, text string) {
 func (m *Courier) close(ctx context.Context, e Event) {
 	m.open, m.turnOf = false, ""
 	asked := m.ends(ctx)
-	var done []owed
+	var done []Message
 	var held []failed
-	for _, o := range m.ledger.list(true) {
+	for _, o := range m.ledger.seen() {
 		if m.settling(o) {
 			continue
 		}
@@ -72,7 +72,7 @@ func (m *Courier) close(ctx context.Context, e Event) {
 			held = append(held, failed{o, end})
 			continue
 		}
-		a := answer{owed: o}
+		a := answer{Message: o}
 		a.kind, a.text = verdict(end)
 		if !o.Wants || e.Deferred || m.give(ctx, &a) {
 			done = append(done, o)
@@ -93,7 +93,7 @@ func (m *Courier) close(ctx context.Context, e Event) {
 
 // replied reports whether the model itself has answered the message: its turn may fail
 // afterwards.
-func (m *Courier) replied(ctx context.Context, o owed) bool {
+func (m *Courier) replied(ctx context.Context, o Message) bool {
 	if o.Replied || !o.Wants {
 		return o.Replied
 	}
@@ -103,7 +103,7 @@ func (m *Courier) replied(ctx context.Context, o owed) bool {
 
 // settle removes finished entries from the ledger, once their files are moved: the next
 // courier would take a message that is neither filed nor in the ledger for a new one.
-func (m *Courier) settle(recorded int64, done ...owed) {
+func (m *Courier) settle(recorded int64, done ...Message) {
 	all := append(m.unsettled, done...)
 	done, m.unsettled = nil, nil
 	for _, o := range all {
@@ -129,7 +129,7 @@ func (m *Courier) settle(recorded int64, done ...owed) {
 // They differ if the process that should have reported the former was killed: then the
 // conversation is asked, and once more later, as it is written a moment after the turn; what
 // it does not know yet is nobody else's.
-func endOf(o owed, e agent.Event, asked func(owed) (agent.Event, bool, error)) (end agent.Event, ok bool, err error) {
+func endOf(o Message, e agent.Event, asked func(Message) (agent.Event, bool, error)) (end agent.Event, ok bool, err error) {
 	if !o.Wants || o.turn != "" && o.turn == e.ID {
 		return e, true, nil
 	}
@@ -147,9 +147,9 @@ func endOf(o owed, e agent.Event, asked func(owed) (agent.Event, bool, error)) (
 
 // settling reports whether a message's turn is over, and only its answer is to be sent or
 // its file to be moved.
-func (m *Courier) settling(o owed) bool {
-	same := func(l owed) bool { return l.ID == o.ID && l.From == o.From }
-	return slices.ContainsFunc(m.unsent, func(a answer) bool { return same(a.owed) }) || slices.ContainsFunc(m.unsettled, same)
+func (m *Courier) settling(o Message) bool {
+	same := func(l Message) bool { return l.ID == o.ID && l.From == o.From }
+	return slices.ContainsFunc(m.unsent, func(a answer) bool { return same(a.Message) }) || slices.ContainsFunc(m.unsettled, same)
 }
 
 // retry repeats what the system refused.
@@ -166,11 +166,11 @@ func (m *Courier) retry(ctx context.Context, now time.Time) {
 	if len(m.unfiled) == 0 {
 		m.trouble("file delivered mail", nil)
 	}
-	var done []owed
+	var done []Message
 	var left []answer
 	for _, a := range m.unsent {
 		if !now.Before(a.due) && m.give(ctx, &a) {
-			done = append(done, a.owed)
+			done = append(done, a.Message)
 		} else {
 			left = append(left, a)
 		}
@@ -182,7 +182,7 @@ func (m *Courier) retry(ctx context.Context, now time.Time) {
 // give sends an answer, unless the model has given one. It reports whether the message is
 // finished.
 func (m *Courier) give(ctx context.Context, a *answer) (done bool) {
-	answered, err := m.answered(ctx, a.owed)
+	answered, err := m.answered(ctx, a.Message)
 	if answered {
 		return true
 	}
@@ -204,7 +204,7 @@ func (m *Courier) give(ctx context.Context, a *answer) (done bool) {
 }
 
 // answered reports whether this agent has answered the message in any way.
-func (m *Courier) answered(ctx context.Context, o owed) (bool, error) {
+func (m *Courier) answered(ctx context.Context, o Message) (bool, error) {
 	since := time.UnixMilli(min(o.SentMS, o.OfferedMS)) // the sender's clock may be ahead of ours
 	return m.o.Bus.Answered(ctx, m.o.Agent, envelope.Envelope{ID: o.ID, From: o.From, Time: since})
 }

@@ -56,7 +56,7 @@ func (m *Courier) leaves(ctx context.Context, e agent.Event) {
 	ids := begun(m.background, e.Background)
 	m.background = e.Background
 	m.alone.ends(e, ids)
-	for _, o := range m.ledger.list(true) {
+	for _, o := range m.ledger.seen() {
 		d, waits := m.deferred[o.ID]
 		switch own := o.turn == "" || o.turn == e.ID; {
 		case !own, !waits && (len(ids) == 0 || !o.Wants || m.settling(o) || m.replied(ctx, o)):
@@ -81,12 +81,12 @@ func (m *Courier) wait(id string, d *deferral) {
 
 // serving answers what waits for commands that still run, and says which these are.
 func (m *Courier) serving(ctx context.Context, now time.Time) {
-	for _, o := range m.ledger.list(true) {
+	for _, o := range m.ledger.seen() {
 		d, waits := m.deferred[o.ID]
 		if !waits || d.until.IsZero() || now.Before(d.until) {
 			continue
 		}
-		a := answer{owed: o}
+		a := answer{Message: o}
 		a.kind, a.text = verdict(d.end)
 		a.text += "\n\n[netsky] Still running in the background: " + agent.Works(d.end.Background)
 		m.finish(ctx, a)
@@ -96,13 +96,13 @@ func (m *Courier) serving(ctx context.Context, now time.Time) {
 // letGo cancels a message that waits only for work in the background; ok is false if it is
 // none. The work goes on.
 func (m *Courier) letGo(ctx context.Context, c cancel) (ok bool) {
-	list := m.ledger.list(true)
-	i := slices.IndexFunc(list, func(o owed) bool { return o.ID == c.about })
+	list := m.ledger.seen()
+	i := slices.IndexFunc(list, func(o Message) bool { return o.ID == c.about })
 	d, waits := m.deferred[c.about]
 	if i < 0 || !waits || m.busy() {
 		return false
 	}
-	a := answer{owed: list[i], kind: envelope.KindError, cancelled: true,
+	a := answer{Message: list[i], kind: envelope.KindError, cancelled: true,
 		text: "cancelled by " + string(c.by) + " after its turn; in the background goes on: " + agent.Works(d.end.Background)}
 	m.finish(ctx, a)
 	return true
@@ -112,7 +112,7 @@ func (m *Courier) letGo(ctx context.Context, c cancel) (ok bool) {
 func (m *Courier) finish(ctx context.Context, a answer) {
 	delete(m.deferred, a.ID)
 	if m.give(ctx, &a) {
-		m.settle(0, a.owed)
+		m.settle(0, a.Message)
 	} else {
 		m.unsent, m.tries = append(m.unsent, a), time.Time{}
 	}

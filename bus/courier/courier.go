@@ -127,14 +127,14 @@ type Courier struct {
 	unfiled   []*bus.Delivery // seen in the program, but the system refused to file them
 	unsent    []answer
 	tries     time.Time       // when to retry both
-	unsettled []owed          // finished, but not filed
+	unsettled []Message       // finished, but not filed
 	restored  bool            // what was left is settled
 	doubts    map[string]bool // for unfiled messages: whether it was seen, or may still wait in the program's queue
 	began     bool            // this program's session has begun
 	end       agent.Event     // of the last turn
 	turnOf    string          // the first message of the running turn
 	past      map[string]*past
-	left      []owed         // from the ledger, to be restored
+	left      []Message      // from the ledger, to be restored
 	losses    map[string]int // how often a message's turn was cut off
 
 	background []agent.Work         // what went on after the last turn
@@ -323,7 +323,7 @@ func (m *Courier) Look(ctx context.Context) bool {
 
 // Owed lists the IDs of the messages that still need an answer.
 func (m *Courier) Owed() (ids []string) {
-	for _, o := range m.ledger.list(true) {
+	for _, o := range m.ledger.seen() {
 		if o.Wants {
 			ids = append(ids, o.ID)
 		}

@@ -67,7 +67,7 @@ func (m *Courier) drop(ctx context.Context, c cancel) {
 	case !m.restored || f != nil && slices.Contains(f.offer().About, c.about):
 		m.later = append(m.later, c) // until it is known whether the model has it
 	case m.withdraw(ctx, c), m.letGo(ctx, c):
-	case !slices.ContainsFunc(m.ledger.list(true), func(o owed) bool { return o.ID == c.about }):
+	case !slices.ContainsFunc(m.ledger.seen(), func(o Message) bool { return o.ID == c.about }):
 		m.o.Log("cancel from "+string(c.by)+": the agent is not working on "+c.about, nil)
 	case !m.stopping:
 		m.interrupt(ctx, c)
@@ -171,7 +171,7 @@ func (m *Courier) handing(now time.Time) bool {
 // owing reports whether answers are owed to earlier messages that the program can still
 // give.
 func (m *Courier) owing(now time.Time) bool {
-	return len(m.unsent) > 0 || m.able() && !now.Before(m.gate.barred) && (len(m.lost) > 0 || !m.restored && len(m.ledger.list(false)) > 0)
+	return len(m.unsent) > 0 || m.able() && !now.Before(m.gate.barred) && (len(m.lost) > 0 || !m.restored && len(m.ledger.list()) > 0)
 }
 
 // able reports whether the program can be offered something.

@@ -115,11 +115,9 @@ func (m *Courier) ended(ctx context.Context, e Event) {
 // temporary reason.
 func (m *Courier) againLater() {
 	m.open, m.turnOf = false, ""
-	list := m.ledger.list(true)
-	m.ledger.unsee(list)
-	for _, o := range list {
+	for _, o := range m.ledger.interrupt() {
 		if !m.settling(o) {
-			m.lost = append(m.lost, lost{owed: o})
+			m.lost = append(m.lost, lost{Message: o})
 		}
 	}
 }
@@ -141,7 +139,7 @@ func (m *Courier) abandoned(ctx context.Context, now time.Time) {
 // wants an answer.
 func (m *Courier) allEnded(ctx context.Context) bool {
 	asked := m.ends(ctx)
-	for _, o := range m.ledger.list(true) {
+	for _, o := range m.ledger.seen() {
 		if _, ok, err := asked(o); o.Wants && (!ok || err != nil) {
 			return false
 		}
@@ -151,14 +149,14 @@ func (m *Courier) allEnded(ctx context.Context) bool {
 
 // ends returns a function that asks the conversation how the turn that took a message
 // ended, once for each turn.
-func (m *Courier) ends(ctx context.Context) func(owed) (agent.Event, bool, error) {
+func (m *Courier) ends(ctx context.Context) func(Message) (agent.Event, bool, error) {
 	type answer struct {
 		e   agent.Event
 		ok  bool
 		err error
 	}
 	known := make(map[string]answer)
-	return func(o owed) (agent.Event, bool, error) {
+	return func(o Message) (agent.Event, bool, error) {
 		key := o.turn
 		if key == "" {
 			key = "of " + o.ID

@@ -180,16 +180,16 @@ func without(list []*bus.Delivery, gone ...*bus.Delivery) (rest []*bus.Delivery)
 }
 
 func (m *Courier) writeDown(f *flight) error {
-	list := make([]owed, 0, len(f.list)+len(f.lost))
+	list := make([]Message, 0, len(f.list)+len(f.lost))
 	for _, l := range f.lost {
-		if l.again {
-			o := l.owed
+		if l.State == StateHeld {
+			o := l.Message
 			o.Start = m.o.Start
 			list = append(list, o)
 		}
 	}
 	for _, d := range f.list {
-		o := m.owedOf(d.Envelope())
+		o := messageOf(d.Envelope(), m.o.Start, m.traits.Wants(d.Envelope()))
 		list = append(list, o)
 	}
 	return m.ledger.offer(list)

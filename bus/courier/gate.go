@@ -73,14 +73,14 @@ func (m *Courier) faultOf(f agent.Fault) agent.Fault {
 // recall finds out which model's limit held this agent back when the last courier ended. A
 // new start may use another model: it is held back only when one agent may try.
 func (m *Courier) recall() {
-	o, ok := m.ledger.limited()
+	o, ok := Ledger{Messages: m.ledger.list()}.limited()
 	account, _ := m.account()
 	if !ok || o.Held.Fault.Account != breaker.Name(account, o.Held.Fault.Scope) {
 		return
 	}
 	s, err := breaker.Of(m.o.Home, o.Held.Fault.Account).Load()
 	m.trouble("read the breaker of "+o.Held.Fault.Account, err)
-	if o.Held.Waits && o.Start == m.o.Start || s.Tripped() && s.Due(time.Now()) {
+	if o.State == StateHeld && o.Start == m.o.Start || s.Tripped() && s.Due(time.Now()) {
 		m.gate.scope, m.looks = o.Held.Fault.Scope, time.Time{}
 	}
 }
@@ -274,7 +274,7 @@ func (m *Courier) blocked(r agent.Report, now time.Time) agent.Report {
 // holding reports whether this courier holds messages.
 func (m *Courier) holding() bool {
 	for _, l := range m.lost {
-		if l.again {
+		if l.State == StateHeld {
 			return true
 		}
 	}

@@ -10,14 +10,13 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/home"
 	"netsky/store"
 )
 
-// A Held is why a message waits: its turn failed of a fault of the vendor's or of a full
+// A Hold is why a message waits: its turn failed of a fault of the vendor's or of a full
 // context, which is no answer. It is offered again when the account's breaker allows it and
 // the program takes something.
-type Held struct {
+type Hold struct {
 	Fault   agent.Fault `json:"fault"`            // the latest
 	SinceMS int64       `json:"since_ms"`         // when it was held first
 	LastMS  int64       `json:"last_ms"`          // and last
@@ -25,7 +24,7 @@ type Held struct {
 	Turns   int         `json:"turns"`            // that failed
 	Tries   int         `json:"tries"`            // of them those that failed of a limit or of the vendor
 	Blamed  int         `json:"blamed,omitempty"` // of them those that the message itself may have caused
-	Waits   bool        `json:"waits"`            // it has not been offered again since
+	Waits   bool        `json:"waits,omitempty"`  // in ledgers of earlier versions: the message is in StateHeld
 	Told    bool        `json:"told,omitempty"`   // its sender
 }
 
@@ -40,7 +39,7 @@ const (
 
 // A failed is a message, and how its turn failed.
 type failed struct {
-	owed
+	Message
 	end agent.Event
 }
 
@@ -61,12 +60,12 @@ func noAnswer(e agent.Event) bool { return ofAccount(e) || ofContext(e) }
 // hold keeps messages, whose turns have just failed of the account, until it serves again,
 // and those for which the conversation had no room, until the program takes something.
 func (m *Courier) hold(ctx context.Context, list ...failed) {
-	var done []owed
+	var done []Message
 	now := time.Now().UnixMilli()
 	tripped, first, counts := false, false, true
 	for i := range list {
 		f := &list[i]
-		h := Held{SinceMS: now}
+		h := Hold{SinceMS: now}
 		if f.Held != nil {
 			h = *f.Held
 		}
@@ -77,7 +76,7 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 				if m.shortened { // and still there is no room for it
 					h.Blamed++
 				}
-				f.Held, h.Waits = &h, true
+				f.Held, f.State = &h, StateHeld
 				continue
 			}
 			if !tripped {
@@ -92,7 +91,7 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 				h.Blamed++
 			}
 		}
-		h.Waits, f.Held = true, &h
+		f.Held, f.State = &h, StateHeld
 	}
 	if full := slices.ContainsFunc(list, func(f failed) bool { return ofContext(f.end) }); full {
 		m.shortened, m.gate.broken, m.looks = false, time.Now().Add(gateAgain), time.Time{} // by then the program says so itself
@@ -101,23 +100,23 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 	if !tripped {
 		m.release(ctx)
 	}
-	var kept []owed
+	var kept []Message
 	for _, f := range list {
 		if h := f.Held; h.Tries >= mostTries || h.Blamed >= mostBlamed {
 			fault := h.Fault
 			fault.Text = fmt.Sprintf("%s (the last of %d tries)", cmp.Or(fault.Text, f.end.Text), h.Turns)
 			f.end.Fault = &fault
-			a := answer{owed: f.owed}
+			a := answer{Message: f.Message}
 			a.kind, a.text = verdict(f.end)
 			if !f.Wants || m.give(ctx, &a) {
-				done = append(done, f.owed)
+				done = append(done, f.Message)
 			} else {
 				m.unsent = append(m.unsent, a)
 			}
 			continue
 		}
-		kept = append(kept, f.owed)
-		m.lost = append(m.lost, lost{owed: f.owed, again: true})
+		kept = append(kept, f.Message)
+		m.lost = append(m.lost, lost{Message: f.Message})
 		m.o.Log(fmt.Sprintf("%s is held: %s", naming(f.ID, f.From), f.Held.Fault), nil)
 		m.group.Go(func() {
 			m.putDown(ctx, store.AddLog{
@@ -135,19 +134,19 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 // the mailbox, or has expired, is answered with an error. It returns false if they can't be
 // read now.
 func (m *Courier) readHeld(ctx context.Context) bool {
-	var gone []owed
+	var gone []Message
 	late := make(map[string]time.Time)
 	for i := range min(len(m.lost), m.mostLost()) {
 		l := &m.lost[i]
-		if !l.again {
+		if l.State != StateHeld {
 			continue
 		}
-		e, _, ok, err := m.find(ctx, l.owed)
+		e, _, ok, err := m.find(ctx, l.Message)
 		if m.trouble("find "+l.ID, err); err != nil {
 			return false
 		}
 		if !ok || e.Expired(time.Now()) {
-			gone, late[naming(l.ID, l.From)] = append(gone, l.owed), e.Expires
+			gone, late[naming(l.ID, l.From)] = append(gone, l.Message), e.Expires
 			continue
 		}
 		l.text, l.envelope = envelope.Render(e, time.Now()), e
@@ -157,7 +156,7 @@ func (m *Courier) readHeld(ctx context.Context) bool {
 		if at := late[naming(o.ID, o.From)]; !at.IsZero() {
 			why = "it expired meanwhile, at " + agent.Clock(at, time.Now())
 		}
-		m.giveUp(ctx, answer{owed: o, kind: envelope.KindError, text: "it was held (" + o.Held.Fault.Reason.Text() + "), and " + why})
+		m.giveUp(ctx, answer{Message: o, kind: envelope.KindError, text: "it was held (" + o.Held.Fault.Reason.Text() + "), and " + why})
 	}
 	return true
 }
@@ -171,12 +170,12 @@ func (m *Courier) giveUp(ctx context.Context, a answer) {
 		m.unsent = append(m.unsent, a)
 		return
 	}
-	m.settle(0, a.owed)
+	m.settle(0, a.Message)
 }
 
 // answer returns the answer to a message that was cancelled.
-func (c cancel) answer(o owed, when string) answer {
-	return answer{owed: o, kind: envelope.KindError, text: "cancelled by " + string(c.by) + " " + when, cancelled: true}
+func (c cancel) answer(o Message, when string) answer {
+	return answer{Message: o, kind: envelope.KindError, text: "cancelled by " + string(c.by) + " " + when, cancelled: true}
 }
 
 // withdrawPending withdraws a message that is claimed and was never offered.
@@ -191,7 +190,7 @@ func (m *Courier) withdrawPending(ctx context.Context, c cancel) bool {
 	}
 	d := m.pending[i]
 	m.pending = without(m.pending, d)
-	a := c.answer(m.owedOf(d.Envelope()), "before it was given to the model")
+	a := c.answer(messageOf(d.Envelope(), m.o.Start, m.traits.Wants(d.Envelope())), "before it was given to the model")
 	if a.Wants && !m.give(ctx, &a) {
 		m.unsent = append(m.unsent, a)
 	}
@@ -203,12 +202,12 @@ func (m *Courier) withdrawPending(ctx context.Context, c cancel) bool {
 // anything. It reports whether the message was held.
 func (m *Courier) withdraw(ctx context.Context, c cancel) bool {
 	i := slices.IndexFunc(m.lost, func(l lost) bool {
-		return l.again && l.ID == c.about && (l.From == c.by || !c.by.IsClone())
+		return l.State == StateHeld && l.ID == c.about && (l.From == c.by || !c.by.IsClone())
 	})
 	if i < 0 {
 		return m.withdrawPending(ctx, c)
 	}
-	m.giveUp(ctx, c.answer(m.lost[i].owed, "while it was held: "+m.lost[i].Held.Fault.String()))
+	m.giveUp(ctx, c.answer(m.lost[i].Message, "while it was held: "+m.lost[i].Held.Fault.String()))
 	return true
 }
 
@@ -217,7 +216,7 @@ func (m *Courier) withdraw(ctx context.Context, c cancel) bool {
 func (m *Courier) tellSenders(ctx context.Context, now time.Time) {
 	for i := range m.lost {
 		l := &m.lost[i]
-		if !l.again || l.Held.Told || l.From == agent.Owner || now.Sub(time.UnixMilli(l.Held.LastMS)) < settles {
+		if l.State != StateHeld || l.Held.Told || l.From == agent.Owner || now.Sub(time.UnixMilli(l.Held.LastMS)) < settles {
 			continue
 		}
 		h := *l.Held
@@ -236,27 +235,8 @@ func (m *Courier) tellSenders(ctx context.Context, now time.Time) {
 			})
 			m.trouble("tell "+string(l.From)+" that its message is held", err)
 		}
-		m.trouble("ledger of owed answers", m.ledger.hold([]owed{l.owed}))
+		m.trouble("ledger of owed answers", m.ledger.hold([]Message{l.Message}))
 	}
-}
-
-// Holding returns how many messages an agent holds, and until when at most, if the vendor
-// has stated that.
-func Holding(h home.Dir, of agent.ID) (n int, until time.Time) {
-	l := newLedger(h, of)
-	if l.load() != nil {
-		return 0, until
-	}
-	for _, o := range l.file.Owed {
-		if o.Held == nil || !o.Held.Waits {
-			continue
-		}
-		n++
-		if t := o.Held.Fault.Until(); t.After(until) {
-			until = t
-		}
-	}
-	return n, until
 }
 
 // HeldWords is what people read of held messages: "held until 14:30".
@@ -265,40 +245,4 @@ func HeldWords(until time.Time) string {
 		return "held until its model can answer"
 	}
 	return "held until " + agent.Clock(until, time.Now())
-}
-
-// HeldBy returns why an agent holds a message, if it does.
-func HeldBy(h home.Dir, of agent.ID, id string) (held Held, ok bool) {
-	l := newLedger(h, of)
-	if l.load() != nil {
-		return held, false
-	}
-	i := l.index(id, "")
-	if i < 0 || l.file.Owed[i].Held == nil || !l.file.Owed[i].Held.Waits {
-		return held, false
-	}
-	return *l.file.Owed[i].Held, true
-}
-
-// Limited returns the model of which a limit, rather than one of its account, made a start
-// of an agent hold messages; "" if none did.
-func Limited(h home.Dir, of agent.ID, start string) (scope string) {
-	l := newLedger(h, of)
-	if l.load() != nil {
-		return ""
-	}
-	if o, ok := l.limited(); ok && o.Held.Waits && o.Start == start {
-		return o.Held.Fault.Scope
-	}
-	return ""
-}
-
-// limited returns the message that was the last to be held for a limit of one model.
-func (l *ledger) limited() (last owed, ok bool) {
-	for _, o := range l.list(false) {
-		if o.Held != nil && o.Held.Fault.Scope != "" && (!ok || o.Held.LastMS >= last.Held.LastMS) {
-			last, ok = o, true
-		}
-	}
-	return last, ok
 }

@@ -51,10 +51,18 @@ func (p *post) tripped() bool {
 	return s.Tripped()
 }
 
-func (p *post) mustHold(id string) (h courier.Held) {
+func (p *post) held(id string) (h courier.Hold, ok bool) {
+	m, _ := courier.ReadLedger(p.home, p.id).Find(id)
+	if m.State != courier.StateHeld {
+		return h, false
+	}
+	return *m.Held, true
+}
+
+func (p *post) mustHold(id string) (h courier.Hold) {
 	p.Helper()
 	testworld.Wait(p, id+" is held", func() (ok bool) {
-		h, ok = courier.HeldBy(p.home, p.id, id)
+		h, ok = p.held(id)
 		return ok
 	})
 	return h
@@ -104,7 +112,7 @@ func TestHeld(t *testing.T) {
 			p.retry()
 			for n := range tt.again {
 				testworld.Wait(p, "held again", func() bool {
-					h, ok := courier.HeldBy(p.home, me, "owner-0")
+					h, ok := p.held("owner-0")
 					return ok && h.Tries == int(2+n)
 				})
 				p.retry()
@@ -239,8 +247,8 @@ func TestHeldAndGone(t *testing.T) {
 	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "?"})
 	p.mustHold("owner-0")
 	stop()
-	if ids, err := courier.Unfinished(p.home, me); err != nil || !ids["owner-0"] {
-		t.Errorf("Unfinished = %v, %v", ids, err)
+	if l := courier.ReadLedger(p.home, me); !l.Owes("owner-0") || l.Err != nil {
+		t.Errorf("ledger: %+v", l)
 	}
 	names, err := p.bus.Names(me, bus.Delivered)
 	if err != nil || len(names) != 1 {
@@ -337,7 +345,7 @@ func TestHeldTexts(t *testing.T) {
 	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "?"})
 	for n := range 3 {
 		testworld.Wait(p, "held", func() bool {
-			h, ok := courier.HeldBy(p.home, me, "owner-0")
+			h, ok := p.held("owner-0")
 			return ok && h.Turns == n+1
 		})
 		p.retry()
@@ -549,5 +557,28 @@ func TestHeldKilled(t *testing.T) {
 				t.Errorf("%d turns", n)
 			}
 		})
+	}
+}
+
+// TestHeldSeenLate: a word that comes late of the turn that failed does not have a held
+// message given to the model twice.
+func TestHeldSeenLate(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	p.program.fails(1, func() error { return usage(time.Hour) })
+	p.program.mustStart(t)
+	p.run()
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "the answer?"})
+	p.mustHold("owner-0")
+	p.program.mustNote(t, agent.Event{Event: agent.EventSeen, ID: "owner-0"})
+	p.program.mustNote(t, agent.Event{Event: agent.EventStop, Text: "of nobody's turn"})
+	testworld.Wait(p, "that is on record", func() bool { return len(p.records.all()) >= 3 })
+	p.retry()
+	testworld.Wait(p, "an answer", func() bool { return len(p.answers(agent.Owner, "owner-0")) == 1 && p.owed() == "" })
+	if got := fmt.Sprint(p.program.effects()); got != "[owner-0 owner-0]" {
+		t.Errorf("effects %s", got)
+	}
+	if a := p.answers(agent.Owner, "owner-0")[0]; a.Text != "42" {
+		t.Errorf("answer: %+v", a)
 	}
 }

@@ -105,7 +105,7 @@ func (m *Courier) held(ctx context.Context, f *flight) (bool, error) {
 	again := 0
 	for _, l := range f.lost {
 		switch {
-		case l.again: // the conversation holds it from the turn that failed
+		case l.State == StateHeld: // the conversation holds it from the turn that failed
 			e, _, err := m.o.Runtime.Ended(ctx, l.ID, "")
 			if err != nil || e.ID == "" || e.ID == l.Held.Turn {
 				return false, err

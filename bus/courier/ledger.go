@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,91 +14,43 @@ import (
 	"netsky/home"
 )
 
-// An owed is a message that was offered to the model and whose turn has not ended. It
-// is stored before it is offered, so that the next courier knows what a dead one may
-// have left unanswered, and what a conversation that was killed may have forgotten.
-type owed struct {
-	ID        string        `json:"id"`
-	From      agent.ID      `json:"from"`
-	Kind      envelope.Kind `json:"kind,omitempty"`
-	Thread    string        `json:"thread,omitempty"`
-	Hops      int           `json:"hops,omitempty"`
-	SentMS    int64         `json:"sent_ms"`
-	OfferedMS int64         `json:"offered_ms"`
-	Start     string        `json:"start,omitempty"` // the start id of the program that it was last offered to
-	Wants     bool          `json:"wants,omitempty"` // it wants an answer, and the model has given none
-
-	Replied bool `json:"replied,omitempty"` // the model has answered it by itself
-
-	Held *Held `json:"held,omitempty"` // its turn failed of the account; never changed, only replaced
-
-	seen bool   // the model has it
-	turn string // the number of the turn that took it, if an event has reported it
-	late bool   // a later turn has ended, and how its own ended is not known yet
-}
-
-// is reports whether that is the message.
-func (o owed) is(e envelope.Envelope) bool { return o.ID == e.ID && o.From == e.From }
-
-func (m *Courier) owedOf(e envelope.Envelope) owed {
-	return owed{
-		ID: e.ID, From: e.From, Kind: e.Kind, Thread: e.Thread, Hops: e.Hops, Start: m.o.Start,
-		SentMS: e.Time.UnixMilli(), OfferedMS: time.Now().UnixMilli(), Wants: m.traits.Wants(e),
-	}
-}
-
-// WantsAnswer reports whether a message gets exactly one answer: the owner's messages,
-// briefs, handoffs and cron's calls, and those that ask for one; never an answer.
-func WantsAnswer(e envelope.Envelope) bool {
-	switch e.Kind {
-	case envelope.KindReply, envelope.KindError, envelope.KindAck, envelope.KindHeld, envelope.KindApproval, envelope.KindApprovalAnswer:
-		return false
-	case envelope.KindBrief, envelope.KindHandoff, envelope.KindCron:
-		return true
-	}
-	return e.From == agent.Owner || e.RequiresAck
-}
-
 // A ledger is state/owed/<agent>.json. It is safe for concurrent use.
 type ledger struct {
 	home home.Dir
-	rel  string
+	of   agent.ID
 
 	mu     sync.Mutex // guards the fields below, and the file
-	file   ledgerFile
+	file   Ledger
 	opened bool // file says what the last courier left
 	closed bool
 }
 
-type ledgerFile struct {
-	Owed []owed `json:"owed"` // the oldest first
-	// RecordedMS is the end of the last recorded turn.
-	RecordedMS int64 `json:"recorded_ms,omitempty"`
-}
+const maxLedger = 4 << 20
 
-const (
-	owedDir   = "state/owed"
-	maxLedger = 4 << 20
-)
+func ledgerFile(of agent.ID) string { return "state/owed/" + string(of) + ".json" }
 
-func newLedger(home home.Dir, id agent.ID) *ledger {
-	return &ledger{home: home, rel: owedDir + "/" + string(id) + ".json"}
-}
+func newLedger(home home.Dir, id agent.ID) *ledger { return &ledger{home: home, of: id} }
 
-// open reads the ledger for the courier that keeps it. One that is not JSON is moved aside,
-// and the error says where to. If it can't be read now, readable is false: what it says is
-// still owed.
+// open reads the ledger for the courier that keeps it: what a dead one's program was seen
+// with, the events and the conversation tell. One that is not JSON is moved aside, and the
+// error says where to. If it can't be read now, readable is false: what it says is still owed.
 func (l *ledger) open() (readable bool, err error) {
 	if err = l.load(); !errors.Is(err, errDamaged) {
+		for i := range l.file.Messages {
+			if m := &l.file.Messages[i]; m.State != StateHeld {
+				m.State = StateOffered
+			}
+		}
 		return err == nil, err
 	}
-	aside := l.rel + ".bad-" + strconv.FormatInt(time.Now().UnixMilli(), 10)
-	data, rerr := l.home.ReadFile(l.rel, maxLedger)
+	rel := ledgerFile(l.of)
+	aside := rel + ".bad-" + strconv.FormatInt(time.Now().UnixMilli(), 10)
+	data, rerr := l.home.ReadFile(rel, maxLedger)
 	if rerr == nil {
 		rerr = l.home.WriteFile(aside, data, true)
 	}
 	if rerr == nil {
-		rerr = l.home.Remove(l.rel)
+		rerr = l.home.Remove(rel)
 	}
 	if rerr != nil {
 		return false, errors.Join(err, rerr)
@@ -114,21 +65,11 @@ var errDamaged = errors.New("damaged")
 func (l *ledger) load() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.file = ledgerFile{}
-	data, err := l.home.ReadFile(l.rel, maxLedger)
-	if errors.Is(err, fs.ErrNotExist) {
-		l.opened = true
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	l.opened = true
-	if err := json.Unmarshal(data, &l.file); err != nil {
-		l.file = ledgerFile{}
-		return fmt.Errorf("%s: %w: %w", l.home.Path(l.rel), errDamaged, err)
-	}
-	return nil
+	l.file = ReadLedger(l.home, l.of)
+	l.opened = l.file.Err == nil || errors.Is(l.file.Err, errDamaged)
+	err := l.file.Err
+	l.file.Err = nil
+	return err
 }
 
 // close keeps a model's late reply from being noted in what is another courier's file now.
@@ -144,25 +85,24 @@ func (l *ledger) save(sync bool) error {
 	if err != nil {
 		return err
 	}
-	return l.home.WriteFile(l.rel, append(data, '\n'), sync)
+	return l.home.WriteFile(ledgerFile(l.of), append(data, '\n'), sync)
 }
 
 // offer stores what is about to be offered. When it returns nil, that survives a loss
 // of power.
-func (l *ledger) offer(list []owed) error {
+func (l *ledger) offer(list []Message) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before := l.file.Owed
+	before := l.file.Messages
 	next := slices.Clone(before)
 	fresh := false
 	for _, o := range list {
-		switch i := l.index(o.ID, o.From); {
+		switch i := l.file.index(o.ID, o.From); {
 		case i < 0:
 			next, fresh = append(next, o), true
-		case next[i].Held != nil && next[i].Held.Waits: // events of earlier turns are not about this offer
-			h := *next[i].Held
-			h.Waits = false
-			next[i].Held, next[i].Start, next[i].OfferedMS, fresh = &h, o.Start, time.Now().UnixMilli(), true
+		case next[i].State == StateHeld: // events of earlier turns are not about this offer
+			next[i].become(StateOffered)
+			next[i].Start, next[i].OfferedMS, fresh = o.Start, time.Now().UnixMilli(), true
 		case next[i].Start != o.Start:
 			next[i].Start, fresh = o.Start, true
 		}
@@ -170,22 +110,12 @@ func (l *ledger) offer(list []owed) error {
 	if !fresh {
 		return nil
 	}
-	l.file.Owed = next
+	l.file.Messages = next
 	err := l.save(true)
 	if err != nil {
-		l.file.Owed = before
+		l.file.Messages = before
 	}
 	return err
-}
-
-// index finds a message; without a sender the one that was offered last.
-func (l *ledger) index(id string, from agent.ID) int {
-	for i, o := range slices.Backward(l.file.Owed) {
-		if o.ID == id && (from == "" || o.From == from) {
-			return i
-		}
-	}
-	return -1
 }
 
 // mistakable reports whether a turn has another sender's message with the same ID. Events
@@ -193,44 +123,45 @@ func (l *ledger) index(id string, from agent.ID) int {
 func (l *ledger) mistakable(e envelope.Envelope) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.file.Owed, func(o owed) bool { return o.ID == e.ID && o.From != e.From && o.seen })
+	return slices.ContainsFunc(l.file.Messages, func(m Message) bool { return m.ID == e.ID && m.From != e.From && m.State == StateSeen })
 }
 
-// sight records that the model has the message, and reports whether that is new.
+// sight records that the model has the message, and reports whether that is new: of one
+// that is held, it had that before.
 func (l *ledger) sight(id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := l.index(id, "")
-	if i < 0 || l.file.Owed[i].seen {
-		return false
-	}
-	l.file.Owed[i].seen = true
-	return true
+	i := l.file.index(id, "")
+	return i >= 0 && l.file.Messages[i].become(StateSeen)
 }
 
-// unsee records that the model may have lost the messages.
-func (l *ledger) unsee(list []owed) {
+// interrupt records that the model may have lost all that it has, and returns that, with the
+// numbers of the turns that took it.
+func (l *ledger) interrupt() (list []Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, o := range list {
-		if i := l.index(o.ID, o.From); i >= 0 {
-			l.file.Owed[i].seen, l.file.Owed[i].turn, l.file.Owed[i].late = false, "", false
+	for i := range l.file.Messages {
+		m := &l.file.Messages[i]
+		if turn := m.turn; m.State == StateSeen && m.become(StateInterrupted) {
+			list = append(list, *m)
+			list[len(list)-1].turn = turn
 		}
 	}
+	return list
 }
 
 // hold records that messages wait for their account, or that their senders know it. If that
 // can't be stored now, the next change of the ledger does.
-func (l *ledger) hold(list []owed) error {
+func (l *ledger) hold(list []Message) error {
 	if len(list) == 0 {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range list {
-		if i := l.index(o.ID, o.From); i >= 0 {
-			e := &l.file.Owed[i]
-			e.Held, e.seen, e.turn, e.late = o.Held, false, "", false
+		if i := l.file.index(o.ID, o.From); i >= 0 {
+			l.file.Messages[i].become(StateHeld)
+			l.file.Messages[i].Held = o.Held
 		}
 	}
 	return l.save(true)
@@ -240,8 +171,8 @@ func (l *ledger) hold(list []owed) error {
 func (l *ledger) late(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if i := l.index(id, ""); i >= 0 {
-		l.file.Owed[i].late = true
+	if i := l.file.index(id, ""); i >= 0 {
+		l.file.Messages[i].late = true
 	}
 }
 
@@ -249,32 +180,32 @@ func (l *ledger) late(id string) {
 func (l *ledger) took(id, turn string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if i := l.index(id, ""); i >= 0 && turn != "" {
-		l.file.Owed[i].turn = turn
+	if i := l.file.index(id, ""); i >= 0 && turn != "" {
+		l.file.Messages[i].turn = turn
 	}
 }
 
-// list returns the entries; with seen only those that the model has.
-func (l *ledger) list(seen bool) (list []owed) {
+// list returns all messages.
+func (l *ledger) list() []Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, o := range l.file.Owed {
-		if o.seen || !seen {
-			list = append(list, o)
-		}
-	}
-	return list
+	return slices.Clone(l.file.Messages)
+}
+
+// seen returns the messages that the model has.
+func (l *ledger) seen() []Message {
+	return slices.DeleteFunc(l.list(), func(m Message) bool { return m.State != StateSeen })
 }
 
 // offered finds the message if it was offered before.
-func (l *ledger) offered(e envelope.Envelope) (o owed, ok bool) {
+func (l *ledger) offered(e envelope.Envelope) (m Message, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := l.index(e.ID, e.From)
+	i := l.file.index(e.ID, e.From)
 	if i < 0 {
-		return o, false
+		return m, false
 	}
-	return l.file.Owed[i], true
+	return l.file.Messages[i], true
 }
 
 // mayHave reports whether the model may have the message: it was offered before, or the
@@ -282,34 +213,34 @@ func (l *ledger) offered(e envelope.Envelope) (o owed, ok bool) {
 func (l *ledger) mayHave(e envelope.Envelope) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.opened || l.index(e.ID, e.From) >= 0
+	return !l.opened || l.file.index(e.ID, e.From) >= 0
 }
 
 // answered records that the model has answered by itself.
 func (l *ledger) answered(id string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := l.index(id, "")
-	if i < 0 || !l.file.Owed[i].Wants || l.closed {
+	i := l.file.index(id, "")
+	if i < 0 || !l.file.Messages[i].Wants || l.closed {
 		return nil
 	}
-	l.file.Owed[i].Wants, l.file.Owed[i].Replied = false, true
+	l.file.Messages[i].Wants, l.file.Messages[i].Replied = false, true
 	return l.save(true)
 }
 
 // settle removes finished entries. If a crash leaves one, it is settled again.
-func (l *ledger) settle(recorded int64, done ...owed) error {
+func (l *ledger) settle(recorded int64, done ...Message) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := len(l.file.Owed)
-	l.file.Owed = slices.DeleteFunc(slices.Clone(l.file.Owed), func(o owed) bool {
-		return slices.ContainsFunc(done, func(d owed) bool { return d.ID == o.ID && d.From == o.From })
+	n := len(l.file.Messages)
+	l.file.Messages = slices.DeleteFunc(slices.Clone(l.file.Messages), func(o Message) bool {
+		return slices.ContainsFunc(done, func(d Message) bool { return d.ID == o.ID && d.From == o.From })
 	})
-	if len(l.file.Owed) == n && recorded <= l.file.RecordedMS {
+	if len(l.file.Messages) == n && recorded <= l.file.RecordedMS {
 		return nil
 	}
 	l.file.RecordedMS = max(l.file.RecordedMS, recorded)
-	return l.save(len(l.file.Owed) > 0)
+	return l.save(len(l.file.Messages) > 0)
 }
 
 func (l *ledger) recorded() int64 {

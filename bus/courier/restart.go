@@ -17,10 +17,9 @@ import (
 // A lost is a message that an earlier courier had offered and whose turn was cut off
 // when a process died.
 type lost struct {
-	owed
+	Message
 	text     string // its rendering, if the conversation never had it, or has to have it again
 	envelope envelope.Envelope
-	again    bool // it was held
 }
 
 // A past is what the events report about a message that is still owed.
@@ -51,7 +50,7 @@ func (p *past) ends(e agent.Event, begun []string) {
 func (m *Courier) remember(ctx context.Context) {
 	m.past, m.doubts = make(map[string]*past), make(map[string]bool)
 	offered := make(map[string]int64)
-	for _, o := range m.ledger.list(false) {
+	for _, o := range m.ledger.list() {
 		m.past[o.ID], offered[o.ID] = &past{}, o.OfferedMS
 	}
 	recorded := m.ledger.recorded()
@@ -109,7 +108,7 @@ func (m *Courier) remember(ctx context.Context) {
 		m.forgotten()
 	}
 	m.settle(time.Now().UnixMilli())
-	m.left = m.ledger.list(false)
+	m.left = m.ledger.list()
 	m.recall()
 }
 
@@ -149,15 +148,13 @@ func (m *Courier) knows(now time.Time) bool {
 func (m *Courier) cut() {
 	m.open, m.turnOf = false, ""
 	m.past = make(map[string]*past)
-	seen := m.ledger.list(true)
-	for _, o := range seen {
+	for _, o := range m.ledger.interrupt() {
 		m.losses[o.ID]++
 		m.past[o.ID] = &past{seen: true, turn: o.turn}
 		if !m.settling(o) {
 			m.left = append(m.left, o)
 		}
 	}
-	m.ledger.unsee(seen)
 	if f := m.flight; f != nil { // the conversation knows whether it was accepted
 		m.flight = nil
 		f.list = slices.DeleteFunc(f.list, func(d *bus.Delivery) bool { return !f.unseen[d.Envelope().ID] })
@@ -166,9 +163,9 @@ func (m *Courier) cut() {
 		}
 		m.pending = append(f.list, m.pending...)
 		for _, l := range f.lost {
-			if !slices.ContainsFunc(m.left, func(o owed) bool { return o.ID == l.ID && o.From == l.From }) {
+			if !slices.ContainsFunc(m.left, func(o Message) bool { return o.ID == l.ID && o.From == l.From }) {
 				m.losses[l.ID]++
-				m.left = append(m.left, l.owed)
+				m.left = append(m.left, l.Message)
 			}
 		}
 	}
@@ -184,7 +181,7 @@ func (m *Courier) worn(id string) bool {
 // the mailbox was taken. If it has not, and an earlier server, now dead, gave it to
 // this very program, it may still wait in the program's queue: Claude Code restarts a
 // dead server when the model calls a tool.
-func (m *Courier) doubt(o owed) (seen bool) {
+func (m *Courier) doubt(o Message) (seen bool) {
 	p := m.past[o.ID]
 	seen = p != nil && p.seen
 	if seen || o.Start == m.o.Start && m.traits.Queues {
@@ -208,13 +205,13 @@ func (m *Courier) doubtful(now time.Time) bool {
 }
 
 // restoreOne settles one message; it returns true if nothing more is owed about it.
-func (m *Courier) restoreOne(ctx context.Context, o owed) (done bool, err error) {
+func (m *Courier) restoreOne(ctx context.Context, o Message) (done bool, err error) {
 	e, place, ok, err := m.find(ctx, o)
 	switch {
 	case err != nil:
 		return false, err
 	case !ok && o.Held != nil && o.Wants:
-		a := answer{owed: o, kind: envelope.KindError, text: "it was held (" + o.Held.Fault.Reason.Text() + "), and the message is no longer in the mailbox"}
+		a := answer{Message: o, kind: envelope.KindError, text: "it was held (" + o.Held.Fault.Reason.Text() + "), and the message is no longer in the mailbox"}
 		if m.give(ctx, &a) {
 			return true, nil
 		}
@@ -234,7 +231,7 @@ func (m *Courier) restoreOne(ctx context.Context, o owed) (done bool, err error)
 // resume continues with a message that was accepted by a program that has died since;
 // it returns true if nothing more is owed about it. d is its delivery if it is not filed:
 // if it has expired, and the model never had it, it is filed unread.
-func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope, d *bus.Delivery) (done bool, err error) {
+func (m *Courier) resume(ctx context.Context, o Message, e envelope.Envelope, d *bus.Delivery) (done bool, err error) {
 	var p past
 	if known := m.past[o.ID]; known != nil {
 		p = *known
@@ -245,8 +242,8 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope, d *bu
 			return answered, err
 		}
 	}
-	if o.Held != nil && o.Held.Waits {
-		m.lost = append(m.lost, lost{owed: o, again: true})
+	if o.State == StateHeld {
+		m.lost = append(m.lost, lost{Message: o})
 		return false, nil
 	}
 	if p.left != nil && o.Wants && !m.diedWith(o) {
@@ -282,7 +279,7 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope, d *bu
 		if !o.Wants {
 			return true, nil
 		}
-		a := answer{owed: o}
+		a := answer{Message: o}
 		a.kind, a.text = verdict(end)
 		if m.give(ctx, &a) {
 			return true, nil
@@ -304,9 +301,9 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope, d *bu
 		m.trouble("file expired mail", err)
 		return err == nil, err
 	case !held:
-		m.lost = append(m.lost, lost{owed: o, text: envelope.Render(e, time.Now()), envelope: e})
+		m.lost = append(m.lost, lost{Message: o, text: envelope.Render(e, time.Now()), envelope: e})
 	case o.Wants:
-		m.lost = append(m.lost, lost{owed: o})
+		m.lost = append(m.lost, lost{Message: o})
 	default:
 		return true, nil
 	}
@@ -316,14 +313,14 @@ func (m *Courier) resume(ctx context.Context, o owed, e envelope.Envelope, d *bu
 // diedWith reports whether the program that took the message has died, so that a turn
 // that runs now is another one, such as a person's. A program that does not queue may
 // have outlived this process.
-func (m *Courier) diedWith(o owed) bool {
+func (m *Courier) diedWith(o Message) bool {
 	return m.traits.Queues && o.Start != "" && o.Start != m.o.Start
 }
 
 // pastEnd returns the end of the turn that took the message: from an event, or if there
 // is none from the conversation. over reports that the turn has ended, even if it may be
 // continued.
-func (m *Courier) pastEnd(ctx context.Context, o owed, p past) (e agent.Event, ok, over bool, err error) {
+func (m *Courier) pastEnd(ctx context.Context, o Message, p past) (e agent.Event, ok, over bool, err error) {
 	if exact := p.end != nil && p.turn != "" && p.end.ID == p.turn; !exact {
 		own, ok, err := m.o.Runtime.Ended(ctx, o.ID, o.turn)
 		switch {
@@ -358,7 +355,7 @@ func (m *Courier) loadLost(ctx context.Context, f *flight) {
 			continue
 		}
 		f.unseen[l.ID] = true
-		if l.again {
+		if l.State == StateHeld {
 			repeated = append(repeated, l.text)
 			why = fmt.Sprintf("%s, try %d", l.Held.Fault.Reason.Text(), l.Held.Turns+1) // no two texts are the same: Claude Code drops the second
 			continue
@@ -402,7 +399,7 @@ func (m *Courier) mostLost() int {
 // find finds a message that the agent received and that was not filed unread, and
 // returns where it is now; ok is false if it is nowhere. After an error that is
 // unknown.
-func (m *Courier) find(ctx context.Context, o owed) (e envelope.Envelope, p bus.Place, ok bool, err error) {
+func (m *Courier) find(ctx context.Context, o Message) (e envelope.Envelope, p bus.Place, ok bool, err error) {
 	list, err := m.o.Bus.Received(ctx, m.o.Agent, o.ID)
 	for _, entry := range list {
 		if entry.Err == nil && entry.Why == "" && entry.Envelope.ID == o.ID && entry.Envelope.From == o.From {

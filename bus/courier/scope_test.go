@@ -230,7 +230,7 @@ func TestScopeLeft(t *testing.T) {
 			p.ask("owner-0")
 			p.mustHold("owner-0")
 			p.mustBlock("opus")
-			if scope := courier.Limited(p.home, me, p.program.startID()); scope != "opus" {
+			if scope := courier.ReadLedger(p.home, me).Limited(p.program.startID()); scope != "opus" {
 				t.Errorf("Limited = %q", scope)
 			}
 			tt.change(p, stop)
@@ -242,7 +242,7 @@ func TestScopeLeft(t *testing.T) {
 			if s := p.breaker(opus); s.Tripped() != tt.stays {
 				t.Errorf("the breaker of the model is %+v", s)
 			}
-			if scope := courier.Limited(p.home, me, p.program.startID()); scope != "" {
+			if scope := courier.ReadLedger(p.home, me).Limited(p.program.startID()); scope != "" {
 				t.Errorf("Limited = %q after an answer", scope)
 			}
 		})

@@ -283,7 +283,7 @@ func Of(s spawn.Status) Agent {
 
 // Hold looks up which messages the agent holds.
 func (v *Agent) Hold(h home.Dir) {
-	n, until := courier.Holding(h, v.Agent)
+	n, until := courier.ReadLedger(h, v.Agent).Holding()
 	if v.Held = n; !until.IsZero() {
 		v.HeldUntil = store.At(until)
 	}

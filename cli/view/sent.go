@@ -41,8 +41,8 @@ func SentMessages(ctx context.Context, db *store.DB, h home.Dir, page store.Page
 		}
 		v := Sent{Message: m, Deliveries: d.Items, became: becameOf(d.Items)}
 		if len(d.Items) > 0 && (d.Items[0].State == store.Claimed || d.Items[0].State == store.Delivered) {
-			if held, ok := courier.HeldBy(h, m.To, m.ID); ok { // its turn failed of that
-				v.became = courier.HeldWords(held.Fault.Until()) + ": " + held.Fault.Reason.Text()
+			if in, _ := courier.ReadLedger(h, m.To).Find(m.ID); in.State == courier.StateHeld { // its turn failed of that
+				v.became = courier.HeldWords(in.Held.Fault.Until()) + ": " + in.Held.Fault.Reason.Text()
 			}
 		}
 		if len(d.Items) > 0 && (d.Items[0].State == store.Queued || d.Items[0].State == store.Claimed) && v.became == becameOf(d.Items) {

@@ -284,7 +284,7 @@ func (k *Keeper) unfinished(ctx context.Context, s store.Schedule) (string, erro
 	if s.Message == "" {
 		return "", nil
 	}
-	if courier.Owes(k.Home, s.Target, s.Message) {
+	if courier.ReadLedger(k.Home, s.Target).Owes(s.Message) {
 		return fmt.Sprintf("%s has not finished %s", s.Target, s.Message), nil
 	}
 	list, err := k.Bus.Received(ctx, s.Target, s.Message)

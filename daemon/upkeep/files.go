@@ -118,7 +118,7 @@ func (p *pass) ended(id agent.ID) bool {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && (k.EndedMS == 0 || k.EndedMS >= old || k.Alive()) {
 		return false
 	}
-	if owed, err := courier.Unfinished(p.Home, id); err != nil || len(owed) > 0 {
+	if owed := courier.ReadLedger(p.Home, id); owed.Err != nil || len(owed.Messages) > 0 {
 		return false
 	}
 	for _, at := range bus.Pending() {

@@ -118,15 +118,17 @@ func (p *pass) held(ctx context.Context) (func(id string) bool, error) {
 	}
 	ids, unknown := make(map[string]bool), make(map[agent.ID]bool)
 	for _, box := range boxes {
-		owed, err := courier.Unfinished(p.Home, box)
-		if err != nil {
+		owed := courier.ReadLedger(p.Home, box)
+		if owed.Err != nil {
 			unknown[box] = true
 			if p.Log != nil {
-				p.Log.Warn("upkeep", "agent", box, "kept", "all its mail", "error", err)
+				p.Log.Warn("upkeep", "agent", box, "kept", "all its mail", "error", owed.Err)
 			}
 			continue
 		}
-		maps.Copy(ids, owed)
+		for _, m := range owed.Messages {
+			ids[m.ID] = true
+		}
 	}
 	return func(id string) bool {
 		if ids[id] || len(unknown) == 0 {

@@ -213,7 +213,7 @@ func (c Crew) former(ctx context.Context, k store.Task, to agent.ID, w Wish) (fo
 	}
 	still := fmt.Errorf("%s: %s %w by %s, which has not let go of it yet", k.ID, envelope.Line(k.Title, 60), ErrTaken, k.Assignee)
 	switch {
-	case courier.Owes(c.Home, k.Assignee, k.Brief):
+	case courier.ReadLedger(c.Home, k.Assignee).Owes(k.Brief):
 		err = advice.With(still, "`netsky interrupt %s` ends its turn", k.Assignee)
 	case to != k.Assignee && c.untold(ctx, k.Brief, k.Assignee):
 		err = advice.With(still, "its program can't be told; `netsky down %s` ends it", k.Assignee.N())

@@ -542,7 +542,7 @@ func TestTakenFromTheDead(t *testing.T) {
 				t.Errorf("agent1 has %d in %s, %v", n, p, err)
 			}
 		}
-		if courier.Owes(r.home, "agent1", brief) {
+		if courier.ReadLedger(r.home, "agent1").Owes(brief) {
 			t.Error("agent1 still owes an answer")
 		}
 	}

@@ -265,7 +265,7 @@ func (l look) missed(ctx context.Context, k store.Task) error {
 			why, k.Assignee.N(), Short(k.ID)))
 	}
 	// A busy one has it, or has not come to it.
-	if st.State != agent.Idle || courier.Owes(h, k.Assignee, k.Brief) {
+	if st.State != agent.Idle || courier.ReadLedger(h, k.Assignee).Owes(k.Brief) {
 		delete(l.missing, k.Brief)
 		return nil
 	}
