@@ -84,9 +84,9 @@ func (m *Courier) close(ctx context.Context, e Event) {
 	if len(held) > 0 {
 		m.hold(ctx, held...)
 	} else if ofAccount(e.Event) { // of a turn that took no message
-		m.trip(ctx, *e.Fault)
+		m.gate.trip(ctx, *e.Fault)
 	} else {
-		m.release(ctx)
+		m.gate.release(ctx)
 	}
 	m.settle(e.MS, done...)
 }

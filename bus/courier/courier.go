@@ -167,6 +167,7 @@ func New(o Options) *Courier {
 		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan cancel, 1), drops: make(chan cancel, maxDrops), wants: make(chan struct{}, 1), batches: make(chan batch),
 		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", shortened: o.Fresh, facts: o.Fresh || o.Memory != nil && o.Memory.Due(), channel: o.Notify != nil,
 	}
+	m.gate = gate{o: &m.o, runtime: m.traits.Name, trouble: m.trouble, stir: m.stir}
 	m.tokens = float64(m.traits.Pace.Burst)
 	if m.traits.Wants == nil {
 		m.traits.Wants = WantsAnswer
@@ -203,7 +204,7 @@ func (m *Courier) Run(ctx context.Context) (err error) {
 	}
 	m.remember(ctx)
 	ctx, cancel := context.WithCancel(ctx)
-	defer m.release(ctx)
+	defer m.gate.release(ctx)
 	defer m.group.Wait()
 	defer cancel()
 	m.group.Go(func() { m.fetch(ctx) })

@@ -212,12 +212,12 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 		return m.closed.next
 	case m.gate.trial && (m.open || m.busy()): // what tries the account is given nothing more until that is known
 		return now.Add(m.traits.Pace.Busy)
-	case !m.pass(ctx, now):
+	case !m.gate.pass(ctx, now):
 		return m.gate.barred
 	}
 	m.launch(ctx)
 	if m.flight == nil && len(m.lost) == 0 && len(m.pending) == 0 {
-		m.release(ctx) // nothing was left to offer
+		m.gate.release(ctx) // nothing was left to offer
 	}
 	if m.closed.is && m.flight == nil {
 		m.point(ctx, time.Now())

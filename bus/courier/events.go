@@ -47,9 +47,9 @@ func (m *Courier) event(ctx context.Context, e Event) {
 	case agent.EventPrompt:
 		m.prompted(ctx, e.Event)
 	case agent.EventTool:
-		m.served(ctx)
+		m.gate.served(ctx, m.opened)
 	case agent.EventStop:
-		m.served(ctx)
+		m.gate.served(ctx, m.opened)
 		m.ended(ctx, e)
 	case agent.EventStopFailed:
 		m.ended(ctx, e)

@@ -81,9 +81,9 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 			}
 			if !tripped {
 				tripped = true
-				first, counts = m.trip(ctx, *f.end.Fault)
+				first, counts = m.gate.trip(ctx, *f.end.Fault)
 			}
-			h.Fault = m.faultOf(h.Fault)
+			h.Fault = m.gate.faultOf(h.Fault)
 			if counts && h.Fault.Reason != agent.Network && h.Fault.Reason != agent.Login { // these pass, however long they last
 				h.Tries++
 			}
@@ -94,11 +94,11 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 		f.Held, f.State = &h, StateHeld
 	}
 	if full := slices.ContainsFunc(list, func(f failed) bool { return ofContext(f.end) }); full {
-		m.shortened, m.gate.broken, m.looks = false, time.Now().Add(gateAgain), time.Time{} // by then the program says so itself
-		m.gate.barred = m.gate.broken
+		m.shortened = false
+		m.gate.shut(gateAgain) // by then the program says so itself
 	}
 	if !tripped {
-		m.release(ctx)
+		m.gate.release(ctx)
 	}
 	var kept []Message
 	for _, f := range list {
@@ -237,6 +237,16 @@ func (m *Courier) tellSenders(ctx context.Context, now time.Time) {
 		}
 		m.trouble("ledger of owed answers", m.ledger.hold([]Message{l.Message}))
 	}
+}
+
+// holding reports whether this courier holds messages.
+func (m *Courier) holding() bool {
+	for _, l := range m.lost {
+		if l.State == StateHeld {
+			return true
+		}
+	}
+	return false
 }
 
 // HeldWords is what people read of held messages: "held until 14:30".

@@ -109,7 +109,9 @@ func (m *Courier) remember(ctx context.Context) {
 	}
 	m.settle(time.Now().UnixMilli())
 	m.left = m.ledger.list()
-	m.recall()
+	if o, ok := (Ledger{Messages: m.left}).limited(); ok {
+		m.gate.recall(o)
+	}
 }
 
 // restore settles what was left, as soon as it is known what the conversation holds.

@@ -18,7 +18,7 @@ func (m *Courier) look(ctx context.Context, now time.Time) {
 		return // a program's last reports are unreliable
 	}
 	r.Start, r.Detail = m.o.Start, envelope.Line(r.Detail, 300)
-	m.lookAtGate(ctx, now)
+	m.gate.look(ctx, now)
 	if r.State != m.state.State {
 		r.SinceMS = time.Now().UnixMilli()
 		m.since = now
@@ -40,7 +40,7 @@ func (m *Courier) look(ctx context.Context, now time.Time) {
 		m.looks = now.Add(gateAgain)
 	}
 	m.state = r
-	report := m.curbed(m.blocked(r.Report, now))
+	report := m.curbed(m.gate.blocked(r.Report, now, m.holding()))
 	if report.State == agent.Idle && len(r.Works) > 0 {
 		report.State, report.Detail = agent.Busy, envelope.Line("in the background: "+agent.Works(r.Works), 200)
 	}
@@ -60,6 +60,9 @@ func (m *Courier) look(ctx context.Context, now time.Time) {
 	m.reported = err == nil
 	m.trouble("report the state", err)
 }
+
+// stir makes a look due.
+func (m *Courier) stir() { m.looks = time.Time{} }
 
 // busy reports whether a turn runs, according to the program.
 func (m *Courier) busy() bool { return m.state.State == agent.Busy || m.state.State == agent.Waiting }
