@@ -28,6 +28,22 @@ type answer struct {
 	due       time.Time
 }
 
+// answers are what is left to do about messages whose turns are over: an answer is sent, the
+// file is moved, and the ledger forgets them. What the system refuses is retried. It belongs
+// to the goroutine of its courier.
+type answers struct {
+	o        *Options
+	implicit bool // the last text of a turn may not be meant as an answer
+	ledger   *ledger
+	trouble  func(what string, err error) // logs what fails, once
+	finished func(id string)              // is called with each message that is done with
+
+	unsent    []answer
+	unfiled   []*bus.Delivery // seen in the program, but the system refused to file them
+	unsettled []Message       // finished, but not filed
+	tries     time.Time       // when to retry
+}
+
 // interrupted is the end of a turn of which nothing more is known.
 var interrupted = agent.Event{Event: agent.EventStopFailed, Error: Interrupted}
 
@@ -46,82 +62,34 @@ func verdict(e agent.Event) (kind envelope.Kind, text string) {
 	return envelope.KindReply, e.Text
 }
 
-// close ends the turn: every message that it took is answered or needs no answer.
-func (m *Courier) close(ctx context.Context, e Event) {
-	m.open, m.turnOf = false, ""
-	asked := m.ends(ctx)
-	var done []Message
-	var held []failed
-	for _, o := range m.ledger.seen() {
-		if m.settling(o) {
-			continue
-		}
-		if _, waits := m.deferred[o.ID]; waits {
-			m.open = true
-			continue
-		}
-		end, ok, err := endOf(o, e.Event, asked)
-		if !ok {
-			if err == nil {
-				m.ledger.late(o.ID)
-			}
-			m.open = true
-			continue
-		}
-		if noAnswer(end) && !m.replied(ctx, o) {
-			held = append(held, failed{o, end})
-			continue
-		}
-		a := answer{Message: o}
-		a.kind, a.text = verdict(end)
-		if !o.Wants || e.Deferred || m.give(ctx, &a) {
-			done = append(done, o)
-			continue
-		}
-		m.unsent = append(m.unsent, a)
-		m.tries = time.Time{}
-	}
-	if len(held) > 0 {
-		m.hold(ctx, held...)
-	} else if ofAccount(e.Event) { // of a turn that took no message
-		m.gate.trip(ctx, *e.Fault)
-	} else {
-		m.gate.release(ctx)
-	}
-	m.settle(e.MS, done...)
-}
-
 // replied reports whether the model itself has answered the message: its turn may fail
 // afterwards.
-func (m *Courier) replied(ctx context.Context, o Message) bool {
+func (s *answers) replied(ctx context.Context, o Message) bool {
 	if o.Replied || !o.Wants {
 		return o.Replied
 	}
-	answered, err := m.answered(ctx, o)
+	answered, err := s.answered(ctx, o)
 	return answered && err == nil
 }
 
 // settle removes finished entries from the ledger, once their files are moved: the next
 // courier would take a message that is neither filed nor in the ledger for a new one.
-func (m *Courier) settle(recorded int64, done ...Message) {
-	all := append(m.unsettled, done...)
-	done, m.unsettled = nil, nil
+func (s *answers) settle(recorded int64, done ...Message) {
+	all := append(s.unsettled, done...)
+	done, s.unsettled = nil, nil
 	for _, o := range all {
-		if slices.ContainsFunc(m.unfiled, func(d *bus.Delivery) bool { return o.is(d.Envelope()) }) {
-			m.unsettled = append(m.unsettled, o)
+		if slices.ContainsFunc(s.unfiled, func(d *bus.Delivery) bool { return o.is(d.Envelope()) }) {
+			s.unsettled = append(s.unsettled, o)
 		} else {
 			done = append(done, o)
 		}
 	}
-	m.trouble("ledger of owed answers", m.ledger.settle(recorded, done...))
+	s.trouble("ledger of owed answers", s.ledger.settle(recorded, done...))
 	if len(done) > 0 {
 		step("settled")
 	}
 	for _, o := range done {
-		delete(m.losses, o.ID)
-		if r, ok := m.o.Runtime.(Settler); ok {
-			r.Settled(o.ID)
-		}
+		s.finished(o.ID)
 	}
 }
 
@@ -147,79 +115,99 @@ func endOf(o Message, e agent.Event, asked func(Message) (agent.Event, bool, err
 
 // settling reports whether a message's turn is over, and only its answer is to be sent or
 // its file to be moved.
-func (m *Courier) settling(o Message) bool {
+func (s *answers) settling(o Message) bool {
 	same := func(l Message) bool { return l.ID == o.ID && l.From == o.From }
-	return slices.ContainsFunc(m.unsent, func(a answer) bool { return same(a.Message) }) || slices.ContainsFunc(m.unsettled, same)
+	return slices.ContainsFunc(s.unsent, func(a answer) bool { return same(a.Message) }) || slices.ContainsFunc(s.unsettled, same)
 }
 
 // retry repeats what the system refused.
-func (m *Courier) retry(ctx context.Context, now time.Time) {
-	if now.Before(m.tries) || len(m.unsent)+len(m.unfiled) == 0 {
+func (s *answers) retry(ctx context.Context, now time.Time) {
+	if now.Before(s.tries) || len(s.unsent)+len(s.unfiled) == 0 {
 		return
 	}
-	m.tries = now.Add(again)
-	unfiled := m.unfiled
-	m.unfiled = nil
+	s.tries = now.Add(again)
+	unfiled := s.unfiled
+	s.unfiled = nil
 	for _, d := range unfiled {
-		m.file(d)
+		s.file(d)
 	}
-	if len(m.unfiled) == 0 {
-		m.trouble("file delivered mail", nil)
+	if len(s.unfiled) == 0 {
+		s.trouble("file delivered mail", nil)
 	}
 	var done []Message
 	var left []answer
-	for _, a := range m.unsent {
-		if !now.Before(a.due) && m.give(ctx, &a) {
+	for _, a := range s.unsent {
+		if !now.Before(a.due) && s.try(ctx, &a) {
 			done = append(done, a.Message)
 		} else {
 			left = append(left, a)
 		}
 	}
-	m.unsent = left
-	m.settle(0, done...)
+	s.unsent = left
+	s.settle(0, done...)
 }
 
 // give sends an answer, unless the model has given one. It reports whether the message is
-// finished.
-func (m *Courier) give(ctx context.Context, a *answer) (done bool) {
-	answered, err := m.answered(ctx, a.Message)
+// finished; an answer that could not be sent is retried.
+func (s *answers) give(ctx context.Context, a answer) (done bool) {
+	if s.try(ctx, &a) {
+		return true
+	}
+	s.unsent, s.tries = append(s.unsent, a), time.Time{}
+	return false
+}
+
+func (s *answers) try(ctx context.Context, a *answer) (done bool) {
+	answered, err := s.answered(ctx, a.Message)
 	if answered {
 		return true
 	}
 	var refused error
 	if err == nil {
-		refused, err = m.send(ctx, a)
+		refused, err = s.send(ctx, a)
 	}
 	a.due = time.Now().Add(again)
 	switch {
 	case refused != nil:
-		m.o.Log(fmt.Sprintf("%s from %s gets no answer", a.ID, a.From), refused)
+		s.o.Log(fmt.Sprintf("%s from %s gets no answer", a.ID, a.From), refused)
 		return true
 	case errors.Is(err, bus.ErrBrake):
 		a.due = time.Now().Add(brakedAgain)
 	}
-	m.trouble("answer "+a.ID, err)
+	s.trouble("answer "+a.ID, err)
 	step("answered")
 	return err == nil
 }
 
+// file confirms a delivery. What the system refuses is retried.
+func (s *answers) file(d *bus.Delivery) {
+	err := d.Confirm()
+	if err != nil && !errors.Is(err, bus.ErrClosed) {
+		s.trouble("file delivered mail", err)
+		s.unfiled = append(s.unfiled, d)
+		s.tries = time.Now().Add(again)
+		return
+	}
+	step("filed")
+}
+
 // answered reports whether this agent has answered the message in any way.
-func (m *Courier) answered(ctx context.Context, o Message) (bool, error) {
+func (s *answers) answered(ctx context.Context, o Message) (bool, error) {
 	since := time.UnixMilli(min(o.SentMS, o.OfferedMS)) // the sender's clock may be ahead of ours
-	return m.o.Bus.Answered(ctx, m.o.Agent, envelope.Envelope{ID: o.ID, From: o.From, Time: since})
+	return s.o.Bus.Answered(ctx, s.o.Agent, envelope.Envelope{ID: o.ID, From: o.From, Time: since})
 }
 
 // send sends an answer. refused is why it can never be sent.
-func (m *Courier) send(ctx context.Context, a *answer) (refused, err error) {
+func (s *answers) send(ctx context.Context, a *answer) (refused, err error) {
 	to := envelope.Envelope{ID: a.ID, From: a.From, Thread: a.Thread, Hops: a.Hops}
 	var extra map[string]json.RawMessage
 	switch {
 	case a.cancelled:
 		extra = envelope.Withdrawn()
-	case m.traits.Implicit && a.kind == envelope.KindReply:
+	case s.implicit && a.kind == envelope.KindReply:
 		extra = map[string]json.RawMessage{"implicit": json.RawMessage("true")}
 	}
-	return Answer(ctx, m.o.Bus, m.o.Agent, to, a.kind, a.text, extra)
+	return Answer(ctx, s.o.Bus, s.o.Agent, to, a.kind, a.text, extra)
 }
 
 // Answer sends netsky's one answer to a message on behalf of an agent; its ID depends on

@@ -59,7 +59,7 @@ func (m *Courier) leaves(ctx context.Context, e agent.Event) {
 	for _, o := range m.ledger.seen() {
 		d, waits := m.deferred[o.ID]
 		switch own := o.turn == "" || o.turn == e.ID; {
-		case !own, !waits && (len(ids) == 0 || !o.Wants || m.settling(o) || m.replied(ctx, o)):
+		case !own, !waits && (len(ids) == 0 || !o.Wants || m.answers.settling(o) || m.answers.replied(ctx, o)):
 		case !waits:
 			m.wait(o.ID, &deferral{})
 			m.deferred[o.ID].ends(e, ids)
@@ -111,10 +111,8 @@ func (m *Courier) letGo(ctx context.Context, c cancel) (ok bool) {
 // finish answers a message that waited for work in the background.
 func (m *Courier) finish(ctx context.Context, a answer) {
 	delete(m.deferred, a.ID)
-	if m.give(ctx, &a) {
-		m.settle(0, a.Message)
-	} else {
-		m.unsent, m.tries = append(m.unsent, a), time.Time{}
+	if m.answers.give(ctx, a) {
+		m.answers.settle(0, a.Message)
 	}
 	if len(m.deferred) == 0 && !m.busy() {
 		m.open, m.turnOf = false, ""

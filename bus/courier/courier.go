@@ -115,27 +115,24 @@ type Courier struct {
 	startup  bool      // the startup text is due
 	facts    bool      // the facts are due
 
-	asked     bool            // a batch has been asked for
-	over      bool            // the mailbox is closed
-	pending   []*bus.Delivery // claimed and not offered
-	lost      []lost          // from an earlier conversation or held, to be given to the model
-	flight    *flight         // nil: none
-	tokens    float64
-	filled    time.Time // when tokens were last counted
-	channel   bool      // push by Notify
-	closed    closed
-	unfiled   []*bus.Delivery // seen in the program, but the system refused to file them
-	unsent    []answer
-	tries     time.Time       // when to retry both
-	unsettled []Message       // finished, but not filed
-	restored  bool            // what was left is settled
-	doubts    map[string]bool // for unfiled messages: whether it was seen, or may still wait in the program's queue
-	began     bool            // this program's session has begun
-	end       agent.Event     // of the last turn
-	turnOf    string          // the first message of the running turn
-	past      map[string]*past
-	left      []Message      // from the ledger, to be restored
-	losses    map[string]int // how often a message's turn was cut off
+	asked    bool            // a batch has been asked for
+	over     bool            // the mailbox is closed
+	pending  []*bus.Delivery // claimed and not offered
+	lost     []lost          // from an earlier conversation or held, to be given to the model
+	flight   *flight         // nil: none
+	tokens   float64
+	filled   time.Time // when tokens were last counted
+	channel  bool      // push by Notify
+	closed   closed
+	answers  answers
+	restored bool            // what was left is settled
+	doubts   map[string]bool // for unfiled messages: whether it was seen, or may still wait in the program's queue
+	began    bool            // this program's session has begun
+	end      agent.Event     // of the last turn
+	turnOf   string          // the first message of the running turn
+	past     map[string]*past
+	left     []Message      // from the ledger, to be restored
+	losses   map[string]int // how often a message's turn was cut off
 
 	background []agent.Work         // what went on after the last turn
 	deferred   map[string]*deferral // messages that wait for it
@@ -168,6 +165,7 @@ func New(o Options) *Courier {
 		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", shortened: o.Fresh, facts: o.Fresh || o.Memory != nil && o.Memory.Due(), channel: o.Notify != nil,
 	}
 	m.gate = gate{o: &m.o, runtime: m.traits.Name, trouble: m.trouble, stir: m.stir}
+	m.answers = answers{o: &m.o, implicit: m.traits.Implicit, ledger: m.ledger, trouble: m.trouble, finished: m.finished}
 	m.tokens = float64(m.traits.Pace.Burst)
 	if m.traits.Wants == nil {
 		m.traits.Wants = WantsAnswer

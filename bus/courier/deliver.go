@@ -133,7 +133,7 @@ func (m *Courier) step(ctx context.Context) time.Duration {
 	m.look(ctx, now)
 	m.restore(ctx, now)
 	m.abandoned(ctx, now)
-	m.retry(ctx, now)
+	m.answers.retry(ctx, now)
 	m.turning(now)
 	m.tellSenders(ctx, now)
 	for _, d := range m.pending {
@@ -171,7 +171,7 @@ func (m *Courier) handing(now time.Time) bool {
 // owing reports whether answers are owed to earlier messages that the program can still
 // give.
 func (m *Courier) owing(now time.Time) bool {
-	return len(m.unsent) > 0 || m.able() && !now.Before(m.gate.barred) && (len(m.lost) > 0 || !m.restored && len(m.ledger.list()) > 0)
+	return len(m.answers.unsent) > 0 || m.able() && !now.Before(m.gate.barred) && (len(m.lost) > 0 || !m.restored && len(m.ledger.list()) > 0)
 }
 
 // able reports whether the program can be offered something.

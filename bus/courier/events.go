@@ -116,10 +116,52 @@ func (m *Courier) ended(ctx context.Context, e Event) {
 func (m *Courier) againLater() {
 	m.open, m.turnOf = false, ""
 	for _, o := range m.ledger.interrupt() {
-		if !m.settling(o) {
+		if !m.answers.settling(o) {
 			m.lost = append(m.lost, lost{Message: o})
 		}
 	}
+}
+
+// close ends the turn: every message that it took is answered or needs no answer.
+func (m *Courier) close(ctx context.Context, e Event) {
+	m.open, m.turnOf = false, ""
+	asked := m.ends(ctx)
+	var done []Message
+	var held []failed
+	for _, o := range m.ledger.seen() {
+		if m.answers.settling(o) {
+			continue
+		}
+		if _, waits := m.deferred[o.ID]; waits {
+			m.open = true
+			continue
+		}
+		end, ok, err := endOf(o, e.Event, asked)
+		if !ok {
+			if err == nil {
+				m.ledger.late(o.ID)
+			}
+			m.open = true
+			continue
+		}
+		if noAnswer(end) && !m.answers.replied(ctx, o) {
+			held = append(held, failed{o, end})
+			continue
+		}
+		a := answer{Message: o}
+		a.kind, a.text = verdict(end)
+		if !o.Wants || e.Deferred || m.answers.give(ctx, a) {
+			done = append(done, o)
+		}
+	}
+	if len(held) > 0 {
+		m.hold(ctx, held...)
+	} else if ofAccount(e.Event) { // of a turn that took no message
+		m.gate.trip(ctx, *e.Fault)
+	} else {
+		m.gate.release(ctx)
+	}
+	m.answers.settle(e.MS, done...)
 }
 
 // abandoned settles a turn that has ended without a report.

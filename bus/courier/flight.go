@@ -85,7 +85,7 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 		if !held && offered {
 			var err error
 			if held, err = m.holdsUnseen(ctx, e); err == nil && !held && o.Wants {
-				held, err = m.answered(ctx, o) // so it was held
+				held, err = m.answers.answered(ctx, o) // so it was held
 			}
 			if err != nil {
 				return false
@@ -102,14 +102,14 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 				return false
 			}
 			m.pending = without(m.pending, d)
-			if m.file(d); done {
-				m.settle(0, o)
+			if m.answers.file(d); done {
+				m.answers.settle(0, o)
 			}
 			continue
 		}
 		delete(m.doubts, e.ID)
 		m.pending = without(m.pending, d)
-		m.file(d)
+		m.answers.file(d)
 		m.sight(e.ID)
 	}
 	if len(fresh) == 0 {

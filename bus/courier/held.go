@@ -108,10 +108,8 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 			f.end.Fault = &fault
 			a := answer{Message: f.Message}
 			a.kind, a.text = verdict(f.end)
-			if !f.Wants || m.give(ctx, &a) {
+			if !f.Wants || m.answers.give(ctx, a) {
 				done = append(done, f.Message)
-			} else {
-				m.unsent = append(m.unsent, a)
 			}
 			continue
 		}
@@ -127,7 +125,7 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 	}
 	m.trouble("ledger of owed answers", m.ledger.hold(kept))
 	step("held")
-	m.settle(0, done...)
+	m.answers.settle(0, done...)
 }
 
 // readHeld renders the held messages that are to be offered next. One that is no longer in
@@ -166,11 +164,10 @@ func (m *Courier) giveUp(ctx context.Context, a answer) {
 	same := func(l lost) bool { return l.ID == a.ID && l.From == a.From }
 	m.lost = slices.DeleteFunc(m.lost, same)
 	m.o.Log("give up "+naming(a.ID, a.From)+": "+a.text, nil)
-	if a.Wants && !m.give(ctx, &a) {
-		m.unsent = append(m.unsent, a)
+	if a.Wants && !m.answers.give(ctx, a) {
 		return
 	}
-	m.settle(0, a.Message)
+	m.answers.settle(0, a.Message)
 }
 
 // answer returns the answer to a message that was cancelled.
@@ -191,10 +188,10 @@ func (m *Courier) withdrawPending(ctx context.Context, c cancel) bool {
 	d := m.pending[i]
 	m.pending = without(m.pending, d)
 	a := c.answer(messageOf(d.Envelope(), m.o.Start, m.traits.Wants(d.Envelope())), "before it was given to the model")
-	if a.Wants && !m.give(ctx, &a) {
-		m.unsent = append(m.unsent, a)
+	if a.Wants {
+		m.answers.give(ctx, a)
 	}
-	m.file(d)
+	m.answers.file(d)
 	return true
 }
 

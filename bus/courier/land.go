@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
 	"netsky/bus/envelope"
 )
 
@@ -139,7 +138,7 @@ func (m *Courier) sight(id string) {
 	delete(f.unseen, id)
 	for _, d := range f.list {
 		if d.Envelope().ID == id {
-			m.file(d)
+			m.answers.file(d)
 		}
 	}
 	if len(f.unseen) == 0 && f.notice == "" {
@@ -155,7 +154,7 @@ func (m *Courier) unpend(id string) {
 			if _, offered := m.ledger.offered(e); offered {
 				delete(m.doubts, id)
 				m.pending = without(m.pending, d)
-				m.file(d)
+				m.answers.file(d)
 			}
 		}
 	}
@@ -187,16 +186,4 @@ func (m *Courier) landed() {
 		}
 	}
 	m.flight = nil
-}
-
-// file confirms a delivery. What the system refuses is retried.
-func (m *Courier) file(d *bus.Delivery) {
-	err := d.Confirm()
-	if err != nil && !errors.Is(err, bus.ErrClosed) {
-		m.trouble("file delivered mail", err)
-		m.unfiled = append(m.unfiled, d)
-		m.tries = time.Now().Add(again)
-		return
-	}
-	step("filed")
 }

@@ -107,7 +107,7 @@ func (m *Courier) remember(ctx context.Context) {
 	if forgot {
 		m.forgotten()
 	}
-	m.settle(time.Now().UnixMilli())
+	m.answers.settle(time.Now().UnixMilli())
 	m.left = m.ledger.list()
 	if o, ok := (Ledger{Messages: m.left}).limited(); ok {
 		m.gate.recall(o)
@@ -127,7 +127,7 @@ func (m *Courier) restore(ctx context.Context, now time.Time) {
 			return
 		}
 		if done {
-			m.settle(0, o)
+			m.answers.settle(0, o)
 		}
 		m.left = m.left[1:]
 	}
@@ -153,7 +153,7 @@ func (m *Courier) cut() {
 	for _, o := range m.ledger.interrupt() {
 		m.losses[o.ID]++
 		m.past[o.ID] = &past{seen: true, turn: o.turn}
-		if !m.settling(o) {
+		if !m.answers.settling(o) {
 			m.left = append(m.left, o)
 		}
 	}
@@ -172,6 +172,14 @@ func (m *Courier) cut() {
 		}
 	}
 	m.restored = len(m.left) == 0
+}
+
+// finished forgets a message that nothing is left to do about.
+func (m *Courier) finished(id string) {
+	delete(m.losses, id)
+	if r, ok := m.o.Runtime.(Settler); ok {
+		r.Settled(id)
+	}
 }
 
 // worn reports whether a message has been cut off as often as allowed.
@@ -214,11 +222,7 @@ func (m *Courier) restoreOne(ctx context.Context, o Message) (done bool, err err
 		return false, err
 	case !ok && o.Held != nil && o.Wants:
 		a := answer{Message: o, kind: envelope.KindError, text: "it was held (" + o.Held.Fault.Reason.Text() + "), and the message is no longer in the mailbox"}
-		if m.give(ctx, &a) {
-			return true, nil
-		}
-		m.unsent = append(m.unsent, a)
-		return false, nil
+		return m.answers.give(ctx, a), nil
 	case !ok: // removed by hand, or filed unread
 		if o.Wants {
 			m.o.Log(naming(o.ID, o.From)+" gets no answer: the message is gone or was filed unread", nil)
@@ -240,7 +244,7 @@ func (m *Courier) resume(ctx context.Context, o Message, e envelope.Envelope, d 
 	}
 	o.turn = p.turn
 	if o.Wants {
-		if answered, err := m.answered(ctx, o); answered || err != nil {
+		if answered, err := m.answers.answered(ctx, o); answered || err != nil {
 			return answered, err
 		}
 	}
@@ -283,11 +287,7 @@ func (m *Courier) resume(ctx context.Context, o Message, e envelope.Envelope, d 
 		}
 		a := answer{Message: o}
 		a.kind, a.text = verdict(end)
-		if m.give(ctx, &a) {
-			return true, nil
-		}
-		m.unsent = append(m.unsent, a)
-		return false, nil
+		return m.answers.give(ctx, a), nil
 	}
 	if running { // possibly this turn, which continues
 		m.sight(o.ID)
