@@ -7,7 +7,6 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/store"
 )
 
 // MostAlone is how many turns in a row a program may begin by itself before the next one is
@@ -93,10 +92,7 @@ func (m *Courier) tellAlone(ctx context.Context, e agent.Event) {
 		"The next one was interrupted, and so is each that follows, until a message or a typed text asks for something. Its conversation is kept: "+
 		"`netsky attach %[1]s` shows what it does, a message to it lets it go on, `netsky down %[1]s` ends it.", m.o.Agent, MostAlone)
 	m.o.Log(text, nil)
-	m.putDown(ctx, store.AddLog{
-		Key: fmt.Sprintf("alone-%s-%d", m.o.Agent, e.MS), Time: store.At(time.UnixMilli(e.MS)), Level: store.LevelWarn,
-		Part: m.traits.Name, Actor: m.o.Agent, About: e.Session, Text: envelope.Line("interrupted: "+m.unasked().String(), 200),
-	})
+	m.records.warn(ctx, fmt.Sprintf("alone-%s-%d", m.o.Agent, e.MS), e.Session, "interrupted: "+m.unasked().String(), time.UnixMilli(e.MS))
 	_, err := m.o.Bus.Send(ctx, envelope.Envelope{
 		ID: fmt.Sprintf("alone-%s-%d", m.o.Agent, e.MS), From: m.o.Agent, To: agent.Owner, Kind: envelope.KindNotice, Text: envelope.SafeText(text), Via: "code",
 	})

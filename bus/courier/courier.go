@@ -88,13 +88,14 @@ type Courier struct {
 	traits Traits
 
 	ledger  *ledger
-	asks    chan func()     // run by Run's goroutine for others
-	stopped chan struct{}   // closed when Run has returned
-	cancels chan cancel     // that want the running turn interrupted
-	drops   chan cancel     // that name a message
-	wants   chan struct{}   // asks for a batch
-	batches chan batch      // the requested batches
-	group   sync.WaitGroup  // the goroutines of Run
+	asks    chan func()    // run by Run's goroutine for others
+	stopped chan struct{}  // closed when Run has returned
+	cancels chan cancel    // that want the running turn interrupted
+	drops   chan cancel    // that name a message
+	wants   chan struct{}  // asks for a batch
+	batches chan batch     // the requested batches
+	group   sync.WaitGroup // the goroutines of Run
+	records records
 	told    map[string]bool // problems already logged, until they have passed
 
 	// The rest belongs to Run's goroutine.
@@ -164,6 +165,7 @@ func New(o Options) *Courier {
 		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan cancel, 1), drops: make(chan cancel, maxDrops), wants: make(chan struct{}, 1), batches: make(chan batch),
 		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", shortened: o.Fresh, facts: o.Fresh || o.Memory != nil && o.Memory.Due(), channel: o.Notify != nil,
 	}
+	m.records = records{o: &m.o, runtime: m.traits.Name, works: &m.group}
 	m.gate = gate{o: &m.o, runtime: m.traits.Name, trouble: m.trouble, stir: m.stir}
 	m.answers = answers{o: &m.o, implicit: m.traits.Implicit, ledger: m.ledger, trouble: m.trouble, finished: m.finished}
 	m.tokens = float64(m.traits.Pace.Burst)
@@ -193,9 +195,7 @@ func (m *Courier) Run(ctx context.Context) (err error) {
 		m.trouble("ledger of owed answers", err)
 		switch {
 		case readable && err != nil:
-			m.putDown(ctx, store.AddLog{
-				Part: m.traits.Name, Actor: m.o.Agent, Level: store.LevelWarn, Text: envelope.Line(err.Error(), 300), Time: store.At(time.Now()),
-			})
+			m.records.warn(ctx, "", "", err.Error(), time.Now())
 		case !readable && !m.pause(ctx):
 			return nil
 		}

@@ -8,8 +8,6 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
-	"netsky/bus/envelope"
-	"netsky/store"
 )
 
 // loop runs the courier until ctx ends. A turn that runs then is not over: a shutdown that
@@ -100,21 +98,13 @@ func (m *Courier) breakOff(ctx context.Context, by agent.ID, end func() error) {
 		select {
 		case m.asks <- func() {
 			if err != nil && m.busy() { // else it ended by itself
-				m.group.Go(func() { m.putDown(ctx, m.unended(by, err)) })
+				m.group.Go(func() { m.records.warn(ctx, "", "", "turn not ended for "+string(by)+": "+err.Error(), time.Now()) })
 			}
 			m.interrupted(ctx)
 		}:
 		case <-ctx.Done():
 		}
 	})
-}
-
-// unended is the record of a turn that goes on though it was to end.
-func (m *Courier) unended(by agent.ID, err error) store.AddLog {
-	return store.AddLog{
-		Part: m.traits.Name, Actor: m.o.Agent, Level: store.LevelWarn, Time: store.At(time.Now()),
-		Text: envelope.Line("turn not ended for "+string(by)+": "+err.Error(), 300),
-	}
 }
 
 func (m *Courier) interrupted(ctx context.Context) {

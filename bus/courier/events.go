@@ -2,14 +2,11 @@ package courier
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"netsky/agent"
-	"netsky/bus/envelope"
-	"netsky/store"
 )
 
 // noticeMark begins a prompt's line that begins with a notice.
@@ -37,7 +34,7 @@ func (m *Courier) event(ctx context.Context, e Event) {
 	switch e.Event.Event {
 	case agent.EventSessionStart:
 		m.began = true
-		m.group.Go(func() { m.putDown(ctx, m.conversation(e.Event)...) })
+		m.records.session(ctx, e.Event)
 		if m.forgot(e.Text) {
 			m.forgotten()
 		}
@@ -101,7 +98,7 @@ func (m *Courier) ended(ctx context.Context, e Event) {
 	if f := m.flight; f != nil && f.way == byHand {
 		m.arrived()
 	}
-	m.record(ctx, e.Event)
+	m.records.turn(ctx, e.Event, m.turnOf)
 	m.end = e.Event
 	if e.Again {
 		m.againLater()
@@ -211,79 +208,4 @@ func (m *Courier) ends(ctx context.Context) func(Message) (agent.Event, bool, er
 		}
 		return a.e, a.ok, a.err
 	}
-}
-
-// record records a turn's end and what it took.
-func (m *Courier) record(ctx context.Context, e agent.Event) {
-	about := m.turnOf
-	if m.o.Records == nil {
-		return
-	}
-	log := store.AddLog{
-		Key: fmt.Sprintf("turn-%s-%d", m.o.Agent, e.MS), Time: store.At(time.UnixMilli(e.MS)),
-		Part: m.traits.Name, Actor: m.o.Agent, About: about, Text: "turn completed",
-	}
-	if about == "" {
-		log.About = e.Session
-	}
-	switch {
-	case e.Event == agent.EventStopFailed && e.Error == Interrupted:
-		log.Text = "turn interrupted"
-	case e.Event == agent.EventStopFailed:
-		log.Level, log.Text = store.LevelWarn, envelope.Line("turn failed: "+failure(e), 200)
-	}
-	m.group.Go(func() {
-		if u := m.took(ctx, e); u != (agent.Usage{}) {
-			log.Fields = map[string]any{
-				"input": u.Input, "output": u.Output, "cached": u.CacheRead, "cache_write": u.CacheWrite,
-				"context": u.ContextNow,
-			}
-			if u.Requests > 0 { // Codex does not say how many there were
-				log.Fields["requests"] = u.Requests
-			}
-		}
-		m.putDown(ctx, append(m.conversation(e), log)...)
-	})
-}
-
-// conversation returns which one a start has, if an event says so.
-func (m *Courier) conversation(e agent.Event) []store.Op {
-	if e.Start == "" || e.Session == "" {
-		return nil
-	}
-	return []store.Op{store.SessionState{Start: e.Start, Actor: m.o.Agent, Thread: e.Session, Time: store.At(time.UnixMilli(e.MS))}}
-}
-
-func (m *Courier) putDown(ctx context.Context, ops ...store.Op) {
-	if m.o.Records == nil || len(ops) == 0 {
-		return
-	}
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
-	defer cancel()
-	// What the database does not accept waits in the spool; others report that.
-	m.o.Records.Record(within, ops...)
-}
-
-// recordWithin limits the time for a record: Claude Code kills a server that has not ended
-// half a second after it was asked to.
-const recordWithin = 300 * time.Millisecond
-
-// took returns what a turn used, in tokens. It may have to wait until a program has
-// written that.
-func (m *Courier) took(ctx context.Context, e agent.Event) agent.Usage {
-	if r, ok := m.o.Runtime.(Meter); ok {
-		return r.Usage(ctx, e)
-	}
-	if e.Usage != nil {
-		return *e.Usage
-	}
-	return agent.Usage{}
-}
-
-// failure describes why a turn failed.
-func failure(e agent.Event) string {
-	if f := e.Fault; f != nil && f.Text != "" {
-		return f.String()
-	}
-	return strings.Trim(e.Error+": "+e.Text, ": ")
 }

@@ -10,7 +10,6 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/store"
 )
 
 // A Hold is why a message waits: its turn failed of a fault of the vendor's or of a full
@@ -117,10 +116,7 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 		m.lost = append(m.lost, lost{Message: f.Message})
 		m.o.Log(fmt.Sprintf("%s is held: %s", naming(f.ID, f.From), f.Held.Fault), nil)
 		m.group.Go(func() {
-			m.putDown(ctx, store.AddLog{
-				Key: fmt.Sprintf("held-%s-%s-%d", m.o.Agent, f.ID, f.Held.LastMS), Time: store.At(time.UnixMilli(f.Held.LastMS)), Level: store.LevelWarn,
-				Part: m.traits.Name, Actor: m.o.Agent, About: f.ID, Text: envelope.Line("held: "+f.Held.Fault.String(), 200),
-			})
+			m.records.warn(ctx, fmt.Sprintf("held-%s-%s-%d", m.o.Agent, f.ID, f.Held.LastMS), f.ID, "held: "+f.Held.Fault.String(), time.UnixMilli(f.Held.LastMS))
 		})
 	}
 	m.trouble("ledger of owed answers", m.ledger.hold(kept))

@@ -99,7 +99,7 @@ func (m *Courier) remember(ctx context.Context) {
 				p.ends(e.Event, ids)
 			}
 			if recorded > 0 && e.MS > recorded {
-				m.record(ctx, e.Event)
+				m.records.turn(ctx, e.Event, m.turnOf)
 			}
 		}
 	})
