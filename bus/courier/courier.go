@@ -96,6 +96,7 @@ type Courier struct {
 	batches chan batch     // the requested batches
 	group   sync.WaitGroup // the goroutines of Run
 	records records
+	talk    conversation
 	told    map[string]bool // problems already logged, until they have passed
 
 	// The rest belongs to Run's goroutine.
@@ -165,6 +166,7 @@ func New(o Options) *Courier {
 		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan cancel, 1), drops: make(chan cancel, maxDrops), wants: make(chan struct{}, 1), batches: make(chan batch),
 		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", shortened: o.Fresh, facts: o.Fresh || o.Memory != nil && o.Memory.Due(), channel: o.Notify != nil,
 	}
+	m.talk = conversation{o: &m.o, trouble: m.trouble}
 	m.records = records{o: &m.o, runtime: m.traits.Name, works: &m.group}
 	m.gate = gate{o: &m.o, runtime: m.traits.Name, trouble: m.trouble, stir: m.stir}
 	m.answers = answers{o: &m.o, implicit: m.traits.Implicit, ledger: m.ledger, trouble: m.trouble, finished: m.finished}

@@ -122,7 +122,7 @@ func (m *Courier) againLater() {
 // close ends the turn: every message that it took is answered or needs no answer.
 func (m *Courier) close(ctx context.Context, e Event) {
 	m.open, m.turnOf = false, ""
-	asked := m.ends(ctx)
+	asked := m.talk.ends(ctx)
 	var done []Message
 	var held []failed
 	for _, o := range m.ledger.seen() {
@@ -177,35 +177,11 @@ func (m *Courier) abandoned(ctx context.Context, now time.Time) {
 // allEnded reports whether the conversation shows how the turn ended of each message that
 // wants an answer.
 func (m *Courier) allEnded(ctx context.Context) bool {
-	asked := m.ends(ctx)
+	asked := m.talk.ends(ctx)
 	for _, o := range m.ledger.seen() {
 		if _, ok, err := asked(o); o.Wants && (!ok || err != nil) {
 			return false
 		}
 	}
 	return true
-}
-
-// ends returns a function that asks the conversation how the turn that took a message
-// ended, once for each turn.
-func (m *Courier) ends(ctx context.Context) func(Message) (agent.Event, bool, error) {
-	type answer struct {
-		e   agent.Event
-		ok  bool
-		err error
-	}
-	known := make(map[string]answer)
-	return func(o Message) (agent.Event, bool, error) {
-		key := o.turn
-		if key == "" {
-			key = "of " + o.ID
-		}
-		a, found := known[key]
-		if !found {
-			a.e, a.ok, a.err = m.o.Runtime.Ended(ctx, o.ID, o.turn)
-			m.trouble("read the conversation", a.err)
-			known[key] = a
-		}
-		return a.e, a.ok, a.err
-	}
 }

@@ -84,7 +84,7 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 		held := m.doubts[e.ID]
 		if !held && offered {
 			var err error
-			if held, err = m.holdsUnseen(ctx, e); err == nil && !held && o.Wants {
+			if held, err = m.talk.holdsUnseen(ctx, e); err == nil && !held && o.Wants {
 				held, err = m.answers.answered(ctx, o) // so it was held
 			}
 			if err != nil {
@@ -129,27 +129,6 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 		f.way = byChannel
 	}
 	return true
-}
-
-// holds asks the conversation; an error is logged.
-func (m *Courier) holds(ctx context.Context, id string) (bool, error) {
-	held, err := m.o.Runtime.Holds(ctx, id)
-	m.trouble("read the conversation", err)
-	return held, err
-}
-
-// holdsUnseen asks the conversation for a message with which the program has not been
-// seen. The conversation knows IDs only: of two messages with the same one it may mean the
-// other's, so that this one is offered again.
-func (m *Courier) holdsUnseen(ctx context.Context, e envelope.Envelope) (bool, error) {
-	held, err := m.holds(ctx, e.ID)
-	if !held || err != nil {
-		return false, err
-	}
-	list, err := m.o.Bus.Received(ctx, m.o.Agent, e.ID)
-	m.trouble("find "+e.ID, err)
-	other := func(o bus.Entry) bool { return o.Envelope.ID == e.ID && o.Envelope.From != e.From }
-	return err == nil && !slices.ContainsFunc(list, other), err
 }
 
 // lapsed reports whether a claimed message has expired before it was ever offered. It is

@@ -135,7 +135,7 @@ func (m *Courier) readHeld(ctx context.Context) bool {
 		if l.State != StateHeld {
 			continue
 		}
-		e, _, ok, err := m.find(ctx, l.Message)
+		e, _, ok, err := m.talk.find(ctx, l.Message)
 		if m.trouble("find "+l.ID, err); err != nil {
 			return false
 		}

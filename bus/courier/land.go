@@ -115,7 +115,7 @@ func (m *Courier) held(ctx context.Context, f *flight) (bool, error) {
 		}
 	}
 	for _, e := range list {
-		if held, err := m.holdsUnseen(ctx, e); !held || err != nil {
+		if held, err := m.talk.holdsUnseen(ctx, e); !held || err != nil {
 			return false, err
 		}
 	}

@@ -216,7 +216,7 @@ func (m *Courier) doubtful(now time.Time) bool {
 
 // restoreOne settles one message; it returns true if nothing more is owed about it.
 func (m *Courier) restoreOne(ctx context.Context, o Message) (done bool, err error) {
-	e, place, ok, err := m.find(ctx, o)
+	e, place, ok, err := m.talk.find(ctx, o)
 	switch {
 	case err != nil:
 		return false, err
@@ -263,13 +263,13 @@ func (m *Courier) resume(ctx context.Context, o Message, e envelope.Envelope, d 
 		end := cutShort(p.left.end)
 		p.end, p.turn = &end, end.ID
 	}
-	end, ok, over, err := m.pastEnd(ctx, o, p)
+	end, ok, over, err := m.talk.pastEnd(ctx, o, p)
 	if err != nil {
 		return false, err
 	}
 	running := m.busy() && !over && !m.diedWith(o)
 	if running && !m.traits.Queues { // else it is somebody else's turn
-		if running, err = m.holds(ctx, o.ID); err != nil {
+		if running, err = m.talk.holds(ctx, o.ID); err != nil {
 			return false, err
 		}
 	}
@@ -294,7 +294,7 @@ func (m *Courier) resume(ctx context.Context, o Message, e envelope.Envelope, d 
 		m.ledger.took(o.ID, o.turn)
 		return false, nil
 	}
-	held, err := m.holds(ctx, o.ID)
+	held, err := m.talk.holds(ctx, o.ID)
 	switch {
 	case err != nil:
 		return false, err
@@ -317,24 +317,6 @@ func (m *Courier) resume(ctx context.Context, o Message, e envelope.Envelope, d 
 // have outlived this process.
 func (m *Courier) diedWith(o Message) bool {
 	return m.traits.Queues && o.Start != "" && o.Start != m.o.Start
-}
-
-// pastEnd returns the end of the turn that took the message: from an event, or if there
-// is none from the conversation. over reports that the turn has ended, even if it may be
-// continued.
-func (m *Courier) pastEnd(ctx context.Context, o Message, p past) (e agent.Event, ok, over bool, err error) {
-	if exact := p.end != nil && p.turn != "" && p.end.ID == p.turn; !exact {
-		own, ok, err := m.o.Runtime.Ended(ctx, o.ID, o.turn)
-		switch {
-		case err != nil:
-			return e, false, false, err
-		case ok && own.Error != Interrupted: // otherwise it is continued
-			return own, true, true, nil
-		case p.end == nil, own.ID != "" && p.end.ID != "" && own.ID != p.end.ID: // it belongs to another turn
-			return e, false, ok, nil
-		}
-	}
-	return *p.end, true, true, nil
 }
 
 // naming names a message in a notice, or with from "" begins its name.
@@ -396,17 +378,4 @@ func (m *Courier) mostLost() int {
 		return 2 * m.traits.Batch
 	}
 	return 1
-}
-
-// find finds a message that the agent received and that was not filed unread, and
-// returns where it is now; ok is false if it is nowhere. After an error that is
-// unknown.
-func (m *Courier) find(ctx context.Context, o Message) (e envelope.Envelope, p bus.Place, ok bool, err error) {
-	list, err := m.o.Bus.Received(ctx, m.o.Agent, o.ID)
-	for _, entry := range list {
-		if entry.Err == nil && entry.Why == "" && entry.Envelope.ID == o.ID && entry.Envelope.From == o.From {
-			return entry.Envelope, entry.Place, true, nil
-		}
-	}
-	return e, "", false, err
 }
