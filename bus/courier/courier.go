@@ -122,10 +122,7 @@ type Courier struct {
 	pending  []*bus.Delivery // claimed and not offered
 	lost     []lost          // from an earlier conversation or held, to be given to the model
 	flight   *flight         // nil: none
-	tokens   float64
-	filled   time.Time // when tokens were last counted
-	channel  bool      // push by Notify
-	closed   closed
+	path     path
 	answers  answers
 	restored bool            // what was left is settled
 	doubts   map[string]bool // for unfiled messages: whether it was seen, or may still wait in the program's queue
@@ -164,13 +161,13 @@ func New(o Options) *Courier {
 	m := &Courier{
 		o: o, traits: o.Runtime.Traits(), ledger: newLedger(o.Home, o.Agent),
 		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan cancel, 1), drops: make(chan cancel, maxDrops), wants: make(chan struct{}, 1), batches: make(chan batch),
-		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", shortened: o.Fresh, facts: o.Fresh || o.Memory != nil && o.Memory.Due(), channel: o.Notify != nil,
+		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", shortened: o.Fresh, facts: o.Fresh || o.Memory != nil && o.Memory.Due(),
 	}
 	m.talk = conversation{o: &m.o, trouble: m.trouble}
 	m.records = records{o: &m.o, runtime: m.traits.Name, works: &m.group}
 	m.gate = gate{o: &m.o, runtime: m.traits.Name, trouble: m.trouble, stir: m.stir}
 	m.answers = answers{o: &m.o, implicit: m.traits.Implicit, ledger: m.ledger, trouble: m.trouble, finished: m.finished}
-	m.tokens = float64(m.traits.Pace.Burst)
+	m.path = path{o: &m.o, pace: m.traits.Pace, trouble: m.trouble, tokens: float64(m.traits.Pace.Burst), channel: o.Notify != nil}
 	if m.traits.Wants == nil {
 		m.traits.Wants = WantsAnswer
 	}

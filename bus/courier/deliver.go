@@ -183,7 +183,7 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 	if !m.restored || m.over || m.stopping || !m.able() {
 		return due
 	}
-	if wait := m.token(now); wait > 0 {
+	if wait := m.path.token(now); wait > 0 {
 		return now.Add(wait)
 	}
 	if now.Before(m.gate.barred) {
@@ -198,8 +198,8 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 		return due
 	case m.doubtful(now):
 		return now.Add(m.traits.Pace.Busy)
-	case m.closed.is && now.Before(m.closed.next):
-		return m.closed.next
+	case m.path.closed.is && now.Before(m.path.closed.next):
+		return m.path.closed.next
 	case m.gate.trial && (m.open || m.busy()): // what tries the account is given nothing more until that is known
 		return now.Add(m.traits.Pace.Busy)
 	case !m.gate.pass(ctx, now):
@@ -209,23 +209,9 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 	if m.flight == nil && len(m.lost) == 0 && len(m.pending) == 0 {
 		m.gate.release(ctx) // nothing was left to offer
 	}
-	if m.closed.is && m.flight == nil {
-		m.point(ctx, time.Now())
-		return m.closed.next
+	if m.path.closed.is && m.flight == nil {
+		m.path.nudge(ctx, time.Now(), m.state.State == agent.Idle, len(m.pending)+m.waiting())
+		return m.path.closed.next
 	}
 	return now.Add(m.traits.Pace.Busy)
-}
-
-// token counts offers in a row; it returns how long to wait.
-func (m *Courier) token(now time.Time) time.Duration {
-	p := m.traits.Pace
-	if p.Burst == 0 {
-		return 0
-	}
-	m.tokens = min(float64(p.Burst), m.tokens+float64(now.Sub(m.filled))/float64(p.Every))
-	m.filled = now
-	if m.tokens >= 1 {
-		return 0
-	}
-	return time.Duration((1 - m.tokens) * float64(p.Every))
 }

@@ -2,8 +2,6 @@ package courier
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -39,14 +37,6 @@ const (
 	byHand // as the inbox tool's result
 )
 
-// A closed is a delivery path that can't be used at the moment.
-type closed struct {
-	is    bool
-	next  time.Time // when to try it again
-	wait  time.Duration
-	since time.Time
-}
-
 // launch offers the waiting messages, after storing in the ledger that it does.
 func (m *Courier) launch(ctx context.Context) {
 	f := &flight{unseen: make(map[string]bool)}
@@ -66,7 +56,7 @@ func (m *Courier) launch(ctx context.Context) {
 	step("owed")
 	m.pending, m.lost = without(m.pending, f.list...), m.lost[len(f.lost):]
 	m.flight = f
-	m.tokens--
+	m.path.tokens--
 	m.turning(time.Now())
 	m.push(ctx)
 }
@@ -125,7 +115,7 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 		texts = append(texts, d.Rendered())
 	}
 	f.text = strings.Join(texts, "\n")
-	if m.channel {
+	if m.path.channel {
 		f.way = byChannel
 	}
 	return true
@@ -185,34 +175,8 @@ func (m *Courier) push(ctx context.Context) {
 	if f.times == 1 {
 		f.began, f.calm = f.pushed, m.state.State == agent.Idle
 	}
-	within, cancel := context.WithTimeout(ctx, pushWithin)
-	defer cancel()
-	var err error
-	if f.way == byChannel {
-		err = m.notify(within, f)
-	} else {
-		err = m.o.Runtime.Offer(within, f.offer())
-	}
-	step("offered")
-	switch {
-	case err == nil:
-		m.trouble("deliver mail", nil)
-		m.closed = closed{}
-	case ctx.Err() != nil:
-	case errors.Is(err, ErrNotReady):
+	if m.path.offer(ctx, f) {
 		m.ground()
-	case f.way == byChannel:
-		m.trouble("channel", fmt.Errorf("using the other delivery path from now on: %w", err))
-		m.channel = false
-		m.ground()
-	case Refused(err):
-		m.trouble("deliver mail", err)
-		m.ground()
-		if !m.closed.is {
-			m.closed = closed{is: true, since: time.Now()}
-		}
-	default: // it may have been accepted: retried like one that was not seen
-		m.trouble("deliver mail", err)
 	}
 }
 
@@ -238,66 +202,7 @@ func (f *flight) offer() (o Offer) {
 func (m *Courier) ground() {
 	f := m.flight
 	m.flight = nil
-	m.tokens++
+	m.path.tokens++
 	m.pending = append(f.list[:len(f.list):len(f.list)], m.pending...)
 	m.lost = append(f.lost[:len(f.lost):len(f.lost)], m.lost...)
-}
-
-// notify pushes each message of the flight as a notification. The program renders it as
-// netsky does.
-func (m *Courier) notify(ctx context.Context, f *flight) error {
-	for i, d := range f.list {
-		e := d.Envelope()
-		texts := []string{d.Rendered()}
-		if i == 0 {
-			for at, text := range f.preface {
-				texts = slices.Insert(texts, at, envelope.RenderNotice(text))
-			}
-		}
-		for at, text := range texts { // the program adds the element around it
-			_, text, _ = strings.Cut(text, "\n")
-			texts[at] = strings.TrimSuffix(text, "\n</channel>")
-		}
-		body := strings.Join(texts, "\n\n")
-		meta := map[string]string{
-			"chat_id": string(e.From), "from": string(e.From), "ts": e.Time.UTC().Format(time.RFC3339Nano), "id": e.ID,
-		}
-		if err := m.o.Notify(ctx, body, meta); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// point types a line into the pane that mail waits, as the other paths are closed.
-func (m *Courier) point(ctx context.Context, now time.Time) {
-	c, every := &m.closed, m.traits.Pace.Point
-	pane, ok := m.o.Runtime.(Pointer)
-	if !ok {
-		c.next = now.Add(again)
-		return
-	}
-	if m.state.State != agent.Idle {
-		c.next = now.Add(every / 12)
-		return
-	}
-	within, cancel := context.WithTimeout(ctx, pushWithin)
-	defer cancel()
-	err := pane.Point(within, max(len(m.pending)+m.waiting(), 1))
-	m.trouble("nudge in the pane", err)
-	if err == nil {
-		c.next, c.wait = now.Add(every), 0
-		return
-	}
-	c.wait = min(max(2*c.wait, every/12), every)
-	c.next = now.Add(c.wait)
-}
-
-// waiting counts the files in the inbox.
-func (m *Courier) waiting() int {
-	n, err := m.o.Bus.Count(m.o.Agent, bus.Inbox)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -48,12 +48,12 @@ func (m *Courier) pursue(ctx context.Context, now time.Time) time.Time {
 		return now
 	case f.way == byChannel:
 		m.o.Log("channel", fmt.Errorf("a notification was not seen within %v; using the other delivery path from now on", wait))
-		m.channel, f.way = false, byPush
+		m.path.channel, f.way = false, byPush
 		m.push(ctx)
-	case m.token(now) > 0:
-		return now.Add(m.token(now))
+	case m.path.token(now) > 0:
+		return now.Add(m.path.token(now))
 	default:
-		m.tokens--
+		m.path.tokens--
 		m.push(ctx)
 	}
 	return now.Add(m.traits.Pace.Busy)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"netsky/bus"
 )
 
 // Waiting returns the waiting messages, rendered, if no other way is open: as many at a
@@ -57,9 +59,9 @@ func (m *Courier) hand(ctx context.Context) (text string, left int, more bool) {
 	if m.flight != nil {
 		flying = len(m.flight.list)
 	}
-	if m.flight != nil || !m.closed.is || len(m.pending) == 0 {
+	if m.flight != nil || !m.path.closed.is || len(m.pending) == 0 {
 		left = m.waiting() + len(m.pending) + flying
-		return "", left, m.closed.is && !m.over && m.flight == nil && left > 0
+		return "", left, m.path.closed.is && !m.over && m.flight == nil && left > 0
 	}
 	n, size := 0, 0
 	for n < len(m.pending) {
@@ -81,4 +83,13 @@ func (m *Courier) hand(ctx context.Context) (text string, left int, more bool) {
 	f.way, f.pushed, f.times = byHand, time.Now(), 1
 	m.flight = f
 	return strings.TrimSpace(f.text), m.waiting() + len(m.pending), false
+}
+
+// waiting counts the files in the inbox.
+func (m *Courier) waiting() int {
+	n, err := m.o.Bus.Count(m.o.Agent, bus.Inbox)
+	if err != nil {
+		return 0
+	}
+	return n
 }
