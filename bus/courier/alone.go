@@ -92,7 +92,7 @@ func (m *Courier) tellAlone(ctx context.Context, e agent.Event) {
 		"The next one was interrupted, and so is each that follows, until a message or a typed text asks for something. Its conversation is kept: "+
 		"`netsky attach %[1]s` shows what it does, a message to it lets it go on, `netsky down %[1]s` ends it.", m.o.Agent, MostAlone)
 	m.o.Log(text, nil)
-	m.records.warn(ctx, fmt.Sprintf("alone-%s-%d", m.o.Agent, e.MS), e.Session, "interrupted: "+m.unasked().String(), time.UnixMilli(e.MS))
+	m.records.warn(ctx, fmt.Sprintf("alone-%s-%d", m.o.Agent, e.MS), e.Session, "interrupted: "+unasked().String(), time.UnixMilli(e.MS))
 	_, err := m.o.Bus.Send(ctx, envelope.Envelope{
 		ID: fmt.Sprintf("alone-%s-%d", m.o.Agent, e.MS), From: m.o.Agent, To: agent.Owner, Kind: envelope.KindNotice, Text: envelope.SafeText(text), Via: "code",
 	})
@@ -101,16 +101,16 @@ func (m *Courier) tellAlone(ctx context.Context, e agent.Event) {
 	}
 }
 
-func (m *Courier) unasked() agent.Fault {
+func unasked() agent.Fault {
 	return agent.Fault{Reason: agent.Unasked, Text: fmt.Sprintf("%d in a row; the next is interrupted", MostAlone)}
 }
 
 // curbed returns the report of a program that may begin no turn by itself.
-func (m *Courier) curbed(r agent.Report) agent.Report {
-	if m.alone.since == 0 || r.State != agent.Idle {
+func (a *alone) curbed(r agent.Report) agent.Report {
+	if a.since == 0 || r.State != agent.Idle {
 		return r
 	}
-	r.State, r.SinceMS, r.Fault, r.Evidence = agent.Blocked, m.alone.since, m.unasked(), "the beginnings of its turns"
+	r.State, r.SinceMS, r.Fault, r.Evidence = agent.Blocked, a.since, unasked(), "the beginnings of its turns"
 	r.Detail = r.Fault.String()
 	return r
 }

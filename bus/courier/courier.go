@@ -114,8 +114,7 @@ type Courier struct {
 	opened   int64     // when it began, in milliseconds
 	stopping bool      // it is being interrupted
 	turn     func()    // reports the end of the turn to the receiver; nil: none is running
-	startup  bool      // the startup text is due
-	facts    bool      // the facts are due
+	preface  preface
 
 	asked    bool            // a batch has been asked for
 	over     bool            // the mailbox is closed
@@ -136,7 +135,6 @@ type Courier struct {
 	background []agent.Work         // what went on after the last turn
 	deferred   map[string]*deferral // messages that wait for it
 	alone      alone
-	shortened  bool // the conversation was, since a message found no room in it
 }
 
 // A cancel is the wish of an address that a message is dropped, or that the turn ends
@@ -161,12 +159,13 @@ func New(o Options) *Courier {
 	m := &Courier{
 		o: o, traits: o.Runtime.Traits(), ledger: newLedger(o.Home, o.Agent),
 		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan cancel, 1), drops: make(chan cancel, maxDrops), wants: make(chan struct{}, 1), batches: make(chan batch),
-		told: make(map[string]bool), losses: make(map[string]int), startup: o.Fresh && o.Startup != "", shortened: o.Fresh, facts: o.Fresh || o.Memory != nil && o.Memory.Due(),
+		told: make(map[string]bool), losses: make(map[string]int),
 	}
 	m.talk = conversation{o: &m.o, trouble: m.trouble}
 	m.records = records{o: &m.o, runtime: m.traits.Name, works: &m.group}
 	m.gate = gate{o: &m.o, runtime: m.traits.Name, trouble: m.trouble, stir: m.stir}
 	m.answers = answers{o: &m.o, implicit: m.traits.Implicit, ledger: m.ledger, trouble: m.trouble, finished: m.finished}
+	m.preface = newPreface(&m.o)
 	m.path = path{o: &m.o, pace: m.traits.Pace, trouble: m.trouble, tokens: float64(m.traits.Pace.Burst), channel: o.Notify != nil}
 	if m.traits.Wants == nil {
 		m.traits.Wants = WantsAnswer

@@ -35,8 +35,8 @@ func (m *Courier) event(ctx context.Context, e Event) {
 	case agent.EventSessionStart:
 		m.began = true
 		m.records.session(ctx, e.Event)
-		if m.forgot(e.Text) {
-			m.forgotten()
+		if m.preface.forgot(e.Text) {
+			m.preface.forgotten()
 		}
 		if e.Cut {
 			m.cut()

@@ -107,7 +107,7 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 	}
 	f.list = fresh
 	texts := make([]string, 0, len(fresh)+2)
-	for _, text := range m.preface(ctx, f) {
+	for _, text := range m.preface.texts(ctx, f) {
 		texts = append(texts, envelope.RenderNotice(text))
 	}
 	for _, d := range fresh {

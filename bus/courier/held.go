@@ -72,7 +72,7 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 			h.Fault, h.Turn, h.LastMS = *f.end.Fault, f.end.ID, now
 			h.Turns++
 			if ofContext(f.end) {
-				if m.shortened { // and still there is no room for it
+				if m.preface.shortened { // and still there is no room for it
 					h.Blamed++
 				}
 				f.Held, f.State = &h, StateHeld
@@ -93,7 +93,7 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 		f.Held, f.State = &h, StateHeld
 	}
 	if full := slices.ContainsFunc(list, func(f failed) bool { return ofContext(f.end) }); full {
-		m.shortened = false
+		m.preface.shortened = false
 		m.gate.shut(gateAgain) // by then the program says so itself
 	}
 	if !tripped {

@@ -175,10 +175,7 @@ func (m *Courier) arrived() {
 func (m *Courier) landed() {
 	f := m.flight
 	if f.prefaced {
-		if m.facts && m.o.Memory != nil {
-			m.o.Memory.Told()
-		}
-		m.startup, m.facts = false, false
+		m.preface.told()
 	}
 	for _, l := range f.lost {
 		if m.ledger.sight(l.ID) {

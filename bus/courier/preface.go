@@ -26,15 +26,28 @@ type Memory interface {
 	Told()
 }
 
+// A preface is what is due to be told before the next text. It belongs to the goroutine of its
+// courier.
+type preface struct {
+	o         *Options
+	startup   bool // the startup text is due
+	facts     bool // the facts are due
+	shortened bool // the conversation was, since a message found no room in it
+}
+
+func newPreface(o *Options) preface {
+	return preface{o: o, startup: o.Fresh && o.Startup != "", facts: o.Fresh || o.Memory != nil && o.Memory.Due(), shortened: o.Fresh}
+}
+
 // forgot notes what the conversation has to be told after its session has begun anew. It
 // reports whether that is anything.
-func (m *Courier) forgot(why string) bool {
-	m.shortened = m.shortened || why == Cleared || why == Compacted
+func (p *preface) forgot(why string) bool {
+	p.shortened = p.shortened || why == Cleared || why == Compacted
 	switch why {
 	case Cleared:
-		m.startup, m.facts = m.o.Startup != "", true
+		p.startup, p.facts = p.o.Startup != "", true
 	case Compacted:
-		m.facts = true
+		p.facts = true
 	default:
 		return false
 	}
@@ -42,28 +55,36 @@ func (m *Courier) forgot(why string) bool {
 }
 
 // forgotten has the facts told even if this process ends before.
-func (m *Courier) forgotten() {
-	if m.o.Memory != nil {
-		m.o.Memory.Forgot()
+func (p *preface) forgotten() {
+	if p.o.Memory != nil {
+		p.o.Memory.Forgot()
 	}
 }
 
 // factsWithin limits the time for finding the facts; without them, the text goes on.
 const factsWithin = 3 * time.Second
 
-// preface puts the notices that are due in front of a text into the flight, and returns
+// texts puts the notices that are due in front of a text into the flight, and returns
 // their texts.
-func (m *Courier) preface(ctx context.Context, f *flight) []string {
-	f.prefaced = m.startup || m.facts
-	if m.startup {
-		f.preface = append(f.preface, m.o.Startup)
+func (p *preface) texts(ctx context.Context, f *flight) []string {
+	f.prefaced = p.startup || p.facts
+	if p.startup {
+		f.preface = append(f.preface, p.o.Startup)
 	}
-	if m.facts && m.o.Memory != nil {
+	if p.facts && p.o.Memory != nil {
 		within, cancel := context.WithTimeout(ctx, factsWithin)
 		defer cancel()
-		if text := m.o.Memory.Facts(within, m.startup, f.offer().About); text != "" {
+		if text := p.o.Memory.Facts(within, p.startup, f.offer().About); text != "" {
 			f.preface = append(f.preface, text)
 		}
 	}
 	return f.preface
+}
+
+// told records that the program has what was due.
+func (p *preface) told() {
+	if p.facts && p.o.Memory != nil {
+		p.o.Memory.Told()
+	}
+	p.startup, p.facts = false, false
 }

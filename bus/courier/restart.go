@@ -71,7 +71,7 @@ func (m *Courier) remember(ctx context.Context) {
 		case agent.EventPrompt:
 			m.alone.begins(e.Event)
 			if e.Start == m.o.Start && strings.HasPrefix(e.Text, noticeMark) {
-				m.startup, m.facts, forgot = false, false, false
+				m.preface.startup, m.preface.facts, forgot = false, false, false
 			}
 			for _, id := range e.IDs {
 				see(id, e.MS, e.ID)
@@ -89,7 +89,7 @@ func (m *Courier) remember(ctx context.Context) {
 		case agent.EventSessionStart:
 			m.began = m.began || e.Start == m.o.Start
 			if e.Start == m.o.Start {
-				forgot = m.forgot(e.Text) || forgot
+				forgot = m.preface.forgot(e.Text) || forgot
 			}
 		case agent.EventStop, agent.EventStopFailed:
 			ids := begun(m.background, e.Background)
@@ -105,7 +105,7 @@ func (m *Courier) remember(ctx context.Context) {
 	})
 	m.trouble("events", err)
 	if forgot {
-		m.forgotten()
+		m.preface.forgotten()
 	}
 	m.answers.settle(time.Now().UnixMilli())
 	m.left = m.ledger.list()
@@ -356,8 +356,8 @@ func (m *Courier) loadLost(ctx context.Context, f *flight) {
 	}
 	f.notice = envelope.RenderNotice(words)
 	f.text = f.notice
-	for i, text := range m.preface(ctx, f) {
-		if text = envelope.RenderNotice(text); i == 0 && m.startup {
+	for i, text := range m.preface.texts(ctx, f) {
+		if text = envelope.RenderNotice(text); i == 0 && m.preface.startup {
 			f.text = text + "\n" + f.text
 		} else { // behind the names of the messages, by which an event's beginning is known
 			f.text += "\n" + text
