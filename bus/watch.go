@@ -14,6 +14,7 @@ import (
 type Spot struct {
 	Mailbox agent.ID
 	Place   Place
+	Dir     string // or another directory of the home
 }
 
 // A Watch reports that something may have changed in mailboxes.
@@ -24,9 +25,12 @@ type Watch = mailbox.Watch
 func (b *Bus) Watch(ctx context.Context, spots ...Spot) (*Watch, error) {
 	var of mailbox.Watched
 	for _, s := range spots {
-		if s.Mailbox == "" {
+		switch {
+		case s.Dir != "":
+			of.Dirs = append(of.Dirs, b.home.Path(s.Dir))
+		case s.Mailbox == "":
 			of.Each = append(of.Each, string(s.Place))
-		} else {
+		default:
 			of.Dirs = append(of.Dirs, b.home.Path(placePath(s.Mailbox, s.Place)))
 		}
 	}

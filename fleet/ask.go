@@ -1,6 +1,10 @@
 // This file sends a question to an agent and follows it to its answer: it reports
 // what the agent does meanwhile, and gives up once the agent has ended. The message
 // stays sent, whatever happens to the process that waits.
+//
+// It waits for files to change and for the keeper's process to end. Only what leaves no file
+// is looked at each second: the pane of a program that reports nothing, and, for some seconds,
+// whether an agent that is gone, or a message that is nowhere, comes back.
 
 package fleet
 
@@ -19,7 +23,9 @@ import (
 	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/proc"
 	"netsky/spawn"
+	"netsky/spawn/pane"
 	"netsky/watch/backoff"
 )
 
@@ -41,13 +47,16 @@ type Question struct {
 	state   agent.State
 	detail  string
 	taken   bool
-	gone    time.Time // when it was first seen not alive; zero while it is alive
-	renewed bool      // it was started again, and nothing yet shows what that start does about the message
-	rests   time.Time // since when that start has been idle; zero while it is not
-	code    string    // of its permission request reported last
-	missing int       // looks at which the message was nowhere
-	held    string    // why its message is held, as reported last
-	stuck   string    // why it is not working: ", as it is waiting (…)"
+	gone    time.Time    // when it was first seen not alive; zero while it is alive
+	renewed bool         // it was started again, and nothing yet shows what that start does about the message
+	rests   time.Time    // since when that start has been idle; zero while it is not
+	code    string       // of its permission request reported last
+	missing int          // looks at which the message was nowhere
+	held    string       // why its message is held, as reported last
+	stuck   string       // why it is not working: ", as it is waiting (…)"
+	looked  time.Time    // when its state was last looked at
+	next    time.Time    // when to look again, whatever happens; zero: when something has
+	keeper  proc.Process // of the start that was looked at; its death has it looked at again
 }
 
 // ErrUnanswered is returned for a question that was sent and has no answer yet.
@@ -100,12 +109,19 @@ const mourning = 5 * time.Second
 func (p *Question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, err error) {
 	wctx, cancel := context.WithTimeout(ctx, p.Limit)
 	defer cancel()
-	there, err := p.Launcher.Bus.Watch(wctx, bus.Spots(p.To)...) // where the message goes
+	there, err := p.Launcher.Bus.Watch(wctx, append(bus.Spots(p.To), shows...)...) // where the message goes
 	if err != nil {
 		return answer, err
 	}
 	defer there.Close()
-	look := time.NewTicker(time.Second)
+	deaths, err := proc.NewWatcher()
+	if err != nil {
+		return answer, err
+	}
+	defer deaths.Close()
+	p.looked = time.Now()
+	p.by(p.looked.Add(lookRest))
+	look := time.NewTimer(lookRest)
 	defer look.Stop()
 	for {
 		select {
@@ -113,6 +129,7 @@ func (p *Question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, er
 			if ctx.Err() != nil {
 				return answer, unanswered("interrupted; the message %s stays sent; its answer will be in `netsky inbox`", p.id)
 			}
+			p.progress(ctx, deaths) // stuck may be of half a minute ago
 			return answer, unanswered("no answer from %s in %v%s; the message %s is %s; its answer will be in `netsky inbox`",
 				p.To, p.Limit, p.stuck, p.id, p.whereabouts())
 		case <-w.C:
@@ -125,8 +142,12 @@ func (p *Question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, er
 			}
 		case <-there.C:
 			p.arrived()
+			p.by(p.looked.Add(lookRest))
+		case <-deaths.Deaths():
+			p.by(p.looked.Add(lookRest))
 		case <-look.C:
-			if err := p.progress(ctx); err != nil {
+			p.looked, p.next = time.Now(), time.Time{}
+			if err := p.progress(ctx, deaths); err != nil {
 				return answer, err
 			}
 			if err := p.cancelled(wctx); err != nil {
@@ -136,18 +157,46 @@ func (p *Question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, er
 				return answer, err
 			}
 		}
+		look.Stop()
+		if !p.next.IsZero() {
+			look.Reset(time.Until(p.next))
+		}
+	}
+}
+
+// lookRest is the least time between two looks at the agent.
+const lookRest = time.Second
+
+// shows are the directories in which a change shows what becomes of the agent and its messages.
+var shows = []bus.Spot{
+	{Dir: home.ReportDir}, {Dir: home.KeeperDir}, {Dir: home.LaunchDir}, {Dir: home.ApprovalDir}, {Dir: home.BreakersDir},
+	{Dir: courier.LedgerDir}, {Dir: pane.ScreensDir},
+}
+
+// by has the agent looked at by that time.
+func (p *Question) by(t time.Time) {
+	if p.next.IsZero() || t.Before(p.next) {
+		p.next = t
 	}
 }
 
 // progress reports changes. It returns an error when the agent has ended, and no answer
-// can be expected.
-func (p *Question) progress(ctx context.Context) error {
+// can be expected. It is due again in a moment while time alone, or what leaves no file, may
+// change that.
+func (p *Question) progress(ctx context.Context, deaths *proc.Watcher) error {
 	p.arrived()
 	list, err := p.Launcher.Inspect(ctx)
 	if err != nil {
+		p.by(p.looked.Add(lookRest))
 		return nil
 	}
 	st := list.Find(p.To)
+	if k, err := p.Launcher.Home.LoadKeeper(p.To); err == nil && k.Own.Named() && k.Own != p.keeper && deaths.Add("keeper", k.Own) == nil {
+		p.keeper = k.Own // the end of one that is killed is in no file
+	}
+	if st.Silent || st.State == agent.Unknown || p.Up && !st.Alive() {
+		p.by(p.looked.Add(lookRest))
+	}
 	untaken := st.Silent && !p.taken && st.Detail != "" && st.Alive()
 	if st.State != p.state || untaken && st.Detail != p.detail {
 		p.state, p.detail = st.State, st.Detail
@@ -202,6 +251,7 @@ func (p *Question) heldUp(ctx context.Context) error {
 	case !known:
 		when = "when that has been mended"
 	case retry.After(time.Now()):
+		p.by(retry)
 		when, fault.UntilMS = "at "+agent.Clock(retry, time.Now()), retry.UnixMilli()
 		if fault.Reason == agent.Login {
 			when, fault.UntilMS = when+", or after a login", 0
@@ -244,6 +294,7 @@ func (p *Question) restarted(ctx context.Context, st spawn.Status, again bool) e
 		p.rests = time.Now()
 	}
 	if time.Since(p.rests) < mourning {
+		p.by(p.looked.Add(lookRest))
 		return nil
 	}
 	return unanswered("%s was ended and started again, and has not answered; the message %s is %s, and its new start does not know of it",
@@ -259,6 +310,7 @@ func (p *Question) cancelled(ctx context.Context) error {
 		p.missing = 0
 		return nil
 	}
+	p.by(p.looked.Add(lookRest))
 	if p.missing++; p.missing < 3 || courier.ReadLedger(p.Launcher.Home, p.To).Owes(p.id) {
 		return nil // it may be moving, or be held
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/bus/courier"
 	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/store"
@@ -83,7 +84,7 @@ func (l *loop) signs(w *ward) hang.Signs {
 	}
 	return hang.Signs{
 		Report: w.Report, Events: changed(home.EventsDir + "/" + string(w.Agent) + ".jsonl"),
-		Inbox: w.Inbox, Claimed: w.Claimed, Outbox: w.Outbox, Owed: changed("state/owed/" + string(w.Agent) + ".json"),
+		Inbox: w.Inbox, Claimed: w.Claimed, Outbox: w.Outbox, Owed: changed(courier.LedgerDir + "/" + string(w.Agent) + ".json"),
 	}
 }
 

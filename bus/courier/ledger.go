@@ -27,7 +27,10 @@ type ledger struct {
 
 const maxLedger = 4 << 20
 
-func ledgerFile(of agent.ID) string { return "state/owed/" + string(of) + ".json" }
+// LedgerDir holds the ledgers: state/owed/<agent>.json.
+const LedgerDir = "state/owed"
+
+func ledgerFile(of agent.ID) string { return LedgerDir + "/" + string(of) + ".json" }
 
 func newLedger(home home.Dir, id agent.ID) *ledger { return &ledger{home: home, of: id} }
 

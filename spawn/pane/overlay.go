@@ -30,7 +30,10 @@ type overlay struct {
 // overlayKeeps is how long an overlay counts without being renewed.
 const overlayKeeps = 30 * time.Second
 
-func overlayFile(id agent.ID) string { return "state/screens/" + string(id) + ".json" }
+// ScreensDir holds what was found in the panes of agents that don't know of it.
+const ScreensDir = "state/screens"
+
+func overlayFile(id agent.ID) string { return ScreensDir + "/" + string(id) + ".json" }
 
 // LookOver checks whether a dialog covers the pane of an agent that reports its state
 // itself, and records it for status. It reports whether one does, and never answers anything.
