@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"errors"
 	"os/exec"
 	"strings"
 	"testing"
@@ -70,7 +71,7 @@ func TestApproveWords(t *testing.T) {
 
 	// Who is not asked answers nothing.
 	out, err := w.command(t.Context(), "netsky", "approve", "agent1").CombinedOutput()
-	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 2 || w.given(t, one) != "" {
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 2 || w.given(t, one) != "" {
 		t.Errorf("%v, answered %q: %s", err, w.given(t, one), out)
 	}
 	mustContain(t, "approve", string(out), "agent1", "ls", "`netsky approve "+one.Code+"` answers it")
@@ -98,7 +99,7 @@ func TestApproveWords(t *testing.T) {
 
 	// One code that is none leaves the others alone.
 	out, err = w.command(t.Context(), "netsky", "approve", "--deny", other.Code, "zzzzz", third.Code, other.Code).CombinedOutput()
-	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 3 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 3 {
 		t.Errorf("%v: %s", err, out)
 	}
 	if w.given(t, other) != "denied" || w.given(t, third) != "denied" || strings.Count(string(out), "denied: ") != 2 {
