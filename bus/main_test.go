@@ -1,7 +1,6 @@
 package bus_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -142,11 +141,4 @@ func mustOnce(tb testing.TB, what string, list []string) map[string]bool {
 		set[s] = true
 	}
 	return set
-}
-
-func lines(data []byte) (list []string) {
-	for s := bufio.NewScanner(bytes.NewReader(data)); s.Scan(); {
-		list = append(list, s.Text())
-	}
-	return list
 }

@@ -4,14 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
-
-	"netsky/home"
-	"netsky/internal/proc"
 )
 
 // BenchmarkColdStart times `netsky version` as a whole process against a Go
@@ -48,52 +41,4 @@ func mustHello(b *testing.B, dir string) string {
 		b.Fatal(err)
 	}
 	return mustBuild(b, filepath.Join(dir, "hello"), file)
-}
-
-// BenchmarkCodexAgent measures a resident Codex agent against the model on the
-// loopback: its first turn, a warm one, and the memory of all its processes.
-func BenchmarkCodexAgent(b *testing.B) {
-	w, model := mustCodex(b)
-	w.must(b, "netsky", "agent", "1", "--type", "codex", "--yes")
-	asked := len(model.Requests())
-	ask := func() time.Duration {
-		began := time.Now()
-		w.must(b, "netsky", "ask", "agent1", "hello")
-		return time.Since(began)
-	}
-	cold := ask()
-	var warm []time.Duration
-	for b.Loop() {
-		warm = append(warm, ask())
-	}
-	slices.Sort(warm)
-	h, err := home.At(w.home)
-	if err != nil {
-		b.Fatal(err)
-	}
-	k, err := h.LoadKeeper("agent1")
-	if err != nil {
-		b.Fatal(err)
-	}
-	below, err := proc.Descendants(k.PID, "")
-	if err != nil {
-		b.Fatal(err)
-	}
-	total := 0
-	for _, p := range append(below, k.Process) {
-		out, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(p.PID)).Output()
-		if err != nil {
-			b.Fatal(err)
-		}
-		kib, err := strconv.Atoi(strings.TrimSpace(string(out)))
-		if err != nil {
-			b.Fatal(err)
-		}
-		total += kib
-	}
-	b.ReportMetric(float64(asked), "requests-by-up")
-	b.ReportMetric(float64(cold.Milliseconds()), "cold-ms")
-	b.ReportMetric(float64(warm[len(warm)/2].Milliseconds()), "warm-ms")
-	b.ReportMetric(float64(total)/1024, "rss-MB")
-	b.ReportMetric(0, "ns/op")
 }

@@ -67,6 +67,9 @@ func testExists(t *testing.T, pkg, name, script string) bool {
 	t.Helper()
 	if script != "" {
 		_, err := os.Stat("testdata/script/" + script)
+		if err != nil {
+			_, err = os.Stat("testdata/script/live/" + script)
+		}
 		return err == nil
 	}
 	files, err := filepath.Glob("../" + pkg + "/*_test.go")

@@ -38,60 +38,6 @@ func drained(t *testing.T) (w *world, run func(args ...string) string) {
 	return w, run
 }
 
-// A reader that begins when the drain has ended gets all of it, once.
-func TestDrainLateReader(t *testing.T) {
-	w, run := drained(t)
-	r, wr, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	cmd := w.command(t.Context(), "netsky", "channel", "drain", "agent1")
-	cmd.Stdout = wr
-	err = cmd.Run()
-	wr.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got bytes.Buffer
-	if _, err := got.ReadFrom(r); err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(got.String(), "</channel>"); n != 3 {
-		t.Errorf("%d messages, want 3:\n%s", n, got.String())
-	}
-	if left := run("channel", "ls", "agent1"); strings.Contains(left, "inbox ") {
-		t.Errorf("left: %s", left)
-	}
-}
-
-// What lies in the pipe of a reader that goes was printed for nobody.
-func TestDrainLostReader(t *testing.T) {
-	w, run := drained(t)
-	r, wr, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}
-	cmd := w.command(t.Context(), "netsky", "channel", "drain", "agent1")
-	var errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = wr, &errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	wr.Close()
-	if n, err := unix.Poll(list, int(time.Minute.Milliseconds())); n != 1 || err != nil {
-		t.Fatalf("nothing printed: %d, %v", n, err)
-	}
-	r.Close()
-	if err := cmd.Wait(); err == nil || errs.String() != "netsky: stdout: its reader has gone\n" {
-		t.Errorf("%v: %s", err, errs.String())
-	}
-	if left := run("channel", "ls", "agent1"); strings.Count(left, "inbox ") != 3 {
-		t.Errorf("left: %s", left)
-	}
-}
-
 // Mail that lies in the pipe of a reader that goes stays new, and is not lost to
 // the next reader; what the reader took does not come again.
 func TestInboxLostReader(t *testing.T) {

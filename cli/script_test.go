@@ -35,12 +35,23 @@ func TestMain(m *testing.M) {
 	os.Exit(testworld.Main(m, func(netsky string) { os.Setenv("PATH", filepath.Dir(netsky)+":"+os.Getenv("PATH")) }))
 }
 
-// TestScripts runs testdata/script. Each script has a home of its own in
+// scripts are patterns of the scripts' files. The tag live adds one.
+var scripts = []string{"testdata/script/*.txtar"}
+
+// TestScripts runs the scripts. Each has a home of its own in
 // $NETSKY_HOME, whose mailboxes are $BOX, and a tmux server that follows from it;
 // when it ends, nothing of them may be left.
 func TestScripts(t *testing.T) {
+	var files []string
+	for _, pattern := range scripts {
+		list, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, list...)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Files:               files,
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {

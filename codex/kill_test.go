@@ -4,22 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
-	"netsky/agent"
 	"netsky/bus"
-	"netsky/bus/envelope"
 	"netsky/codex"
 	"netsky/codex/appserver"
 	"netsky/home"
-	"netsky/internal/execx"
-	"netsky/internal/loopmodel/openai"
-	"netsky/internal/proc"
-	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -39,101 +29,6 @@ func onceProcess() int {
 		return 1
 	}
 	return 0
-}
-
-// holding makes the model wait with its answer to a text until the test is over.
-// asked returns when it has been asked.
-func (w *world) holding(text string) (asked func()) {
-	hold := make(chan struct{})
-	w.Cleanup(func() { close(hold) })
-	match := func(q openai.Request) bool { return strings.Contains(q.Last(), text) }
-	w.model.Handle(func(q openai.Request) *openai.Reply {
-		if !match(q) {
-			return nil
-		}
-		return &openai.Reply{Hold: hold}
-	})
-	return func() {
-		w.Helper()
-		if _, ok := w.model.Wait(w.ctx.Done(), match); !ok {
-			w.Fatal("the model was not asked")
-		}
-	}
-}
-
-// killServers kills the Codex processes of this world.
-func (w *world) killServers() {
-	w.Helper()
-	list, err := proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
-	if err != nil || len(list) == 0 {
-		w.Fatalf("servers: %v, %v", list, err)
-	}
-	for _, p := range list {
-		syscall.Kill(p.PID, syscall.SIGKILL)
-	}
-}
-
-// netsky is killed in the middle of a turn: the next process goes on with it,
-// and the message has been submitted once.
-func TestKillOnce(t *testing.T) {
-	t.Parallel()
-	w := mustWorld(t)
-	asked := w.holding("the very task")
-	id := w.mustSend(envelope.Envelope{Text: "the very task"})
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(w.env, "ONCE_HOME="+w.home.Root(), "ONCE_DIR="+w.dir, "NETSKY_TEST_CODEX="+w.program)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	asked()
-	thread := w.state().Thread
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Wait()
-	w.mustOnce(nil)
-	reply := w.mustReply(agent.Root)
-	if reply.InReplyTo != id || !strings.Contains(reply.Text, "was interrupted") {
-		t.Errorf("reply = %+v", reply)
-	}
-	if now := w.state().Thread; now != thread {
-		t.Errorf("thread %s, then %s", thread, now)
-	}
-	if n := w.said("the very task"); n != 1 {
-		t.Errorf("the model was told the task %d times", n)
-	}
-	if got := w.inputs(id); got != "consumed" {
-		t.Errorf("inputs = %q, want consumed", got)
-	}
-}
-
-// The app-server is killed in the middle of a turn: it is started again and the
-// message gone on with, in the same call.
-func TestKillServer(t *testing.T) {
-	t.Parallel()
-	w := mustWorld(t)
-	asked := w.holding("the very task")
-	id := w.mustSend(envelope.Envelope{Text: "the very task"})
-	done := make(chan error, 1)
-	go func() { done <- w.once(nil) }()
-	asked()
-	w.killServers()
-	if err := <-done; err != nil {
-		t.Fatalf("Once = %v\nstderr: %s", err, &w.err)
-	}
-	if reply := w.mustReply(agent.Root); reply.InReplyTo != id {
-		t.Errorf("reply = %+v", reply)
-	}
-	if n := w.said("the very task"); n != 1 {
-		t.Errorf("the model was told the task %d times", n)
-	}
-	if !strings.Contains(w.err.String(), "signal: killed") {
-		t.Errorf("stderr = %q", &w.err)
-	}
 }
 
 // A server that ends each time is not started for ever.
@@ -156,34 +51,5 @@ func TestKillServerAgain(t *testing.T) {
 	_, err = s.Deliver(w.ctx, codex.Input{ID: "i", Text: "x"})
 	if !errors.Is(err, appserver.ErrLost) || starts != 3 {
 		t.Errorf("Deliver = %v after %d starts, want %v after 3", err, starts, appserver.ErrLost)
-	}
-}
-
-// An input that was shown as accepted is in the thread after any death.
-func TestKillAfterAcceptance(t *testing.T) {
-	t.Parallel()
-	w := mustWorld(t)
-	w.holding("remember this")
-	s := w.mustServer()
-	thread := w.mustThread(s, nil)
-	if _, err := thread.Submit(w.ctx, "i1", "remember this"); err != nil {
-		t.Fatal(err)
-	}
-	servers, err := proc.Descendants(0, "HOME="+execx.Value(w.env, "HOME"))
-	if err != nil || len(servers) == 0 {
-		t.Fatal(servers, err)
-	}
-	if err := servers[0].Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-s.Done():
-	case <-time.After(testworld.Patience):
-		t.Fatal("the end of the server was not noticed")
-	}
-	again := w.mustThread(w.mustServer(), func(o *appserver.ThreadOptions) { o.ID = thread.ID() })
-	w.mustAsk(again, "i2", "and?")
-	if n := w.said("remember this"); n != 1 {
-		t.Errorf("the model was told %d times", n)
 	}
 }

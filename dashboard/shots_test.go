@@ -1,4 +1,4 @@
-//go:build pictures
+//go:build live && pictures
 
 package dashboard_test
 

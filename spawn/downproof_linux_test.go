@@ -53,41 +53,6 @@ func (w *world) unproved() (names []string) {
 	return names
 }
 
-// What has left its session, its environment and its parent is found while the
-// keeper lives, and ended with the agent: that nothing is left is proved.
-func TestDownEndsWhatHasLeft(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"asked", "dead", "person"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			r, left := w.leaver()
-			w.upReady(r, "agent1")
-			p := left()
-			switch name {
-			case "dead":
-				_ = processOf(w.status("agent1").PID).Signal(syscall.SIGKILL)
-				w.becomes("agent1", agent.Dead)
-				w.alive(p, "what has left")
-			case "person":
-				// Nobody has looked below the keeper then, and it says so.
-				w.tmux("kill-session", "-t", "=agent1:")
-				testworld.WaitOr(w, func() bool { return len(w.unproved()) == 1 }, func() string { return "nothing is unproved" })
-				w.alive(p, "what has left")
-				return
-			}
-			w.down(spawn.DownOptions{Force: true})
-			w.gone(p, "what has left")
-			if list, err := w.l.Remnants(w.ctx); err != nil || len(list) != 0 {
-				t.Errorf("remnants: %s, %v", remnants(list), err)
-			}
-			if list := w.unproved(); len(list) != 0 {
-				t.Errorf("unproved: %v", list)
-			}
-		})
-	}
-}
-
 // A session that a person ends leaves a proof, if nothing was left.
 func TestKillSessionProves(t *testing.T) {
 	t.Parallel()
@@ -432,74 +397,6 @@ func TestUnprovedByDamage(t *testing.T) {
 	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
 		t.Errorf("unproved: %v, want agent1", list)
 	}
-}
-
-// State that has gone, or can't be read, proves nothing: mailboxes and meta.db
-// still say who was started. What was never started needs no proof.
-func TestUnprovedWithoutState(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.upReady(demo{}, "agent1")
-	r, left := w.leaver() // else it may be proved
-	w.upReady(r, "agent3")
-	left()
-	if err := w.bus.Make("agent7"); err != nil { // never started
-		t.Fatal(err)
-	}
-	k, err := w.home.LoadKeeper("agent3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	testworld.WaitOr(w, k.Own.Gone, func() string { return "the keeper lives" })
-	w.down(spawn.DownOptions{Force: true})
-	if list := w.unproved(); !slices.Equal(list, []string{"agent3"}) {
-		t.Fatalf("unproved: %v, want agent3", list)
-	}
-	want := func(how string, names ...string) {
-		t.Helper()
-		list := w.unproved()
-		for _, name := range names {
-			if !slices.Contains(list, name) {
-				t.Errorf("%s: unproved: %v, want %s", how, list, name)
-			}
-		}
-	}
-	state, away := w.home.Path("state"), filepath.Join(w.dir, "away")
-	move := func(from, to string) {
-		t.Helper()
-		if err := os.Rename(from, to); err != nil {
-			t.Fatal(err)
-		}
-	}
-	move(state, away)
-	want("without state", "agent1", "agent3")
-	if err := os.WriteFile(state, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	want("with state unreadable", "", "agent1", "agent3")
-	if _, err := w.l.Remnants(w.ctx); err == nil {
-		t.Error("with state unreadable: no word of it among the remnants")
-	}
-	if err := os.Remove(state); err != nil {
-		t.Fatal(err)
-	}
-	// Made again it is empty; meta.db knows.
-	if _, err := w.home.Make(); err != nil {
-		t.Fatal(err)
-	}
-	if list := w.unproved(); !slices.Equal(list, []string{"agent1", "agent3"}) {
-		t.Errorf("with new state: unproved: %v, want agent1 and agent3", list)
-	}
-	boxes := w.home.Path("channels")
-	move(boxes, boxes+".away")
-	want("without mailboxes", "agent1", "agent3")
-	move(boxes+".away", boxes)
-	w.upReady(demo{}, "agent3")
-	w.down(spawn.DownOptions{Force: true})
-	want("after another start", "agent1", "agent3")
 }
 
 // A home where nothing was started is clean, whatever it has for mailboxes.

@@ -132,32 +132,6 @@ func TestInspectHungServer(t *testing.T) {
 	w.answers("agent0")
 }
 
-// A verb that has waited for a tmux that hangs does not wait for it again.
-func TestHungServerAskedOnce(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.upReady(demo{}, "agent0")
-	server := w.serverPID()
-	if err := syscall.Kill(server, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	defer syscall.Kill(server, syscall.SIGCONT)
-	ctx := context.WithoutCancel(w.ctx) // without a deadline, as a verb's
-	if _, err := w.l.Inspect(ctx); err == nil || !strings.Contains(err.Error(), "no answer") {
-		t.Errorf("error %v", err)
-	}
-	began := time.Now()
-	if _, err := w.l.TickerUp(ctx); err == nil {
-		t.Error("the ticker: no error")
-	}
-	if list, err := w.l.Remnants(ctx); err == nil || len(list) == 0 {
-		t.Errorf("remnants: %s, %v; want the processes, and an error", remnants(list), err)
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("asked again: %v", took)
-	}
-}
-
 func (w *world) serverPID() (pid int) {
 	w.Helper()
 	fmt.Sscan(w.tmux("display-message", "-p", "#{pid}"), &pid)

@@ -90,13 +90,6 @@ func (c *clock) now() time.Time {
 	return time.Now().Add(c.ahead)
 }
 
-// pass lets time pass.
-func (c *clock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ahead += d
-}
-
 // stop lets no time pass any more.
 func (c *clock) stop() {
 	now := c.now()

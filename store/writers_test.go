@@ -1,11 +1,9 @@
 package store_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,16 +43,6 @@ func child(what string) error {
 		fmt.Println(text)
 	}
 	return db.Close()
-}
-
-func mustChild(tb testing.TB, home home.Dir, what string) *exec.Cmd {
-	tb.Helper()
-	self, err := os.Executable()
-	mustDo(tb, err)
-	cmd := exec.CommandContext(tb.Context(), self)
-	cmd.Env = append(os.Environ(), "STORE_TEST_CHILD="+what, "STORE_TEST_HOME="+home.Root())
-	cmd.Stderr = os.Stderr
-	return cmd
 }
 
 func mustTexts(tb testing.TB, db *store.DB) map[string]bool {
@@ -113,62 +101,6 @@ func TestManyGoroutines(t *testing.T) {
 		if err != nil || len(w) != each {
 			t.Errorf("agent%d: %d waiting, %v, want %d", g+1, len(w), err, each)
 		}
-	}
-	mustDo(t, db.Check(t.Context()))
-}
-
-// Several processes make the database at the same moment and write to it.
-func TestManyProcesses(t *testing.T) {
-	t.Parallel()
-	home := testworld.Home(t)
-	const each = 100
-	var all sync.WaitGroup
-	for _, name := range []string{"a", "b", "c", "d"} {
-		cmd := mustChild(t, home, fmt.Sprint(name, ":", each))
-		all.Go(func() {
-			if err := cmd.Run(); err != nil {
-				t.Errorf("process %s: %v", name, err)
-			}
-		})
-	}
-	all.Wait()
-	db := mustOpen(t, home)
-	if texts := mustTexts(t, db); len(texts) != 4*each {
-		t.Errorf("%d logs, want %d", len(texts), 4*each)
-	}
-	mustDo(t, db.Check(t.Context()))
-}
-
-// A process is killed while it writes, also while it makes the database: what
-// Apply has returned for is there, and the file is sound.
-func TestKilled(t *testing.T) {
-	t.Parallel()
-	home := testworld.Home(t)
-	acked := map[string]bool{}
-	for round := range 8 {
-		cmd := mustChild(t, home, fmt.Sprintf("r%d:1000000", round))
-		out, err := cmd.StdoutPipe()
-		mustDo(t, err)
-		mustDo(t, cmd.Start())
-		lines := bufio.NewScanner(out)
-		for n := 0; n < round*7 && lines.Scan(); n++ {
-			acked[lines.Text()] = true
-		}
-		mustDo(t, cmd.Process.Kill())
-		for lines.Scan() { // what it had printed before it died
-			acked[lines.Text()] = true
-		}
-		cmd.Wait()
-	}
-	db := mustOpen(t, home)
-	texts := mustTexts(t, db)
-	for text := range acked {
-		if !texts[text] {
-			t.Errorf("%s was acknowledged and is not there", text)
-		}
-	}
-	if len(acked) == 0 {
-		t.Error("nothing was acknowledged")
 	}
 	mustDo(t, db.Check(t.Context()))
 }

@@ -1,3 +1,5 @@
+//go:build live
+
 package bridge_test
 
 import (

@@ -1,3 +1,5 @@
+//go:build live
+
 package land_test
 
 import (

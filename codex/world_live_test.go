@@ -1,0 +1,167 @@
+//go:build live
+
+package codex_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/bus/envelope"
+	"netsky/codex"
+	"netsky/codex/appserver"
+	"netsky/internal/loopmodel/openai"
+	"netsky/internal/testworld"
+	"netsky/store"
+)
+
+// mustCodex is the real Codex that the tests use.
+func mustCodex(tb testing.TB, variable string) string {
+	tb.Helper()
+	program := os.Getenv(variable)
+	if program == "" {
+		tb.Fatalf("%s is not set: run scripts/test, which installs the Codex that these tests use and says where it is", variable)
+	}
+	return program
+}
+
+func mustWorld(tb testing.TB) *world { tb.Helper(); return mustWorldOf(tb, "NETSKY_TEST_CODEX") }
+
+func mustWorldOf(tb testing.TB, variable string) *world {
+	tb.Helper()
+	program := mustCodex(tb, variable)
+	model, err := openai.Start()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { model.Close() })
+	w := mustHome(tb)
+	w.program, w.model = program, model
+	codexHome := w.home.Root() + ".codex"
+	if err := model.WriteHome(codexHome); err != nil {
+		tb.Fatal(err)
+	}
+	w.env = append(w.env, openai.Env(codexHome)...)
+	return w
+}
+
+// mustReply is the only message that waits at an address, taken away.
+func (w *world) mustReply(id agent.ID) (e envelope.Envelope) {
+	w.Helper()
+	n, err := w.bus.Drain(w.ctx, id, 0, func(got envelope.Envelope) error { e = got; return nil })
+	if err != nil || n != 1 {
+		w.Fatalf("%s has %d messages (%v), want 1\nstderr: %s", id, n, err, &w.err)
+	}
+	return e
+}
+
+func (w *world) state() (s codex.State) {
+	w.Helper()
+	data, err := w.home.ReadFile(codex.StateFile("agent1"), 1<<20)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		w.Fatal(err)
+	}
+	return s
+}
+
+// inputs are the states of a message on record.
+func (w *world) inputs(message string) string {
+	w.Helper()
+	db, err := store.OpenRead(w.ctx, w.home)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer db.Close()
+	list, err := db.Inputs(w.ctx, message)
+	if err != nil {
+		w.Fatal(err)
+	}
+	var words []string
+	for _, i := range list {
+		words = append(words, i.State)
+	}
+	return strings.Join(words, " ")
+}
+
+// said counts how often the model has been told something in its last request.
+func (w *world) said(text string) (n int) {
+	w.Helper()
+	list := w.model.Requests()
+	if len(list) == 0 {
+		w.Fatal("the model was asked nothing")
+	}
+	for _, s := range list[len(list)-1].Said {
+		n += strings.Count(s, text)
+	}
+	return n
+}
+
+// mustServer is an app-server of the world's.
+func (w *world) mustServer() *appserver.Server {
+	w.Helper()
+	s, err := w.connect(w.ctx)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { s.Close() })
+	return s
+}
+
+func (w *world) connect(ctx context.Context) (*appserver.Server, error) {
+	return appserver.StartServer(ctx, appserver.ServerOptions{
+		Program: w.program, Env: w.env, Dir: w.dir, Config: appserver.Trust(w.dir, "danger-full-access"),
+	})
+}
+
+// mustThread is a new thread with all rights, or with what edit leaves of them.
+func (w *world) mustThread(s *appserver.Server, edit func(*appserver.ThreadOptions)) *appserver.Thread {
+	w.Helper()
+	o := appserver.ThreadOptions{Dir: w.dir, Sandbox: "danger-full-access", Approval: "never"}
+	if edit != nil {
+		edit(&o)
+	}
+	t, err := s.Open(w.ctx, o)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return t
+}
+
+// mustAsk brings a text through a turn.
+func (w *world) mustAsk(t *appserver.Thread, id, text string) string {
+	w.Helper()
+	turn, err := t.Submit(w.ctx, id, text)
+	if err != nil {
+		w.Fatal(err)
+	}
+	res, err := turn.Wait(w.ctx, testworld.Patience)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return res.Text
+}
+
+// mustEvent waits for an event of a kind and returns all before it, too.
+func (w *world) mustEvent(events <-chan appserver.Event, kind appserver.EventKind) (list []appserver.Event) {
+	w.Helper()
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				w.Fatalf("no event %s; there were %v", kind, list)
+			}
+			list = append(list, e)
+			if e.Kind == kind {
+				return list
+			}
+		case <-w.ctx.Done():
+			w.Fatalf("no event %s in time; there were %v", kind, list)
+		}
+	}
+}
