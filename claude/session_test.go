@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"netsky/agent"
@@ -443,22 +444,24 @@ func TestInterruptKeysOf(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := mustStill(t)
-			s.register(`,"status":"busy"`)
-			s.screen = tt.screen
-			if tt.file != "" {
-				if err := os.WriteFile(filepath.Join(s.ConfigDir, "keybindings.json"), []byte(tt.file), 0o600); err != nil {
-					t.Fatal(err)
+			synctest.Test(t, func(t *testing.T) {
+				s := mustStill(t)
+				s.register(`,"status":"busy"`)
+				s.screen = tt.screen
+				if tt.file != "" {
+					if err := os.WriteFile(filepath.Join(s.ConfigDir, "keybindings.json"), []byte(tt.file), 0o600); err != nil {
+						t.Fatal(err)
+					}
 				}
-			}
-			s.typed = func(...string) {
-				if len(s.keys) >= len(strings.Fields(tt.keys)) {
-					s.register(`,"status":"idle"`)
+				s.typed = func(...string) {
+					if len(s.keys) >= len(strings.Fields(tt.keys)) {
+						s.register(`,"status":"idle"`)
+					}
 				}
-			}
-			if err := s.Interrupt(t.Context()); err != nil || strings.Join(s.keys, " ") != tt.keys {
-				t.Errorf("Interrupt = %v, keys %v, want %s", err, s.keys, tt.keys)
-			}
+				if err := s.Interrupt(t.Context()); err != nil || strings.Join(s.keys, " ") != tt.keys {
+					t.Errorf("Interrupt = %v, keys %v, want %s", err, s.keys, tt.keys)
+				}
+			})
 		})
 	}
 }
@@ -508,23 +511,25 @@ func TestPointResumes(t *testing.T) {
 // What Claude suggests into an empty composer is no draft.
 func TestPointSuggestion(t *testing.T) {
 	t.Parallel()
-	for name, suggestion := range map[string]string{
-		"none":                 "\x1b[7m \x1b[0m",
-		"nothing at all":       "",
-		"faint":                "\x1b[7m\x1b[39mP\x1b[0;2m\x1b[39m\x1b[49mress up to edit queued messages\x1b[0m",
-		"faint, no cursor":     "\x1b[2mResend your message to try again\x1b[22m",
-		"faint by other words": "\x1b[7mR\x1b[27;2mesend\x1b[22m",
-		"curly underline":      "\x1b[7mP\x1b[0;2m\x1b[4:3mress up to \x1b[58:2::255:0:0medit queued messages\x1b[0m",
-	} {
-		s := mustStill(t)
-		s.register(`,"status":"idle"`)
-		s.screen = "● x\n\n" + rule + "\n❯\u00a0" + suggestion + "\n" + rule + "\n  footer\n"
-		const text = "1 message waits for you: call the inbox tool"
-		s.typed = func(...string) { s.happened(agent.Event{Event: agent.EventPrompt, Text: text}) }
-		if err := s.Point(t.Context(), 1); err != nil || len(s.keys) != 2 || s.keys[0] != text || s.keys[1] != "Enter" {
-			t.Errorf("%s: Point = %v, keys %q, want the line and Enter", name, err, s.keys)
+	synctest.Test(t, func(t *testing.T) {
+		for name, suggestion := range map[string]string{
+			"none":                 "\x1b[7m \x1b[0m",
+			"nothing at all":       "",
+			"faint":                "\x1b[7m\x1b[39mP\x1b[0;2m\x1b[39m\x1b[49mress up to edit queued messages\x1b[0m",
+			"faint, no cursor":     "\x1b[2mResend your message to try again\x1b[22m",
+			"faint by other words": "\x1b[7mR\x1b[27;2mesend\x1b[22m",
+			"curly underline":      "\x1b[7mP\x1b[0;2m\x1b[4:3mress up to \x1b[58:2::255:0:0medit queued messages\x1b[0m",
+		} {
+			s := mustStill(t)
+			s.register(`,"status":"idle"`)
+			s.screen = "● x\n\n" + rule + "\n❯\u00a0" + suggestion + "\n" + rule + "\n  footer\n"
+			const text = "1 message waits for you: call the inbox tool"
+			s.typed = func(...string) { s.happened(agent.Event{Event: agent.EventPrompt, Text: text}) }
+			if err := s.Point(t.Context(), 1); err != nil || len(s.keys) != 2 || s.keys[0] != text || s.keys[1] != "Enter" {
+				t.Errorf("%s: Point = %v, keys %q, want the line and Enter", name, err, s.keys)
+			}
 		}
-	}
+	})
 }
 
 // Who types while we look is not disturbed.
@@ -554,11 +559,13 @@ func TestPointMixed(t *testing.T) {
 // A lost Enter is pressed once more, and no third time.
 func TestPointEnterLost(t *testing.T) {
 	t.Parallel()
-	s := mustStill(t)
-	s.register(`,"status":"idle"`)
-	if err := s.Point(t.Context(), 1); err == nil || len(s.keys) != 3 {
-		t.Errorf("Point = %v, keys %q, want two Enters and an error", err, s.keys)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := mustStill(t)
+		s.register(`,"status":"idle"`)
+		if err := s.Point(t.Context(), 1); err == nil || len(s.keys) != 3 {
+			t.Errorf("Point = %v, keys %q, want two Enters and an error", err, s.keys)
+		}
+	})
 }
 
 func TestPermissionWait(t *testing.T) {
@@ -584,26 +591,28 @@ func TestPermissionWait(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := mustStill(t)
-			s.register(c.status)
-			s.happened(agent.Event{Event: agent.EventStop, Session: "s-1"}) // before the question
-			w := claude.PermissionWait{Home: s.Home, Agent: "agent1", Start: "now", ConfigDir: s.ConfigDir, PID: s.PID, Session: "s-1", Call: "rm-x"}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			if c.want != claude.Unanswered {
-				cancel()
-				ctx, cancel = context.WithTimeout(t.Context(), testworld.Patience)
-			}
-			defer cancel()
-			looks := 0
-			got, _ := w.Wait(ctx, func() (bool, bool) {
-				if looks++; looks == 1 {
-					s.happened(c.after...)
+			synctest.Test(t, func(t *testing.T) {
+				s := mustStill(t)
+				s.register(c.status)
+				s.happened(agent.Event{Event: agent.EventStop, Session: "s-1"}) // before the question
+				w := claude.PermissionWait{Home: s.Home, Agent: "agent1", Start: "now", ConfigDir: s.ConfigDir, PID: s.PID, Session: "s-1", Call: "rm-x"}
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				if c.want != claude.Unanswered {
+					cancel()
+					ctx, cancel = context.WithTimeout(t.Context(), testworld.Patience)
 				}
-				return c.answer()
+				defer cancel()
+				looks := 0
+				got, _ := w.Wait(ctx, func() (bool, bool) {
+					if looks++; looks == 1 {
+						s.happened(c.after...)
+					}
+					return c.answer()
+				})
+				if got != c.want {
+					t.Errorf("Wait = %v, want %v", got, c.want)
+				}
 			})
-			if got != c.want {
-				t.Errorf("Wait = %v, want %v", got, c.want)
-			}
 		})
 	}
 }
@@ -654,29 +663,31 @@ func TestHoldsWithoutHooks(t *testing.T) {
 // once more.
 func TestInterruptEarly(t *testing.T) {
 	t.Parallel()
-	s := mustStill(t)
-	now := time.Now().UnixMilli()
-	s.register(fmt.Sprintf(`,"status":"busy","statusUpdatedAt":%d`, now))
-	s.happened(agent.Event{Event: agent.EventPrompt, MS: now - 1000, Text: "before"})
-	var noted atomic.Bool
-	s.typed = func(...string) {
-		switch {
-		case !noted.Load():
-			t.Error("an Escape before the turn had begun")
-		case len(s.keys) == 1:
-			s.happened(agent.Event{Event: agent.EventPrompt, MS: now + 20, Text: "this"}) // all the same
-		default:
-			s.register(`,"status":"idle"`)
+	synctest.Test(t, func(t *testing.T) {
+		s := mustStill(t)
+		now := time.Now().UnixMilli()
+		s.register(fmt.Sprintf(`,"status":"busy","statusUpdatedAt":%d`, now))
+		s.happened(agent.Event{Event: agent.EventPrompt, MS: now - 1000, Text: "before"})
+		var noted atomic.Bool
+		s.typed = func(...string) {
+			switch {
+			case !noted.Load():
+				t.Error("an Escape before the turn had begun")
+			case len(s.keys) == 1:
+				s.happened(agent.Event{Event: agent.EventPrompt, MS: now + 20, Text: "this"}) // all the same
+			default:
+				s.register(`,"status":"idle"`)
+			}
 		}
-	}
-	hook := time.AfterFunc(200*time.Millisecond, func() {
-		noted.Store(true)
-		s.happened(agent.Event{Event: agent.EventPrompt, MS: now + 10, Text: "this"})
+		hook := time.AfterFunc(200*time.Millisecond, func() {
+			noted.Store(true)
+			s.happened(agent.Event{Event: agent.EventPrompt, MS: now + 10, Text: "this"})
+		})
+		defer hook.Stop()
+		if err := s.Interrupt(t.Context()); err != nil || len(s.keys) != 2 {
+			t.Errorf("Interrupt = %v, keys %v, want two Escapes", err, s.keys)
+		}
 	})
-	defer hook.Stop()
-	if err := s.Interrupt(t.Context()); err != nil || len(s.keys) != 2 {
-		t.Errorf("Interrupt = %v, keys %v, want two Escapes", err, s.keys)
-	}
 }
 
 // TestInterruptMeanwhile: the turn ends, or waits for an answer, while an interrupt waits
@@ -706,24 +717,26 @@ func TestInterruptMeanwhile(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := mustStill(t)
-			s.happened(agent.Event{Event: agent.EventPrompt, MS: 1, Text: "this"})
-			s.register(fmt.Sprintf(`,"status":"busy","statusUpdatedAt":%d`, time.Now().UnixMilli()+tt.from))
-			if tt.then != nil {
-				s.typed = func(...string) { tt.then(s) }
-			} else {
-				does := time.AfterFunc(200*time.Millisecond, func() { tt.does(s) })
-				defer does.Stop()
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			err := s.Interrupt(ctx)
-			if len(s.keys) != tt.keys || tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-				t.Errorf("Interrupt = %v, keys %v, want %q and %d keys", err, s.keys, tt.want, tt.keys)
-			}
-			if ctx.Err() != nil {
-				t.Error("it waited for ever")
-			}
+			synctest.Test(t, func(t *testing.T) {
+				s := mustStill(t)
+				s.happened(agent.Event{Event: agent.EventPrompt, MS: 1, Text: "this"})
+				s.register(fmt.Sprintf(`,"status":"busy","statusUpdatedAt":%d`, time.Now().UnixMilli()+tt.from))
+				if tt.then != nil {
+					s.typed = func(...string) { tt.then(s) }
+				} else {
+					does := time.AfterFunc(200*time.Millisecond, func() { tt.does(s) })
+					defer does.Stop()
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				err := s.Interrupt(ctx)
+				if len(s.keys) != tt.keys || tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+					t.Errorf("Interrupt = %v, keys %v, want %q and %d keys", err, s.keys, tt.want, tt.keys)
+				}
+				if ctx.Err() != nil {
+					t.Error("it waited for ever")
+				}
+			})
 		})
 	}
 }
