@@ -373,20 +373,21 @@ func (w *world) mustFault(reason agent.Reason, text string) (f agent.Fault) {
 func TestServeHeld(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
-	reset := time.Now().Add(8 * time.Second).Truncate(time.Second)
+	// It is counted from the first request, however long the start took.
+	reset := sync.OnceValue(func() time.Time { return time.Now().Add(15 * time.Second).Truncate(time.Second) })
 	w.model.Handle(func(q openai.Request) *openai.Reply {
-		if time.Now().After(reset) {
+		if time.Now().After(reset()) {
 			return nil
 		}
 		r := openai.Fail(429)
-		r.Header["x-codex-primary-reset-at"] = fmt.Sprint(reset.Unix())
+		r.Header["x-codex-primary-reset-at"] = fmt.Sprint(reset().Unix())
 		return r
 	})
 	w.mustServe(w.serving())
 	first := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "the first task"})
 	f := w.mustFault(agent.UsageLimit, "usage limit")
-	if d := f.Until().Sub(reset); d < 0 || d > 3*time.Second || f.Account != w.account() { // one agent tries soon after it
-		t.Errorf("fault %+v, want until %v of %s", f, reset, w.account())
+	if d := f.Until().Sub(reset()); d < 0 || d > 3*time.Second || f.Account != w.account() { // one agent tries soon after it
+		t.Errorf("fault %+v, want until %v of %s", f, reset(), w.account())
 	}
 	second := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "the second task"})
 	for id, text := range map[string]string{first: "the first task", second: "the second task"} {
