@@ -37,6 +37,9 @@ const (
 // kinds are all, those that are shown first first.
 var kinds = []Kind{Approval, Dialog, Login, Limit, Budget, Blocked, Unready, Hung, Looping, Dead, Down, Config, Daemon, Unreached, Question, Conflict, Unreadable}
 
+// Kinds returns all kinds, those that are shown first first.
+func Kinds() []Kind { return slices.Clone(kinds) }
+
 // words are the kinds' texts: a heading, and the verb for one agent and for several.
 var words = map[Kind]struct{ title, one, many string }{
 	Approval:   {"Permission", "asks for permission", "agents ask for permission"},
