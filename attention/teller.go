@@ -60,8 +60,8 @@ type memory struct {
 // A standing is something of which the owner is told, or is about to be.
 type standing struct {
 	Notice
-	ToldMS int64 `json:"told_ms,omitempty"`
-	Times  int   `json:"times,omitempty"` // it was told
+	ToldMS int64 `json:"told_ms,omitempty"` // when that was last tried; 0: never
+	Times  int   `json:"times,omitempty"`   // it was told
 
 	missing int // passes in a row in which it was not so
 }
@@ -152,8 +152,8 @@ func (t *Teller) Run(ctx context.Context) {
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()
 	for {
-		if err := errors.Join(t.pass(ctx), t.escalate(ctx)); err != nil && ctx.Err() == nil {
-			t.o.Log.Warn("attention", "error", err)
+		if err := errors.Join(t.pass(ctx), t.escalate(ctx)); ctx.Err() == nil {
+			t.failed("error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -172,18 +172,16 @@ func (t *Teller) Run(ctx context.Context) {
 var olds = []string{"state/watchdog/mistake.json", "state/watchdog/limits.json", "state/watchdog/wakes.json", "state/watchdog/escalated.json", "state/watchdog/dialogs.json"}
 
 // open reads what was told, once.
-func (t *Teller) open() error {
+func (t *Teller) open() (err error) {
 	if t.mem != nil {
 		return nil
 	}
 	for _, old := range olds {
-		if err := t.o.Home.Remove(old); err != nil {
-			return err
-		}
+		err = errors.Join(err, t.o.Home.Remove(old))
 	}
-	m, err := home.Load[memory](t.o.Home, memoryFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	m, lerr := home.Load[memory](t.o.Home, memoryFile)
+	if !errors.Is(lerr, fs.ErrNotExist) {
+		err = errors.Join(err, lerr)
 	}
 	if m.Standing == nil {
 		m.Standing = make(map[string]*standing)
@@ -215,21 +213,23 @@ func (t *Teller) pass(ctx context.Context) (err error) {
 		delete(t.mem.Standing, s.ID)
 		changed = true
 	}
-	if changed { // also before it is told: else nobody would take it back after a crash
+	for _, s := range due {
+		s.ToldMS = now.UnixMilli()
+	}
+	if changed = changed || len(due) > 0; changed { // before it is told: else nobody would take it back after a crash
 		err = errors.Join(err, t.save())
 	}
-	told := false
 	for _, s := range due {
 		if terr := t.tell(ctx, s); terr != nil {
-			err = errors.Join(err, terr) // as on a full disk; the next pass tries it again
+			err, s.ToldMS = errors.Join(err, terr), 1 // as on a full disk; the next pass tries it again
 			continue
 		}
 		if s.Times == 0 && s.Wake {
 			t.wake(ctx, s, now)
 		}
-		s.Times, s.ToldMS, told = s.Times+1, now.UnixMilli(), true
+		s.Times++
 	}
-	if told {
+	if len(due) > 0 {
 		err = errors.Join(err, t.save())
 	}
 	return err
@@ -266,6 +266,11 @@ func (t *Teller) sources(now time.Time) (s scene, lacks map[Kind]bool) {
 		s.answered = home.Approvals(t.o.Home).JustSettled(answering)
 		for _, q := range asked {
 			s.answered = append(s.answered, q.Agent)
+		}
+		for _, a := range s.seen {
+			if err != nil { // it may be any of them
+				s.answered = append(s.answered, a.ID)
+			}
 		}
 	}
 	s.repage, s.hangs = t.o.Repage, make(map[agent.ID]hang.Record)
@@ -322,12 +327,14 @@ func (t *Teller) over(ctx context.Context, s *standing) error {
 	if acted {
 		as = home.ShownMail(t.o.Home).Mark
 	}
-	for n := range max(s.Times, 1) { // the first may have been sent, and not been noted
-		if err := t.mark(s.mail(n), as); err != nil {
-			return err
-		}
+	if s.ToldMS == 0 {
+		return nil
 	}
-	return nil
+	ids := make(map[string]bool)
+	for n := range s.Times + 1 { // one more may have been sent, and not been noted
+		ids[s.mail(n)] = true
+	}
+	return t.mark(ids, as)
 }
 
 // ended says how a dialog has gone, and reports whether the owner has ended the thing, and so knows of it.
@@ -354,8 +361,8 @@ func (t *Teller) event(ctx context.Context, key, level string, id agent.ID, abou
 	t.o.Record(ctx, store.AddLog{Key: key, Level: level, Part: t.o.Part, Actor: id, About: about, Text: text})
 }
 
-// mark marks all mail to the owner of that id that was not shown.
-func (t *Teller) mark(id string, as func(files ...string) error) error {
+// mark marks all mail to the owner of those ids that was not shown.
+func (t *Teller) mark(ids map[string]bool, as func(files ...string) error) error {
 	shown, err := home.ShownMail(t.o.Home).Names()
 	if err != nil {
 		return err
@@ -370,7 +377,7 @@ func (t *Teller) mark(id string, as func(files ...string) error) error {
 	list, err := t.o.Bus.FindAll(agent.Owner, slices.DeleteFunc(names, func(name string) bool { return shown[name] }))
 	var files []string
 	for _, e := range list {
-		if e.Err == nil && e.Envelope.ID == id {
+		if e.Err == nil && ids[e.Envelope.ID] {
 			files = append(files, e.Name)
 		}
 	}

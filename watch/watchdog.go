@@ -1,8 +1,8 @@
 // Package watch looks after running agents: it records how each ended and what state it
-// reports, restarts one that has died or lost its receiver, pages the owner about one that
-// hangs, notifies them of dialogs nobody answers and of accounts that serve nobody, finishes what an interrupted down has
-// left, ends what is left of agents that are down, restarts the ticker, and tells a program
-// that knows nothing of netsky that it has mail.
+// reports, restarts one that has died or lost its receiver, finds one that hangs and
+// dialogs on screens, finishes what an interrupted down has left, ends what is left of
+// agents that are down, restarts the ticker, and tells a program that knows nothing of
+// netsky that it has mail.
 //
 // There is one roster, inspected when a file that it depends on has changed, and one loop
 // that owns what is known of each agent. Slow work runs beside the loop, one thing at a
@@ -11,10 +11,9 @@
 // It is the only authority that restarts agents, and only those that are wanted up. An
 // agent is ended only to be restarted: if that was asked for, if its receiver is gone and it
 // is idle, or if a restart has not come to life. Killing the watchdog at any moment harms no agent. The next
-// one finds and records what it had not recorded, and keeps to the back-off; mail to the
-// owner is sent again under the same id, which has no further effect. state/watchdog/ holds
-// the dialogs on screen that the owner was notified of, and what is known about restarts,
-// hangs and quiet hours.
+// one finds and records what it had not recorded, and keeps to the back-off. state/watchdog/
+// holds what is known about restarts, hangs and quiet hours. An [attention.Teller] beside the
+// loop tells the owner.
 package watch
 
 import (
