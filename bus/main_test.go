@@ -1,9 +1,7 @@
 package bus_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -97,16 +95,16 @@ func intact(e envelope.Envelope) bool {
 // mustEffects reads what an agent's runtime has had, in order.
 func mustEffects(tb testing.TB, h home.Dir, id agent.ID) (ids []string) {
 	tb.Helper()
-	data, err := os.ReadFile(h.Path(home.EventsFile(id)))
-	if err != nil && !os.IsNotExist(err) {
-		tb.Fatal(err)
-	}
-	for line := range bytes.Lines(data) {
-		var s struct{ Event, ID string }
-		if err := json.Unmarshal(line, &s); err != nil || s.Event != "seen" {
-			tb.Fatalf("%s: a line that is no sighting: %q", id, line)
+	tail := home.Events(h).TailAll(id) // which reads what stands behind half a line of one that was killed
+	defer tail.Close()
+	err := tail.Read(func(e agent.Event) {
+		if e.Event != agent.EventSeen {
+			tb.Errorf("%s: an event that is no sighting: %+v", id, e)
 		}
-		ids = append(ids, s.ID)
+		ids = append(ids, e.ID)
+	})
+	if err != nil {
+		tb.Fatal(err)
 	}
 	return ids
 }

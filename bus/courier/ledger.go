@@ -39,6 +39,8 @@ func newLedger(home home.Dir, id agent.ID) *ledger { return &ledger{home: home, 
 // error says where to. If it can't be read now, readable is false: what it says is still owed.
 func (l *ledger) open() (readable bool, err error) {
 	if err = l.load(); !errors.Is(err, errDamaged) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		for i := range l.file.Messages {
 			if m := &l.file.Messages[i]; m.State != StateHeld {
 				m.State = StateOffered
