@@ -40,6 +40,3 @@ func (a *app) placed(path string) (string, error) {
 	}
 	return config.Path(h, a.getenv("HOME"), path)
 }
-
-// expand makes a path that a person typed absolute.
-func (a *app) expand(path string) (string, error) { return config.Expand(a.getenv("HOME"), path) }
