@@ -142,7 +142,8 @@ func TestToolTakesTaskBack(t *testing.T) {
 	id := w.mustTask(t, "one", "--agent", "1")
 	w.must(t, "netsky", "task", "start", id, "--queue")
 	inbox := filepath.Join(w.home, "channels", "agent", "agent1", "inbox", "*.json")
-	if list, err := filepath.Glob(inbox); err != nil || len(list) != 1 {
+	// The daemon may send it, too, under the same id, if it looks before the verb has.
+	if list, err := filepath.Glob(inbox); err != nil || len(list) == 0 {
 		t.Fatalf("agent1's inbox has %v, %v", list, err)
 	}
 	cmd := w.command(t.Context(), "netsky", "io", "serve", "--tools-only")
