@@ -3,7 +3,6 @@
 package cli_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -146,34 +145,9 @@ func TestToolTakesTaskBack(t *testing.T) {
 	if list, err := filepath.Glob(inbox); err != nil || len(list) == 0 {
 		t.Fatalf("agent1's inbox has %v, %v", list, err)
 	}
-	cmd := w.command(t.Context(), "netsky", "io", "serve", "--tools-only")
-	cmd.Env = append(cmd.Env, "AGENT_N=0")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for n, call := range []string{
-		`"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`,
-		`"tools/call","params":{"name":"task_update","arguments":{"id":"` + id + `","state":"cancelled"}}`,
-	} {
-		if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":%s}`+"\n", n, call); err != nil || !lines.Scan() {
-			t.Fatal(err, lines.Err())
-		}
-		if n == 0 {
-			fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-		}
-	}
-	in.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("io serve: %v", err)
+	call := w.mustTools(t, "0")
+	if text, bad := call("task_update", `{"id":"`+id+`","state":"cancelled"}`); bad {
+		t.Error(text)
 	}
 	w.mustBecome(t, id, "cancelled")
 	if list, err := filepath.Glob(inbox); err != nil || len(list) != 0 {

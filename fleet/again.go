@@ -18,7 +18,7 @@ func (f *Fleet) anew() (*Fleet, error) {
 	if err != nil && harm > config.Ignored {
 		return nil, &plan.UsageError{Err: err}
 	}
-	return New(f.Home, &c, f.Actor, f.Environ, f.Version, f.UI)
+	return f.rebuilt(&c, f.Environ, f.UI)
 }
 
 // PlanAgain plans a start of the agent as of now, as it was started last, with that environment;

@@ -39,7 +39,8 @@ type UI interface {
 	Ask(question string) (answer string, err error)
 	// Step reports progress.
 	Step(Step)
-	// Warn reports what does not stop the deed. The error may carry advice.
+	// Warn reports what does not stop the deed. The error may carry advice. It is called by several
+	// goroutines at once.
 	Warn(error)
 }
 
@@ -62,6 +63,16 @@ func usagef(format string, args ...any) error {
 func New(h home.Dir, c *config.Config, actor agent.ID, environ []string, version string, ui UI) (*Fleet, error) {
 	l, err := NewLauncher(h, *c, environ)
 	return &Fleet{Home: h, Config: c, Launcher: l, Actor: actor, Environ: environ, Version: version, UI: ui}, err
+}
+
+// rebuilt returns the fleet with another configuration, environment and UI. The records stay open, once.
+func (f *Fleet) rebuilt(c *config.Config, environ []string, ui UI) (*Fleet, error) {
+	g, err := New(f.Home, c, f.Actor, environ, f.Version, ui)
+	if err != nil {
+		return nil, err
+	}
+	g.Launcher.Journal = f.Launcher.Journal
+	return g, nil
 }
 
 // NewLauncher returns what starts and ends the agents of a home.

@@ -388,5 +388,5 @@ func (f *Fleet) ofOwner() (*Fleet, error) {
 	if socket := execx.Value(f.Environ, socketVariable); socket != "" {
 		environ = append(execx.Without(environ, socketVariable), socketVariable+"="+socket)
 	}
-	return New(f.Home, f.Config, f.Actor, environ, f.Version, f.UI)
+	return f.rebuilt(f.Config, environ, f.UI)
 }

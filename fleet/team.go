@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"netsky/agent"
 	"netsky/bus/mcp"
@@ -69,73 +71,94 @@ func (t Team) Peek(ctx context.Context, id agent.ID, lines int) (string, error) 
 	return strings.Join(text, "\n"), err
 }
 
-// Start starts one agent and returns one line on what that did.
+// teamPatience is how long a deed of a model's may take: its program gives up on a tool before.
+const teamPatience = 2 * time.Minute
+
+// Start starts one agent and returns what that did.
 func (t Team) Start(ctx context.Context, id agent.ID, objective string) (string, error) {
-	f, u, err := t.now()
-	if err != nil {
-		return "", err
-	}
-	r, err := f.Start(ctx, StartRequest{Agents: []agent.ID{id}, Objective: objective})
-	if len(r.Agents) == 0 {
-		return "", u.with(err)
-	}
-	switch e := r.Agents[0]; e.Step {
-	case spawn.StepAlready:
-		return fmt.Sprintf("%s was already up; it is %s", id, e.State), nil
-	case spawn.StepReady:
-		return fmt.Sprintf("%s is up: %s%s", id, e.State.Word(), words.Note(e.Note)), nil
-	default:
-		why := e.Note
-		if e.Err != nil {
-			why = e.Err.Error()
+	return t.do(ctx, func(ctx context.Context, f *Fleet) (string, error) {
+		r, err := f.Start(ctx, StartRequest{Agents: []agent.ID{id}, Objective: objective})
+		if len(r.Agents) == 0 {
+			return "", err
 		}
-		return "", fmt.Errorf("%s: %s: %s", id, e.Step, why)
-	}
+		switch e := r.Agents[0]; e.Step {
+		case spawn.StepAlready:
+			return fmt.Sprintf("%s was already up; it is %s", id, e.State), err
+		case spawn.StepReady:
+			return fmt.Sprintf("%s is up: %s%s", id, e.State.Word(), words.Note(e.Note)), err
+		default:
+			why := e.Note
+			if e.Err != nil {
+				why = e.Err.Error()
+			}
+			return "", fmt.Errorf("%s: %s: %s", id, e.Step, why)
+		}
+	})
 }
 
 // Stop stops one agent and returns what that did, a line a step.
 func (t Team) Stop(ctx context.Context, id agent.ID) (string, error) {
-	f, u, err := t.now()
-	if err != nil {
-		return "", err
-	}
-	r, err := f.Down(ctx, DownRequest{Agents: []agent.ID{id}})
-	if err != nil && r.Ended == 0 {
-		return "", u.with(err)
-	}
-	return strings.Join(u.steps, "\n"), nil
+	u := new(collector)
+	return t.with(ctx, u, func(ctx context.Context, f *Fleet) (string, error) {
+		_, err := f.Down(ctx, DownRequest{Agents: []agent.ID{id}})
+		return strings.Join(u.steps, "\n"), err
+	})
 }
 
 // StartTask gives a task to an agent and returns what that did.
 func (t Team) StartTask(ctx context.Context, task string, id agent.ID) (string, error) {
-	f, u, err := t.now()
+	return t.do(ctx, func(ctx context.Context, f *Fleet) (string, error) {
+		s, err := f.StartTask(ctx, TaskRequest{Task: task, Agent: id})
+		if s.Task.Brief == "" && err != nil {
+			return "", err
+		}
+		return f.TaskStarted(s), err
+	})
+}
+
+func (t Team) do(ctx context.Context, deed func(context.Context, *Fleet) (string, error)) (string, error) {
+	return t.with(ctx, new(collector), deed)
+}
+
+// with does a deed with netsky.toml as it is now. What was done in part is said with what was not; any
+// other error contains what was said before it, so that nothing is reported as done that is not.
+func (t Team) with(ctx context.Context, u *collector, deed func(context.Context, *Fleet) (string, error)) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, teamPatience)
+	defer cancel()
+	c, _, err := config.Load(t.Home)
 	if err != nil {
 		return "", err
 	}
-	s, err := f.StartTask(ctx, TaskRequest{Task: task, Agent: id})
-	if s.Task.Brief == "" && err != nil {
-		return "", u.with(err)
-	}
-	return f.TaskStarted(s), nil
-}
-
-// now returns the fleet with netsky.toml as it is now, and what collects what it says.
-func (t Team) now() (*Fleet, *collector, error) {
-	c, _, err := config.Load(t.Fleet.Home)
+	f, err := t.rebuilt(&c, t.Environ, u)
 	if err != nil {
-		return nil, nil, err
+		return "", err
 	}
-	u := new(collector)
-	f, err := New(t.Fleet.Home, &c, t.Fleet.Actor, t.Fleet.Environ, t.Fleet.Version, u)
-	return f, u, err
+	text, err := deed(ctx, f)
+	var some *PartlyError
+	switch {
+	case err == nil:
+		return text, nil
+	case text != "" && errors.As(err, &some):
+		return text + "\n" + plainly(err), nil
+	case text != "":
+		u.said = append(u.said, text)
+	}
+	return "", errors.New(strings.Join(append(u.said, plainly(err)), "\n"))
 }
 
 // A collector is the UI of a model: nobody is asked, and what is said is part of an error.
-type collector struct{ steps, said []string }
+type collector struct {
+	mu          sync.Mutex // guards the fields below until the deed is over
+	steps, said []string
+}
 
+// Ask asks nobody.
 func (*collector) Ask(string) (string, error) { return "", ErrNobody }
 
+// Step keeps what is said of ends.
 func (u *collector) Step(s Step) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	switch {
 	case s.Line != "":
 		u.steps = append(u.steps, s.Line)
@@ -144,11 +167,11 @@ func (u *collector) Step(s Step) {
 	}
 }
 
-func (u *collector) Warn(err error) { u.said = append(u.said, plainly(err)) }
-
-// with returns the error with what was said before it.
-func (u *collector) with(err error) error {
-	return errors.New(strings.Join(append(u.said, plainly(err)), "\n"))
+// Warn keeps what is said.
+func (u *collector) Warn(err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.said = append(u.said, plainly(err))
 }
 
 // plainly returns an error and what to do next.
