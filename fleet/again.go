@@ -50,7 +50,7 @@ func (f *Fleet) SetupAgain() []string {
 	if err != nil {
 		now = f
 	}
-	lines, _ := now.TmuxSetup()
+	lines, _ := now.tmuxSetup()
 	return lines
 }
 

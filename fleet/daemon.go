@@ -21,9 +21,9 @@ func DaemonWanted(h home.Dir) error {
 	return fmt.Errorf("daemon: %w", daemon.ErrUnwanted)
 }
 
-// StartDaemon starts the daemon if none answers. It ends by itself if its desired state is down by
+// startDaemon starts the daemon if none answers. It ends by itself if its desired state is down by
 // then.
-func (f *Fleet) StartDaemon(ctx context.Context) (daemon.Pong, daemon.Started, error) {
+func (f *Fleet) startDaemon(ctx context.Context) (daemon.Pong, daemon.Started, error) {
 	return daemon.Start(ctx, f.Home, []string{f.Launcher.Binary, "daemon", "run", "--wanted"}, f.DaemonEnviron())
 }
 
@@ -49,7 +49,7 @@ func (f *Fleet) WantDaemon(ctx context.Context) error {
 		if errors.Is(err, daemon.ErrHung) {
 			f.warn("the daemon does not answer: ending it and starting another")
 		}
-		p, started, err := f.StartDaemon(ctx)
+		p, started, err := f.startDaemon(ctx)
 		switch started {
 		case "":
 		case daemon.Began:
@@ -66,9 +66,9 @@ func (f *Fleet) blocked(err error) {
 	f.warn("another `netsky up` or `netsky down` is running; waiting for it (%v)", err)
 }
 
-// TmuxSetup returns additional configuration lines for the tmux server. An error is about the
+// tmuxSetup returns additional configuration lines for the tmux server. An error is about the
 // owner's tmux.conf; the lines are valid without it.
-func (f *Fleet) TmuxSetup() (lines []string, err error) {
+func (f *Fleet) tmuxSetup() (lines []string, err error) {
 	if execx.Value(f.Environ, socketVariable) != "" {
 		lines = append(lines, "set-environment -g "+socketVariable+" "+tmux.Quote(f.Launcher.Tmux.Socket))
 	}

@@ -26,8 +26,7 @@ type DownRequest struct {
 
 // A DownResult is what a Down did.
 type DownResult struct {
-	Ended  int  // agents, ticker and daemon
-	Failed bool // not everything is known to have ended
+	Ended int // agents, ticker and daemon
 }
 
 // ErrNotProved is matched by the error of a Down after which nothing is known to be left, but that is
@@ -40,6 +39,7 @@ type downer struct {
 	DownRequest
 	ctx    context.Context
 	tried  []string // sessions about which something was done
+	failed bool     // not everything is known to have ended
 	result DownResult
 }
 
@@ -64,7 +64,7 @@ func (d *downer) run() (err error) {
 		err = d.end()
 	}
 	if stopped := new(spawn.InterruptedError); errors.As(err, &stopped) {
-		d.result.Failed = true
+		d.failed = true
 		return err
 	}
 	d.ctx = context.WithoutCancel(d.ctx) // what was ended is reported and verified in any case
@@ -83,7 +83,7 @@ func (d *downer) run() (err error) {
 			d.note("%s: was not running", id)
 		}
 	}
-	d.result.Failed = err != nil || len(strangers) > 0
+	d.failed = err != nil || len(strangers) > 0
 	err = errors.Join(append(strangers, err)...)
 	if d.result.Ended == 0 && err == nil && len(d.Agents) == 0 {
 		d.note("nothing was running")
@@ -94,7 +94,7 @@ func (d *downer) run() (err error) {
 	if len(d.Agents) == 0 && !d.All {
 		d.stillUp()
 	}
-	if err != nil && (d.result.Ended > 0 || errors.Is(err, ErrNotProved) && !d.result.Failed) {
+	if err != nil && (d.result.Ended > 0 || errors.Is(err, ErrNotProved) && !d.failed) {
 		return partly(err)
 	}
 	return err
@@ -102,7 +102,7 @@ func (d *downer) run() (err error) {
 
 // end ends them.
 func (d *downer) end() error {
-	o := spawn.DownOptions{Agents: d.Agents, Force: d.Force, All: d.All, By: string(d.Actor), Keep: KeepRunning(d.Home), Report: d.report}
+	o := spawn.DownOptions{Agents: d.Agents, Force: d.Force, All: d.All, By: string(d.Actor), Keep: keepRunning(d.Home), Report: d.report}
 	if d.All {
 		o.Within = d.withDaemon
 	}

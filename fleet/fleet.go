@@ -20,8 +20,7 @@ import (
 	"netsky/tmux"
 )
 
-// A Fleet is one netsky on behalf of whoever acts on it. Its methods are the deeds; each surface
-// (verbs, tools, pages, the phone) calls them.
+// A Fleet is one netsky on behalf of whoever acts on it. Its methods are the deeds.
 type Fleet struct {
 	Home     home.Dir
 	Config   *config.Config
@@ -82,7 +81,7 @@ func NewLauncher(h home.Dir, c config.Config, environ []string) (*spawn.Launcher
 		return nil, err
 	}
 	return &spawn.Launcher{
-		Home: h, Tmux: Server(h, c, environ), Shared: execx.Value(environ, socketVariable) == "" && c.Tmux.Socket == "default",
+		Home: h, Tmux: tmuxServer(h, c, environ), Shared: execx.Value(environ, socketVariable) == "" && c.Tmux.Socket == "default",
 		Binary: bin, Environ: environ, Journal: store.NewJournal(h), Bus: NewBus(h, c),
 	}, nil
 }
@@ -95,8 +94,8 @@ func NewBus(h home.Dir, c config.Config) *bus.Bus {
 // socketVariable names the tmux server, before netsky.toml does.
 const socketVariable = "NETSKY_TMUX_SOCKET"
 
-// Server returns the tmux server of a home's agents.
-func Server(h home.Dir, c config.Config, environ []string) *tmux.Server {
+// tmuxServer returns the tmux server of a home's agents.
+func tmuxServer(h home.Dir, c config.Config, environ []string) *tmux.Server {
 	s := &tmux.Server{Socket: h.TmuxSocket(), Conf: h.Path(home.TmuxConfFile), Tags: []string{spawn.TagHome, spawn.TagStart}, Known: home.Servers(h)}
 	s.Env = execx.Inherited(environ)
 	if c.Tmux.Socket != "" && c.Tmux.Socket != "netsky" {

@@ -85,7 +85,7 @@ func (s *starter) setUp() {
 func (s *starter) setUpOne(at plan.Place, setup check.Command, env []string) {
 	s.warn("%s: setup: %s", at.Agent, words.Brief(setup.Text, 100))
 	log := home.LogDir + "/setup-" + string(at.Agent) + ".log"
-	r, err := setup.Run(s.ctx, check.Options{Home: s.Home, Dir: at.Placed.Dir, Log: log, Env: env, Extra: PortOf(env), Within: s.Config.Work.SetupTime.Duration})
+	r, err := setup.Run(s.ctx, check.Options{Home: s.Home, Dir: at.Placed.Dir, Log: log, Env: env, Extra: portOf(env), Within: s.Config.Work.SetupTime.Duration})
 	switch {
 	case err != nil:
 		s.warn("%s: setup: %w", at.Agent, err)
@@ -98,8 +98,8 @@ func (s *starter) setUpOne(at plan.Place, setup check.Command, env []string) {
 	}
 }
 
-// PortOf returns the agent's port, as a variable.
-func PortOf(env []string) []string {
+// portOf returns the agent's port, as a variable.
+func portOf(env []string) []string {
 	if port := execx.Value(env, plan.PortVariable); port != "" {
 		return []string{plan.PortVariable + "=" + port}
 	}

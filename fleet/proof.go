@@ -11,7 +11,7 @@ import (
 
 // verify notes what is left, or that it is proved that nothing is.
 func (d *downer) verify() error {
-	left, err := d.Launcher.Remnants(d.ctx, KeepRunning(d.Home)...)
+	left, err := d.Launcher.Remnants(d.ctx, keepRunning(d.Home)...)
 	if err != nil {
 		err = fmt.Errorf("verify: %w", err)
 	}
@@ -24,7 +24,7 @@ func (d *downer) verify() error {
 		d.note("not proved: %s", r.What)
 	}
 	if len(unproved) > 0 {
-		d.note("%s", UnprovedHint(unproved))
+		d.note("%s", unprovedHint(unproved))
 	}
 	strangers := 0
 	if d.All {
@@ -40,12 +40,12 @@ func (d *downer) verify() error {
 	unknown := fmt.Errorf("verify: %w", ErrNotProved)
 	switch {
 	case len(left) > 0:
-		d.result.Failed = true
+		d.failed = true
 		err = errors.Join(err, fmt.Errorf("verify: %d still there", len(left)))
 	case len(unproved) > 0, strangers > 0:
 		err = errors.Join(err, unknown)
 	case err != nil:
-		d.result.Failed = true
+		d.failed = true
 		err = errors.Join(err, unknown)
 	default:
 		d.note("verified: nothing of them is left")
@@ -69,12 +69,12 @@ func (f *Fleet) TellUnproved(list []spawn.Remnant) {
 		f.warn("not proved: %s", r.What)
 	}
 	if len(list) > 0 {
-		f.warn("%s", UnprovedHint(list))
+		f.warn("%s", unprovedHint(list))
 	}
 }
 
-// UnprovedHint returns what can be done about starts whose end is not proved.
-func UnprovedHint(list []spawn.Remnant) string {
+// unprovedHint returns what can be done about starts whose end is not proved.
+func unprovedHint(list []spawn.Remnant) string {
 	command := "netsky forget --unproved"
 	for _, id := range AgentsOf(list) {
 		command += " " + string(id)

@@ -27,7 +27,7 @@ type reviver struct {
 }
 
 func (f *Fleet) reviver(say func(format string, args ...any)) reviver {
-	setup, err := f.TmuxSetup()
+	setup, err := f.tmuxSetup()
 	if err != nil {
 		f.warn("%v; without it", err)
 	}
@@ -132,7 +132,7 @@ func (r reviver) up(ctx context.Context, plans []spawn.Plan, daemon bool) ([]spa
 			}
 			switch {
 			case wants(agent.DaemonName):
-				_, _, err := r.StartDaemon(ctx)
+				_, _, err := r.startDaemon(ctx)
 				return err
 			case daemon:
 				return fmt.Errorf("daemon: %w", errChanged)

@@ -264,7 +264,7 @@ func (s *starter) stayed() {
 // start starts the daemon and the agents. It fails if no agent has come up.
 func (s *starter) start() error {
 	l, ctx := s.Launcher, s.ctx
-	setup, err := s.TmuxSetup()
+	setup, err := s.tmuxSetup()
 	if err != nil {
 		s.warn("%v; starting tmux without it", err)
 	}
@@ -276,7 +276,7 @@ func (s *starter) start() error {
 			s.warn("%s", line)
 		}
 		var started daemon.Started
-		s.result.Daemon, started, s.derr = s.StartDaemon(ctx)
+		s.result.Daemon, started, s.derr = s.startDaemon(ctx)
 		s.UI.Step(Step{Daemon: &DaemonStep{s.result.Daemon, started, s.derr}})
 		s.stayed()
 		return nil
