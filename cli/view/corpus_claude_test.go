@@ -16,6 +16,7 @@ import (
 	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/internal/proc"
+	"netsky/internal/testworld"
 )
 
 // A still is a pane that shows one screen.
@@ -105,14 +106,13 @@ func (s *stage) report(ctx context.Context, r courier.Runtime, events courier.So
 	for _, f := range before {
 		f()
 	}
-	for end := time.Now().Add(3 * time.Second); ; {
+	testworld.Until(func() bool {
 		if !mail.Look(ctx) {
 			s.Errorf("%s, %s: nobody reports its state", s.o.group, s.o.Name)
-			return
+			return true
 		}
 		// A turn's failure reaches the breaker a moment later.
-		if r, err := s.home.LoadReport(s.id); s.o.Is != agent.Blocked || err != nil || r.State == agent.Blocked || time.Now().After(end) {
-			return
-		}
-	}
+		r, err := s.home.LoadReport(s.id)
+		return s.o.Is != agent.Blocked || s.o.Unknown != "" || err != nil || r.State == agent.Blocked
+	})
 }

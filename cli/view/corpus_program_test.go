@@ -32,6 +32,7 @@ type wire struct {
 	*stage
 	asked chan struct{} // an approval is asked for
 	known chan struct{} // closed when what came before the mark has been handled
+	seen  chan struct{} // closed when the state has been reported
 
 	mu    sync.Mutex // guards the fields below, and writing
 	conn  *websocket.Conn
@@ -53,7 +54,7 @@ func (w *wire) Record(_ context.Context, ops ...store.Op) error {
 
 // codex lets a courier report the state of a Codex from whose app-server all this came.
 func (s *stage) codex(ctx context.Context) {
-	w := &wire{stage: s, asked: make(chan struct{}, 1), known: make(chan struct{}), turn: make(chan struct{})}
+	w := &wire{stage: s, asked: make(chan struct{}, 1), known: make(chan struct{}), seen: make(chan struct{}), turn: make(chan struct{})}
 	ready := filepath.Join(s.dir(), "ready")
 	program := testworld.Program(s.T, filepath.Join(s.dir(), "codex"),
 		"#!/bin/sh\n[ \"$1\" = --version ] && echo codex-cli 0.169.0 && exit\n: >"+ready+"\nexec cat\n")
@@ -87,6 +88,7 @@ func (s *stage) codex(ctx context.Context) {
 		return
 	}
 	defer stop()
+	defer close(w.seen)
 	s.report(ctx, r, events, func() {
 		if len(s.o.Wire) == 0 {
 			return
@@ -186,15 +188,26 @@ func (w *wire) ServeHTTP(rw http.ResponseWriter, q *http.Request) {
 		}
 		w.mu.Lock()
 		conn.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"id":%s,"result":%s}`, m.ID, answer))
+		w.mu.Unlock()
 		switch m.Method {
 		case "turn/start":
+			w.mu.Lock()
 			w.input = m.Params.ClientUserMessageID
+			w.mu.Unlock()
 			close(w.turn)
-		case "turn/interrupt": // as netsky ends
-			conn.WriteMessage(websocket.TextMessage, fmt.Appendf(nil,
-				`{"method":"turn/completed","params":{"threadId":"t","turn":{"id":%q,"status":"interrupted"}}}`, m.Params.TurnID))
+		case "turn/interrupt": // as netsky gives a turn up that the vendor can't serve, or ends: what was seen was before
+			go func() {
+				select {
+				case <-w.seen:
+				case <-q.Context().Done():
+					return
+				}
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				conn.WriteMessage(websocket.TextMessage, fmt.Appendf(nil,
+					`{"method":"turn/completed","params":{"threadId":"t","turn":{"id":%q,"status":"interrupted"}}}`, m.Params.TurnID))
+			}()
 		}
-		w.mu.Unlock()
 	}
 }
 

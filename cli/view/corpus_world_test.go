@@ -131,7 +131,7 @@ func (s *scene) classify() map[*observation]view.Agent {
 	ctx, cancel := context.WithTimeout(s.Context(), testworld.Patience)
 	defer cancel()
 	var all sync.WaitGroup
-	atOnce := make(chan struct{}, 32)
+	atOnce := make(chan struct{}, 8)
 	for _, fresh := range []bool{false, true} { // what was started just now comes last
 		for i, o := range s.list {
 			if fresh != (o.Started != 0) {
@@ -140,10 +140,15 @@ func (s *scene) classify() map[*observation]view.Agent {
 			all.Go(func() {
 				atOnce <- struct{}{}
 				defer func() { <-atOnce }()
-				(&stage{scene: s, o: o, id: agent.Clone(i + 1), start: startOf(i)}).observe(ctx)
+				s.stage(i).observe(ctx)
 			})
 		}
 		all.Wait()
+	}
+	for i, o := range s.list { // a dialog that nobody has seen for long is none any more
+		if o.Runtime == "codex" && o.Screen != "" {
+			s.stage(i).overlay()
+		}
 	}
 	if name := map[string]string{"up": home.UpLock, "watchdog": home.WatchdogLock}[s.list[0].Lock]; name != "" {
 		s.mustLock(name)
@@ -184,6 +189,10 @@ type stage struct {
 	o     *observation
 	id    agent.ID
 	start string
+}
+
+func (s *scene) stage(i int) *stage {
+	return &stage{scene: s, o: s.list[i], id: agent.Clone(i + 1), start: startOf(i)}
 }
 
 func (s *stage) dir() string { return filepath.Join(filepath.Dir(s.home.Root()), string(s.id)) }
@@ -244,9 +253,6 @@ func (s *stage) observe(ctx context.Context) {
 		}
 	case "gone":
 		s.must(s.home.Save(home.LockDir+"/"+home.ReceiverLock(s.id), home.Holder{Process: s.dead, Program: "netsky io serve"}, false))
-	}
-	if o.Runtime == "codex" && o.Screen != "" {
-		s.overlay()
 	}
 }
 
