@@ -396,7 +396,9 @@ func TestEscalate(t *testing.T) {
 		d.again()
 		send("gone-3", "the fourth", nil)
 		at(10*time.Minute, "netsky: the first", "netsky: 2 things need you", "netsky: the fourth")
-		if want := []string{"agent1 you were alerted by command true: the first", "agent1 you were alerted by command true: the second", "agent1 you were alerted by command true: may I?", "agent1 you could not be alerted: no way: the fourth"}; !slices.Equal(d.logs, want) {
+		send("own", "agent2 asks for permission", func(e *envelope.Envelope) { e.Via = "cli" }) // what an agent writes is not told as netsky's
+		at(10*time.Minute, "netsky: the first", "netsky: 2 things need you", "netsky: the fourth", "netsky: agent1 writes: agent2 asks for permission")
+		if want := []string{"agent1 you were alerted by command true: the first", "agent1 you were alerted by command true: the second", "agent1 you were alerted by command true: may I?", "agent1 you could not be alerted: no way: the fourth", "agent1 you were alerted by command true: agent2 asks for permission"}; !slices.Equal(d.logs, want) {
 			t.Errorf("recorded %q", d.logs)
 		}
 	})
