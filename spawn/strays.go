@@ -26,6 +26,7 @@ type Remnant struct {
 	Since   time.Time // when it may have begun
 	Start   string    // the start id, "" if unknown
 	Earlier bool      // the agent has been started again since then
+	start   unprovedStart
 }
 
 // Remnants lists the sessions of this home and the processes that any recorded start left

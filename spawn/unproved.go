@@ -44,26 +44,20 @@ func (l *Launcher) Unproved() (list []Remnant) {
 	}
 	slices.SortFunc(ids, agent.Compare)
 	for _, id := range ids {
-		starts, err := l.carried(id)
+		starts, err := l.starts(id)
 		if err != nil {
 			list = append(list, Remnant{
 				What:  fmt.Sprintf("%s: cannot read which of its earlier starts are unproved: %v", id, err),
 				Agent: id, Since: booted, Earlier: true,
 			})
 		}
-		earlier := len(starts)
-		if last, ok := l.unprovedLast(id); ok {
-			starts = slices.DeleteFunc(starts, func(s unprovedStart) bool { return s.Start == last.Start })
-			earlier = len(starts)
-			starts = append(starts, last)
-		}
-		for i, s := range starts {
+		for _, s := range starts {
 			since := time.UnixMilli(s.StartedMS)
 			if beforeBoot(since) {
 				continue
 			}
 			which, at := "its start", "at"
-			if i < earlier {
+			if !s.last {
 				which = "an earlier start of it"
 			}
 			if s.Start == "" {
@@ -72,7 +66,7 @@ func (l *Launcher) Unproved() (list []Remnant) {
 			list = append(list, Remnant{
 				What: fmt.Sprintf("%s: %s %s %s: %s",
 					id, which, at, since.Format(time.DateTime), s.Why),
-				Agent: id, Since: since, Start: s.Start, Earlier: i < earlier,
+				Agent: id, Since: since, Start: s.Start, Earlier: !s.last, start: s,
 			})
 		}
 	}
@@ -88,6 +82,7 @@ type unprovedStart struct {
 	Keeper    proc.Process `json:"keeper,omitzero"`
 	Above     proc.Lineage `json:"above,omitzero"`
 
+	last  bool // the agent has not been started since
 	doubt bool // it is unknown whether there was such a start
 }
 
@@ -102,6 +97,17 @@ func unprovedFile(id agent.ID) string { return unprovedDir + "/" + string(id) + 
 // maxUnproved is how many starts of an agent are listed; whatever a later one may have
 // left began after the last of them.
 const maxUnproved = 20
+
+// starts returns the agent's unproved starts, the last one at the end. With an error there may be
+// earlier ones.
+func (l *Launcher) starts(id agent.ID) ([]unprovedStart, error) {
+	list, err := l.carried(id)
+	if last, ok := l.unprovedLast(id); ok {
+		last.last = true
+		list = append(slices.DeleteFunc(list, func(s unprovedStart) bool { return s.Start == last.Start }), last)
+	}
+	return list, err
+}
 
 // carried returns the starts before the last one that were never proved.
 func (l *Launcher) carried(id agent.ID) ([]unprovedStart, error) {

@@ -20,52 +20,43 @@ const provePause = 50 * time.Millisecond
 // prove looks for processes that could belong to the agents' unproved starts, and removes
 // the notes of starts without any. The lock up is held.
 func (l *Launcher) prove(ids ...agent.ID) {
-	type note struct {
-		id    agent.ID
-		last  bool
-		start unprovedStart
-	}
-	var open []note
+	var open []Remnant
 	for _, id := range ids {
-		list, err := l.carried(id)
+		starts, err := l.starts(id)
 		if err != nil {
 			continue
 		}
-		for _, s := range list {
-			open = append(open, note{id, false, s})
-		}
-		if s, ok := l.unprovedLast(id); ok {
-			open = append(open, note{id, true, s})
+		for _, s := range starts {
+			if proc.Reaps && s.Above.Space != "" && s.Keeper.Gone() {
+				open = append(open, Remnant{Agent: id, start: s})
+			}
 		}
 	}
-	open = slices.DeleteFunc(open, func(n note) bool { return !proc.Reaps || n.start.Above.Space == "" || !n.start.Keeper.Gone() })
 	for try := 0; try < 3 && len(open) > 0; try++ {
 		if try > 0 {
 			time.Sleep(provePause)
 		}
 		var list []proc.Descent
-		for _, n := range open {
-			list = append(list, n.start.descent())
+		for _, r := range open {
+			list = append(list, r.start.descent())
 		}
 		// Twice: a process that starts another and ends while the table is read may hide
 		// both once, but not from a second reading.
-		first, err := proc.Survivors(list, l.ours()...)
+		ours := l.ours()
+		first, err := proc.Survivors(list, ours...)
 		if err != nil {
 			return
 		}
-		second, err := proc.Survivors(list, l.ours()...)
+		second, err := proc.Survivors(list, ours...)
 		if err != nil {
 			return
 		}
-		var rest []note
-		for i, n := range open {
-			switch {
-			case len(first[i])+len(second[i]) > 0:
-				rest = append(rest, n)
-			case n.last:
-				_ = l.settleLast(n.id, n.start, "")
-			default:
-				_ = l.settleCarried(n.id, n.start)
+		var rest []Remnant
+		for i, r := range open {
+			if len(first[i])+len(second[i]) > 0 {
+				rest = append(rest, r)
+			} else {
+				_ = l.settle(r.Agent, r.start, "")
 			}
 		}
 		open = rest
@@ -123,9 +114,19 @@ func (l *Launcher) ours() (list []proc.Process) {
 	return list
 }
 
-// settleLast records that nothing of the last start runs; by is who vouches for that, ""
-// if it is proved.
-func (l *Launcher) settleLast(id agent.ID, s unprovedStart, by agent.ID) error {
+// settle records that nothing of a start runs; by is who vouches for that, "" if it is proved.
+func (l *Launcher) settle(id agent.ID, s unprovedStart, by agent.ID) error {
+	list, err := l.carried(id)
+	same := func(o unprovedStart) bool { return o.Start == s.Start && o.StartedMS == s.StartedMS }
+	if err == nil && slices.ContainsFunc(list, same) {
+		err = l.saveCarried(id, slices.DeleteFunc(list, same))
+		if err != nil {
+			return err
+		}
+	}
+	if !s.last {
+		return err
+	}
 	rec, err := l.Home.LoadKeeper(id)
 	switch {
 	case err != nil:
@@ -135,16 +136,6 @@ func (l *Launcher) settleLast(id agent.ID, s unprovedStart, by agent.ID) error {
 	}
 	rec.ClearedMS, rec.ClearedBy = time.Now().UnixMilli(), by
 	return l.Home.SaveKeeper(id, rec)
-}
-
-func (l *Launcher) settleCarried(id agent.ID, s unprovedStart) error {
-	list, err := l.carried(id)
-	if err != nil {
-		return err
-	}
-	return l.saveCarried(id, slices.DeleteFunc(list, func(o unprovedStart) bool {
-		return o.Start == s.Start && o.StartedMS == s.StartedMS
-	}))
 }
 
 // Suspects lists the processes that could belong to the listed unproved starts, as
@@ -162,16 +153,9 @@ func (l *Launcher) Suspects(list []Remnant) ([]proc.Process, error) {
 	}
 	ours := l.ours()
 	for _, r := range list {
-		starts, _ := l.carried(r.Agent)
-		if last, ok := l.unprovedLast(r.Agent); ok {
-			starts = append(starts, last)
-		}
-		i := slices.IndexFunc(starts, func(s unprovedStart) bool { return s.Start == r.Start && r.Start != "" })
-		if i >= 0 {
-			if left, err := proc.Survivors([]proc.Descent{starts[i].descent()}, ours...); err == nil {
-				add(left[0])
-				continue
-			}
+		if left, err := proc.Survivors([]proc.Descent{r.start.descent()}, ours...); err == nil {
+			add(left[0])
+			continue
 		}
 		young, err := proc.Since(r.Since, ours...)
 		if err != nil {
@@ -198,16 +182,8 @@ func (l *Launcher) Likely(notes []Remnant, list []proc.Process) (may, rest []pro
 				names[name] = true
 			}
 		}
-		starts, _ := l.carried(n.Agent)
-		if last, ok := l.unprovedLast(n.Agent); ok {
-			starts = append(starts, last)
-		}
-		i := slices.IndexFunc(starts, func(s unprovedStart) bool { return s.Start == n.Start && n.Start != "" })
-		if i < 0 || starts[i].Above.Cgroup == "" {
-			told = false
-			continue
-		}
-		groups[starts[i].Above.Cgroup] = true
+		group := n.start.Above.Cgroup
+		groups[group], told = true, told && group != ""
 	}
 	for _, p := range list {
 		env, group := p.Environ(), p.Cgroup()
@@ -266,24 +242,18 @@ func (l *Launcher) TakeWord(ctx context.Context, list []Remnant, by agent.ID) er
 }
 
 func (l *Launcher) takeWord(states Statuses, r Remnant, by agent.ID) error {
-	starts, err := l.carried(r.Agent)
+	starts, err := l.starts(r.Agent)
 	if err != nil && r.Earlier {
 		return l.Home.Remove(unprovedFile(r.Agent))
 	}
-	same := func(s unprovedStart) bool {
+	i := slices.IndexFunc(starts, func(s unprovedStart) bool {
 		return s.Start == r.Start && time.UnixMilli(s.StartedMS).Equal(r.Since)
-	}
-	if i := slices.IndexFunc(starts, same); i >= 0 {
-		if err := l.settleCarried(r.Agent, starts[i]); err != nil {
-			return err
-		}
-	}
-	last, ok := l.unprovedLast(r.Agent)
-	if !ok || !same(last) {
+	})
+	if i < 0 {
 		return nil
 	}
-	if st := states.Find(r.Agent); st.Alive() || st.pane != nil {
+	if st := states.Find(r.Agent); starts[i].last && (st.Alive() || st.pane != nil) {
 		return fmt.Errorf("is %s under that start", st.State)
 	}
-	return l.settleLast(r.Agent, last, by)
+	return l.settle(r.Agent, starts[i], by)
 }
