@@ -166,11 +166,12 @@ func (d *down) run(ctx context.Context) error {
 		d.closeHubs(context.WithoutCancel(ctx))
 		d.removeSocket(context.WithoutCancel(ctx))
 	}
-	return errors.Join(append(d.errs, d.failures()...)...)
+	return d.err()
 }
 
-// failures returns the errors of the agents that were not ended, one for each reason.
-func (d *down) failures() (errs []error) {
+// err joins what went wrong; agents that were not ended for one reason are named together.
+func (d *down) err() error {
+	errs := d.errs
 	who := make(map[string][]agent.ID)
 	for _, f := range d.failed {
 		who[f.Err.Error()] = append(who[f.Err.Error()], agent.ID(f.What))
@@ -181,9 +182,11 @@ func (d *down) failures() (errs []error) {
 			delete(who, f.Err.Error())
 		}
 	}
-	return errs
+	return errors.Join(errs...)
 }
 
+// A down ends sessions. It is the only thing that ends any: what an interrupted down has left, what
+// a new start replaces, and an old ticker too.
 type down struct {
 	l       *Launcher
 	o       DownOptions
@@ -198,6 +201,17 @@ type down struct {
 	hidden  bool       // tmux does not report its sessions
 	locked  bool       // no up is running
 	left    []agent.ID // still working when down was interrupted
+
+	// why is recorded as the reason, "" for what has become of the request. A replaced start's end is on
+	// record, and a new one takes the place of its proof.
+	why      string
+	replaced bool
+}
+
+// now ends sessions that nobody has to be asked about. No up runs.
+func (d *down) now(ctx context.Context, list ...*target) error {
+	d.tell = func(DownProgress) {}
+	return errors.Join(d.end(ctx, list), d.err())
 }
 
 func (d *down) say(t *target, step DownStep, err error) {

@@ -45,14 +45,15 @@ func (d *down) removeSocket(ctx context.Context) {
 }
 
 // end ends sessions and all their processes, in batches, because each agent takes
-// descriptors and tmux's time.
-func (d *down) end(ctx context.Context, list []*target) {
+// descriptors and tmux's time. The error says why it may have missed some of them.
+func (d *down) end(ctx context.Context, list []*target) (missed error) {
 	for batch := range slices.Chunk(list, d.l.atOnce()) {
-		d.endBatch(ctx, batch)
+		missed = errors.Join(missed, d.endBatch(ctx, batch))
 	}
+	return missed
 }
 
-func (d *down) endBatch(ctx context.Context, list []*target) {
+func (d *down) endBatch(ctx context.Context, list []*target) (missed error) {
 	var panes []tmux.Pane
 	var all []kin
 	for _, t := range list {
@@ -92,16 +93,18 @@ func (d *down) endBatch(ctx context.Context, list []*target) {
 		}
 		how := t.step
 		d.say(t, DownEnded, nil)
+		if t.id == "" || d.replaced {
+			continue
+		}
 		if unfiled[i] != nil {
 			d.errs = append(d.errs, fmt.Errorf("%s: ended with nothing left running, but that could not be recorded, so a later --verify can't confirm it: %w", t.name, unfiled[i]))
 		}
-		if t.id != "" {
-			d.recordEnd(ctx, t, how)
-		}
+		d.recordEnd(ctx, t, how)
 	}
-	if err != nil && len(still) == 0 {
-		d.warn("", err)
+	if len(still) > 0 {
+		return nil
 	}
+	return err
 }
 
 // still reports which of the sessions exist after an end that met an error.
@@ -147,6 +150,8 @@ func stays(p proc.Process) error { return fmt.Errorf("process %d did not end", p
 func (d *down) recordEnd(ctx context.Context, t *target, how DownStep) {
 	reason, desired := "forced", store.DesiredDown
 	switch {
+	case d.why != "":
+		reason = d.why
 	case t.dead:
 		reason = "was dead"
 	case how != "":

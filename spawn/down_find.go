@@ -25,6 +25,14 @@ type target struct {
 	step DownStep
 }
 
+func (l *Launcher) target(st Status) *target {
+	start := st.Start
+	if st.pane != nil {
+		start = st.pane.Tags[TagStart]
+	}
+	return &target{name: string(st.Agent), id: st.Agent, pane: st.pane, kin: l.kinOf(st.Agent, st.pane, start), dead: !st.Alive(), deaf: l.deaf(st)}
+}
+
 // find lists what to end, in display order. If tmux can't show its sessions, keepers and
 // programs are found by their records and ended as processes; tmux's error is still
 // reported.
@@ -69,13 +77,10 @@ func (d *down) find(ctx context.Context) error {
 		if !d.o.Restart && !d.l.settledDown(st) {
 			d.wanted = append(d.wanted, st.Agent)
 		}
-		t := &target{name: string(st.Agent), id: st.Agent, dead: !st.Alive()}
-		t.deaf = d.l.deaf(st)
-		if s, ok := v.agents[st.Agent]; ok {
-			t.pane, t.kin = &s.Pane, d.l.kinOf(st.Agent, &s.Pane, s.start)
+		t := d.l.target(st)
+		if t.pane != nil {
 			d.targets = append(d.targets, t)
 		} else if st.Start != "" {
-			t.kin = d.l.kinOf(st.Agent, nil, st.Start)
 			// A program whose session has gone is on its way out.
 			t.dead = err == nil && !d.l.elsewhere(st.socket) || !t.kin.program.Alive()
 			lost = append(lost, t)

@@ -200,25 +200,16 @@ func (l *Launcher) kill(ctx context.Context, panes []tmux.Pane) error {
 // keeper that shows the last lines, and processes that outlived the program and might
 // still hold its mailbox. together is as in recordDeaths.
 func (l *Launcher) clear(ctx context.Context, list Statuses, together bool) error {
-	var panes []tmux.Pane
-	var gone []kin
+	var gone []*target
 	for _, st := range list {
-		if st.pane != nil {
-			panes = append(panes, *st.pane)
+		if st.Start != "" || st.pane != nil { // else it was never started
+			gone = append(gone, l.target(st))
 		}
-		if st.Start == "" && st.pane == nil {
-			continue // never started
-		}
-		gone = append(gone, l.kinOf(st.Agent, st.pane, st.Start))
 	}
 	if len(gone) == 0 {
 		return nil
 	}
 	l.recordDeaths(ctx, list, together)
-	// A proof found here need not be recorded: a new start's record replaces it.
-	left, _, err := l.end(ctx, panes, gone, nil)
-	for _, p := range slices.Concat(left...) {
-		err = errors.Join(err, stays(p))
-	}
-	return err
+	d := down{l: l, replaced: true}
+	return d.now(ctx, gone...)
 }

@@ -6,8 +6,6 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
-	"netsky/store"
-	"netsky/tmux"
 )
 
 // Finished reports whether the agent has finished as asked and its session still exists:
@@ -36,22 +34,13 @@ func (l *Launcher) Finish(ctx context.Context, st Status) (done bool, err error)
 	if !ok {
 		return true, nil
 	}
-	if now := l.judge(l.files(st.Agent), &s, nil); now.Start != st.Start || !now.Finished() {
+	now := l.judge(l.files(st.Agent), &s, nil)
+	if now.Start != st.Start || !now.Finished() {
 		return true, nil
 	}
 	if err := l.keepPerson(st.Agent, s); err != nil {
 		return true, err
 	}
-	ctx = context.WithoutCancel(ctx)
-	left, unfiled, err := l.end(ctx, []tmux.Pane{s.Pane}, []kin{l.kinOf(st.Agent, &s.Pane, st.Start)}, nil)
-	err = errors.Join(err, unfiled[0])
-	for _, p := range left[0] {
-		err = errors.Join(err, stays(p))
-	}
-	const reason = "down: ended by itself, as asked"
-	l.record(ctx,
-		store.EndSession{Start: st.Start, Actor: st.Agent, State: agent.Down, Reason: reason},
-		store.AddLog{Part: "down", Actor: st.Agent, About: st.Start, Text: reason},
-	)
-	return true, err
+	d := down{l: l, why: "ended by itself, as asked"}
+	return true, d.now(context.WithoutCancel(ctx), l.target(now))
 }

@@ -51,7 +51,7 @@ func (l *Launcher) Restart(ctx context.Context, p Plan, by string, report func(P
 		return Progress{}, err
 	}
 	if err := l.clear(ctx, Statuses{st}, false); err != nil {
-		return Progress{}, fmt.Errorf("%s: %w", p.Agent, err)
+		return Progress{}, err
 	}
 	why := "restarted: " + cmp.Or(p.Why, "its receiver had gone")
 	l.record(ctx,

@@ -89,7 +89,7 @@ func (d *down) sweep(ctx context.Context, open []*target, last bool) (rest []*ta
 		done = append(done, t)
 	}
 	d.filed(done)
-	d.end(ctx, done)
+	d.warn("", d.end(ctx, done))
 	return rest
 }
 

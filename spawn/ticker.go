@@ -2,8 +2,6 @@ package spawn
 
 import (
 	"context"
-	"errors"
-	"slices"
 
 	"netsky/home"
 	"netsky/internal/execx"
@@ -45,15 +43,12 @@ func (l *Launcher) replaceTicker(ctx context.Context, v view) (bool, error) {
 	if err != nil || !t.Alive() || t.Binary == l.Binary || !home.Removed(t.Binary) {
 		return false, nil // without a record this is unknown
 	}
-	var panes []tmux.Pane
+	old := &target{name: "the old one", kin: kin{keeper: t.Process}}
 	if v.ticker != nil && v.ticker.PID == t.PID {
-		panes = append(panes, *v.ticker)
+		old.pane = v.ticker
 	}
-	left, _, err := l.end(ctx, panes, []kin{{keeper: t.Process}}, nil)
-	for _, p := range slices.Concat(left...) {
-		err = errors.Join(err, stays(p))
-	}
-	return true, err
+	d := down{l: l}
+	return true, d.now(ctx, old)
 }
 
 // tickerLives reports whether the process recorded as the ticker is alive, whatever
