@@ -67,7 +67,7 @@ func (m *Courier) curb(ctx context.Context, e agent.Event) {
 		return
 	}
 	if m.alone.since == 0 {
-		m.alone.since, m.looks = e.MS, time.Time{}
+		m.alone.since, m.program.looks = e.MS, time.Time{}
 		m.group.Go(func() { m.tellAlone(ctx, e) })
 	}
 	for _, o := range m.ledger.seen() {

@@ -99,7 +99,7 @@ func (m *Courier) letGo(ctx context.Context, c cancel) (ok bool) {
 	list := m.ledger.seen()
 	i := slices.IndexFunc(list, func(o Message) bool { return o.ID == c.about })
 	d, waits := m.deferred[c.about]
-	if i < 0 || !waits || m.busy() {
+	if i < 0 || !waits || m.program.busy() {
 		return false
 	}
 	a := answer{Message: list[i], kind: envelope.KindError, cancelled: true,
@@ -114,8 +114,8 @@ func (m *Courier) finish(ctx context.Context, a answer) {
 	if m.answers.give(ctx, a) {
 		m.answers.settle(0, a.Message)
 	}
-	if len(m.deferred) == 0 && !m.busy() {
-		m.open, m.turnOf = false, ""
+	if len(m.deferred) == 0 && !m.program.busy() {
+		m.program.over()
 	}
 }
 

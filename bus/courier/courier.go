@@ -101,19 +101,13 @@ type Courier struct {
 
 	// The rest belongs to Run's goroutine.
 	box      *bus.Receiver
-	state    Condition
+	program  program
 	later    []cancel     // of messages of which it is not known yet whether the model has them
 	saved    agent.Report // on disk
 	reported bool         // saved is what is to be reported
 	gate     gate
-	since    time.Time // when the state was first seen
-	looks    time.Time // when to look at it next
-	heard    time.Time // the last event of this program
-	hooked   bool      // there was one, so events work
-	open     bool      // a turn is running, according to the events
-	opened   int64     // when it began, in milliseconds
-	stopping bool      // it is being interrupted
-	turn     func()    // reports the end of the turn to the receiver; nil: none is running
+	stopping bool   // it is being interrupted
+	turn     func() // reports the end of the turn to the receiver; nil: none is running
 	preface  preface
 
 	asked    bool            // a batch has been asked for
@@ -125,9 +119,6 @@ type Courier struct {
 	answers  answers
 	restored bool            // what was left is settled
 	doubts   map[string]bool // for unfiled messages: whether it was seen, or may still wait in the program's queue
-	began    bool            // this program's session has begun
-	end      agent.Event     // of the last turn
-	turnOf   string          // the first message of the running turn
 	past     map[string]*past
 	left     []Message      // from the ledger, to be restored
 	losses   map[string]int // how often a message's turn was cut off
@@ -161,9 +152,10 @@ func New(o Options) *Courier {
 		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan cancel, 1), drops: make(chan cancel, maxDrops), wants: make(chan struct{}, 1), batches: make(chan batch),
 		told: make(map[string]bool), losses: make(map[string]int),
 	}
+	m.program.pace = m.traits.Pace
 	m.talk = conversation{o: &m.o, trouble: m.trouble}
 	m.records = records{o: &m.o, runtime: m.traits.Name, works: &m.group}
-	m.gate = gate{o: &m.o, runtime: m.traits.Name, trouble: m.trouble, stir: m.stir}
+	m.gate = gate{o: &m.o, runtime: m.traits.Name, trouble: m.trouble, stir: m.program.stir}
 	m.answers = answers{o: &m.o, implicit: m.traits.Implicit, ledger: m.ledger, trouble: m.trouble, finished: m.finished}
 	m.preface = newPreface(&m.o)
 	m.path = path{o: &m.o, pace: m.traits.Pace, trouble: m.trouble, tokens: float64(m.traits.Pace.Burst), channel: o.Notify != nil}
@@ -309,7 +301,7 @@ func (m *Courier) trouble(what string, err error) {
 func (m *Courier) Look(ctx context.Context) bool {
 	done := make(chan struct{})
 	select {
-	case m.asks <- func() { m.looks = time.Time{}; m.look(ctx, time.Now()); close(done) }:
+	case m.asks <- func() { m.program.stir(); m.look(ctx, time.Now()); close(done) }:
 		<-done
 		return true
 	case <-m.stopped:

@@ -78,9 +78,9 @@ func (m *Courier) drop(ctx context.Context, c cancel) {
 func (m *Courier) interrupt(ctx context.Context, c cancel) {
 	m.trouble("events", m.o.Events.Read(func(e Event) { m.event(ctx, e) }))
 	came, now := c.at.UnixMilli(), time.Now().UnixMilli()
-	later := func(ms int64) bool { return ms > came && ms <= now } // else a clock was set back
-	none := !m.traits.Queues || !m.open && !m.busy()               // a turn that a text could wait for
-	if f := m.flight; f != nil && f.pushed.After(c.at) && none || m.open && later(m.opened) {
+	later := func(ms int64) bool { return ms > came && ms <= now }   // else a clock was set back
+	none := !m.traits.Queues || !m.program.open && !m.program.busy() // a turn that a text could wait for
+	if f := m.flight; f != nil && f.pushed.After(c.at) && none || m.program.open && later(m.program.opened) {
 		m.o.Log("cancel from "+string(c.by)+": its turn had ended before", nil)
 		return
 	}
@@ -97,7 +97,7 @@ func (m *Courier) breakOff(ctx context.Context, by agent.ID, end func() error) {
 		}
 		select {
 		case m.asks <- func() {
-			if err != nil && m.busy() { // else it ended by itself
+			if err != nil && m.program.busy() { // else it ended by itself
 				m.group.Go(func() { m.records.warn(ctx, "", "", "turn not ended for "+string(by)+": "+err.Error(), time.Now()) })
 			}
 			m.interrupted(ctx)
@@ -134,7 +134,7 @@ func (m *Courier) step(ctx context.Context) time.Duration {
 	for _, c := range later {
 		m.drop(ctx, c)
 	}
-	next := m.looks
+	next := m.program.looks
 	if due := m.deliver(ctx, now); !due.IsZero() && due.Before(next) {
 		next = due
 	}
@@ -144,7 +144,7 @@ func (m *Courier) step(ctx context.Context) time.Duration {
 // turning tells the receiver when a turn begins and ends: a shutdown waits for it, and for
 // the answers to what it took.
 func (m *Courier) turning(now time.Time) {
-	if running := m.open || m.busy() || m.handing(now) || m.owing(now); running && m.turn == nil {
+	if running := m.program.open || m.program.busy() || m.handing(now) || m.owing(now); running && m.turn == nil {
 		m.turn = m.box.Turn()
 	} else if !running {
 		m.turnOver()
@@ -161,11 +161,8 @@ func (m *Courier) handing(now time.Time) bool {
 // owing reports whether answers are owed to earlier messages that the program can still
 // give.
 func (m *Courier) owing(now time.Time) bool {
-	return len(m.answers.unsent) > 0 || m.able() && !now.Before(m.gate.barred) && (len(m.lost) > 0 || !m.restored && len(m.ledger.list()) > 0)
+	return len(m.answers.unsent) > 0 || m.program.Takes && !now.Before(m.gate.barred) && (len(m.lost) > 0 || !m.restored && len(m.ledger.list()) > 0)
 }
-
-// able reports whether the program can be offered something.
-func (m *Courier) able() bool { return m.state.Takes }
 
 func (m *Courier) turnOver() {
 	if m.turn != nil {
@@ -180,7 +177,7 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 	if m.flight != nil {
 		return m.pursue(ctx, now)
 	}
-	if !m.restored || m.over || m.stopping || !m.able() {
+	if !m.restored || m.over || m.stopping || !m.program.Takes {
 		return due
 	}
 	if wait := m.path.token(now); wait > 0 {
@@ -200,7 +197,7 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 		return now.Add(m.traits.Pace.Busy)
 	case m.path.closed.is && now.Before(m.path.closed.next):
 		return m.path.closed.next
-	case m.gate.trial && (m.open || m.busy()): // what tries the account is given nothing more until that is known
+	case m.gate.trial && (m.program.open || m.program.busy()): // what tries the account is given nothing more until that is known
 		return now.Add(m.traits.Pace.Busy)
 	case !m.gate.pass(ctx, now):
 		return m.gate.barred
@@ -210,7 +207,7 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 		m.gate.release(ctx) // nothing was left to offer
 	}
 	if m.path.closed.is && m.flight == nil {
-		m.path.nudge(ctx, time.Now(), m.state.State == agent.Idle, len(m.pending)+m.waiting())
+		m.path.nudge(ctx, time.Now(), m.program.State == agent.Idle, len(m.pending)+m.waiting())
 		return m.path.closed.next
 	}
 	return now.Add(m.traits.Pace.Busy)

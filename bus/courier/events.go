@@ -16,24 +16,24 @@ const noticeMark = `<channel source="netsky">`
 func (m *Courier) event(ctx context.Context, e Event) {
 	switch e.Event.Event {
 	case EventState:
-		m.looks = time.Time{}
+		m.program.stir()
 		return
 	case agent.EventSeen:
-		m.heard, m.looks = time.Now(), time.Time{}
-		m.about(e.ID)
-		was := m.open
-		if m.sight(e.ID); m.open && !was {
-			m.opened = e.MS
+		m.program.heard, m.program.looks = time.Now(), time.Time{}
+		m.program.about(e.ID)
+		was := m.program.open
+		if m.sight(e.ID); m.program.open && !was {
+			m.program.opened = e.MS
 		}
 		return
 	}
 	if e.Start != "" && e.Start != m.o.Start {
 		return // of another start
 	}
-	m.heard, m.looks, m.hooked = time.Now(), time.Time{}, true
+	m.program.heard, m.program.looks, m.program.hooked = time.Now(), time.Time{}, true
 	switch e.Event.Event {
 	case agent.EventSessionStart:
-		m.began = true
+		m.program.began = true
 		m.records.session(ctx, e.Event)
 		if m.preface.forgot(e.Text) {
 			m.preface.forgotten()
@@ -44,9 +44,9 @@ func (m *Courier) event(ctx context.Context, e Event) {
 	case agent.EventPrompt:
 		m.prompted(ctx, e.Event)
 	case agent.EventTool:
-		m.gate.served(ctx, m.opened)
+		m.gate.served(ctx, m.program.opened)
 	case agent.EventStop:
-		m.gate.served(ctx, m.opened)
+		m.gate.served(ctx, m.program.opened)
 		m.ended(ctx, e)
 	case agent.EventStopFailed:
 		m.ended(ctx, e)
@@ -58,12 +58,12 @@ func (m *Courier) prompted(ctx context.Context, e agent.Event) {
 	if m.alone.begins(e) {
 		defer m.curb(ctx, e)
 	}
-	if !m.open {
-		m.open, m.opened = true, e.MS
+	if !m.program.open {
+		m.program.begins(e.MS)
 	}
 	f := m.flight
 	for _, id := range e.IDs {
-		m.about(id)
+		m.program.about(id)
 		m.sight(id)
 		m.ledger.took(id, e.ID)
 	}
@@ -86,20 +86,13 @@ func (m *Courier) prompted(ctx context.Context, e agent.Event) {
 	f.calm = false // it is somebody else's turn
 }
 
-// about identifies the turn by its first message.
-func (m *Courier) about(id string) {
-	if m.turnOf == "" {
-		m.turnOf = id
-	}
-}
-
 // ended handles the end of a turn: it settles what the turn took.
 func (m *Courier) ended(ctx context.Context, e Event) {
 	if f := m.flight; f != nil && f.way == byHand {
 		m.arrived()
 	}
-	m.records.turn(ctx, e.Event, m.turnOf)
-	m.end = e.Event
+	m.records.turn(ctx, e.Event, m.program.turnOf)
+	m.program.end = e.Event
 	if e.Again {
 		m.againLater()
 		return
@@ -111,7 +104,7 @@ func (m *Courier) ended(ctx context.Context, e Event) {
 // againLater presents what a turn took to a later one: the turn was given up for a
 // temporary reason.
 func (m *Courier) againLater() {
-	m.open, m.turnOf = false, ""
+	m.program.over()
 	for _, o := range m.ledger.interrupt() {
 		if !m.answers.settling(o) {
 			m.lost = append(m.lost, lost{Message: o})
@@ -121,7 +114,7 @@ func (m *Courier) againLater() {
 
 // close ends the turn: every message that it took is answered or needs no answer.
 func (m *Courier) close(ctx context.Context, e Event) {
-	m.open, m.turnOf = false, ""
+	m.program.over()
 	asked := m.talk.ends(ctx)
 	var done []Message
 	var held []failed
@@ -130,7 +123,7 @@ func (m *Courier) close(ctx context.Context, e Event) {
 			continue
 		}
 		if _, waits := m.deferred[o.ID]; waits {
-			m.open = true
+			m.program.open = true
 			continue
 		}
 		end, ok, err := endOf(o, e.Event, asked)
@@ -138,7 +131,7 @@ func (m *Courier) close(ctx context.Context, e Event) {
 			if err == nil {
 				m.ledger.late(o.ID)
 			}
-			m.open = true
+			m.program.open = true
 			continue
 		}
 		if noAnswer(end) && !m.answers.replied(ctx, o) {
@@ -163,12 +156,12 @@ func (m *Courier) close(ctx context.Context, e Event) {
 
 // abandoned settles a turn that has ended without a report.
 func (m *Courier) abandoned(ctx context.Context, now time.Time) {
-	idle, pace := m.idleFor(now), m.traits.Pace
+	idle, pace := m.program.idleFor(now), m.traits.Pace
 	m.serving(ctx, now)
-	if len(m.deferred) > 0 && len(m.state.Works) > 0 {
+	if len(m.deferred) > 0 && len(m.program.Works) > 0 {
 		return
 	}
-	if m.open && idle >= pace.Told && (idle >= pace.Silent || m.allEnded(ctx)) {
+	if m.program.open && idle >= pace.Told && (idle >= pace.Silent || m.allEnded(ctx)) {
 		clear(m.deferred)
 		m.close(ctx, Event{Event: interrupted})
 	}

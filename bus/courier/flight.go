@@ -173,7 +173,7 @@ func (m *Courier) push(ctx context.Context) {
 	f.times++
 	f.pushed, f.stirred = time.Now(), false
 	if f.times == 1 {
-		f.began, f.calm = f.pushed, m.state.State == agent.Idle
+		f.began, f.calm = f.pushed, m.program.State == agent.Idle
 	}
 	if m.path.offer(ctx, f) {
 		m.ground()

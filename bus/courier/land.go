@@ -22,13 +22,13 @@ func (m *Courier) pursue(ctx context.Context, now time.Time) time.Time {
 	}
 	unseen := m.traits.Pace.Unseen
 	wait := unseen[min(f.times, len(unseen))-1]
-	idle := m.idleFor(now)
+	idle := m.program.idleFor(now)
 	if now.Sub(f.pushed) < wait || idle < wait {
 		return now.Add(m.traits.Pace.Busy)
 	}
-	m.looks = time.Time{} // it may have started a turn since
-	if m.look(ctx, now); m.state.State != agent.Idle {
-		return m.looks
+	m.program.stir() // it may have started a turn since
+	if m.look(ctx, now); m.program.State != agent.Idle {
+		return m.program.looks
 	}
 	held, err := m.held(ctx, f)
 	switch {
@@ -37,10 +37,10 @@ func (m *Courier) pursue(ctx context.Context, now time.Time) time.Time {
 	case held:
 		m.arrived()
 		m.unreported(ctx, f)
-	case f.onlyNames() && f.calm && m.end.MS >= f.began.UnixMilli():
+	case f.onlyNames() && f.calm && m.program.end.MS >= f.began.UnixMilli():
 		m.arrived()
 		m.unreported(ctx, f)
-	case f.stirred && (f.times > 1 && !m.hooked || f.onlyNames() && f.turns >= maxUnreported):
+	case f.stirred && (f.times > 1 && !m.program.hooked || f.onlyNames() && f.turns >= maxUnreported):
 		m.o.Log("deliver mail", errors.New("a turn ran but no hook reported it; assuming the message arrived"))
 		m.arrived()
 	case now.Before(m.gate.barred), len(f.lost) == 0 && m.holding(): // what is held goes first
@@ -74,9 +74,9 @@ func (m *Courier) unreported(ctx context.Context, f *flight) {
 	if f.calm {
 		since = f.began // no other turn can have ended since
 	}
-	ended := m.end.MS >= since.UnixMilli()
+	ended := m.program.end.MS >= since.UnixMilli()
 	if ended {
-		turn = m.end.ID
+		turn = m.program.end.ID
 	}
 	for _, l := range f.lost {
 		if l.text != "" { // the conversation knows the turn even if no hook reported its end
@@ -88,8 +88,8 @@ func (m *Courier) unreported(ctx context.Context, f *flight) {
 	for _, l := range f.lost {
 		m.ledger.took(l.ID, turn) // not the one that was cut off
 	}
-	if m.open && ended {
-		m.close(ctx, Event{Event: m.end})
+	if m.program.open && ended {
+		m.close(ctx, Event{Event: m.program.end})
 	}
 }
 
@@ -128,7 +128,7 @@ func (m *Courier) sight(id string) {
 		m.doubts[id] = true
 	}
 	if m.ledger.sight(id) {
-		m.open = true // until the turn's end is reported
+		m.program.open = true // until the turn's end is reported
 	}
 	f := m.flight
 	if f == nil || !f.unseen[id] {
@@ -179,7 +179,7 @@ func (m *Courier) landed() {
 	}
 	for _, l := range f.lost {
 		if m.ledger.sight(l.ID) {
-			m.open = true
+			m.program.open = true
 		}
 	}
 	m.flight = nil

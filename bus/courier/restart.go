@@ -64,7 +64,7 @@ func (m *Courier) remember(ctx context.Context) {
 	}
 	forgot := false
 	err := m.o.Events.Read(func(e Event) {
-		m.hooked = m.hooked || e.Start == m.o.Start
+		m.program.hooked = m.program.hooked || e.Start == m.o.Start
 		switch e.Event.Event {
 		case agent.EventSeen:
 			see(e.ID, e.MS, "")
@@ -87,7 +87,7 @@ func (m *Courier) remember(ctx context.Context) {
 				}
 			}
 		case agent.EventSessionStart:
-			m.began = m.began || e.Start == m.o.Start
+			m.program.began = m.program.began || e.Start == m.o.Start
 			if e.Start == m.o.Start {
 				forgot = m.preface.forgot(e.Text) || forgot
 			}
@@ -99,7 +99,7 @@ func (m *Courier) remember(ctx context.Context) {
 				p.ends(e.Event, ids)
 			}
 			if recorded > 0 && e.MS > recorded {
-				m.records.turn(ctx, e.Event, m.turnOf)
+				m.records.turn(ctx, e.Event, m.program.turnOf)
 			}
 		}
 	})
@@ -116,7 +116,7 @@ func (m *Courier) remember(ctx context.Context) {
 
 // restore settles what was left, as soon as it is known what the conversation holds.
 func (m *Courier) restore(ctx context.Context, now time.Time) {
-	if m.restored || ctx.Err() != nil || len(m.left) > 0 && !m.knows(now) {
+	if m.restored || ctx.Err() != nil || len(m.left) > 0 && !m.program.knows(now) {
 		return
 	}
 	for len(m.left) > 0 {
@@ -134,21 +134,10 @@ func (m *Courier) restore(ctx context.Context, now time.Time) {
 	m.restored, m.past = true, nil
 }
 
-// knows reports whether Holds can be asked.
-func (m *Courier) knows(now time.Time) bool {
-	switch m.state.State {
-	case agent.Busy, agent.Waiting:
-		return true
-	case agent.Idle:
-		return m.began || m.idleFor(now) >= m.traits.Pace.Begins
-	}
-	return m.began && m.state.Takes
-}
-
 // cut has what was in progress settled once more: the program was cut off from its
 // conversation, which continues.
 func (m *Courier) cut() {
-	m.open, m.turnOf = false, ""
+	m.program.over()
 	m.past = make(map[string]*past)
 	for _, o := range m.ledger.interrupt() {
 		m.losses[o.ID]++
@@ -207,7 +196,7 @@ func (m *Courier) doubtful(now time.Time) bool {
 	for _, seen := range m.doubts {
 		open = open || !seen
 	}
-	if !open || m.idleFor(now) < m.traits.Pace.Unseen[0] {
+	if !open || m.program.idleFor(now) < m.traits.Pace.Unseen[0] {
 		return open
 	}
 	maps.DeleteFunc(m.doubts, func(_ string, seen bool) bool { return !seen })
@@ -256,7 +245,7 @@ func (m *Courier) resume(ctx context.Context, o Message, e envelope.Envelope, d 
 		m.sight(o.ID)
 		m.ledger.took(o.ID, o.turn)
 		m.wait(o.ID, p.left)
-		m.open = true
+		m.program.open = true
 		return false, nil
 	}
 	if p.left != nil {
@@ -267,7 +256,7 @@ func (m *Courier) resume(ctx context.Context, o Message, e envelope.Envelope, d 
 	if err != nil {
 		return false, err
 	}
-	running := m.busy() && !over && !m.diedWith(o)
+	running := m.program.busy() && !over && !m.diedWith(o)
 	if running && !m.traits.Queues { // else it is somebody else's turn
 		if running, err = m.talk.holds(ctx, o.ID); err != nil {
 			return false, err

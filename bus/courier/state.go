@@ -10,7 +10,7 @@ import (
 
 // look asks for the program's state when that is due, and reports a change.
 func (m *Courier) look(ctx context.Context, now time.Time) {
-	if now.Before(m.looks) {
+	if now.Before(m.program.looks) {
 		return
 	}
 	r := m.o.Runtime.State(ctx)
@@ -19,27 +19,27 @@ func (m *Courier) look(ctx context.Context, now time.Time) {
 	}
 	r.Start, r.Detail = m.o.Start, envelope.Line(r.Detail, 300)
 	m.gate.look(ctx, now)
-	if r.State != m.state.State {
+	if r.State != m.program.State {
 		r.SinceMS = time.Now().UnixMilli()
-		m.since = now
+		m.program.since = now
 	} else {
-		r.SinceMS = m.state.SinceMS
+		r.SinceMS = m.program.SinceMS
 	}
 	switch {
-	case m.busy():
-		m.looks = now.Add(m.traits.Pace.Busy)
-	case r.State == agent.Idle && m.flight == nil && !m.open:
-		m.looks = now.Add(m.traits.Pace.Idle)
+	case m.program.busy():
+		m.program.looks = now.Add(m.traits.Pace.Busy)
+	case r.State == agent.Idle && m.flight == nil && !m.program.open:
+		m.program.looks = now.Add(m.traits.Pace.Idle)
 	default:
-		m.looks = now.Add(m.traits.Pace.Busy)
+		m.program.looks = now.Add(m.traits.Pace.Busy)
 	}
 	if f := m.flight; f != nil && r.State == agent.Busy {
 		f.stirred = true
 	}
-	if m.gate.state.Tripped() && m.looks.After(now.Add(gateAgain)) {
-		m.looks = now.Add(gateAgain)
+	if m.gate.state.Tripped() && m.program.looks.After(now.Add(gateAgain)) {
+		m.program.looks = now.Add(gateAgain)
 	}
-	m.state = r
+	m.program.Condition = r
 	report := m.alone.curbed(m.gate.blocked(r.Report, now, m.holding()))
 	if report.State == agent.Idle && len(r.Works) > 0 {
 		report.State, report.Detail = agent.Busy, envelope.Line("in the background: "+agent.Works(r.Works), 200)
@@ -61,28 +61,10 @@ func (m *Courier) look(ctx context.Context, now time.Time) {
 	m.trouble("report the state", err)
 }
 
-// stir makes a look due.
-func (m *Courier) stir() { m.looks = time.Time{} }
-
-// busy reports whether a turn runs, according to the program.
-func (m *Courier) busy() bool { return m.state.State == agent.Busy || m.state.State == agent.Waiting }
-
-// idleFor returns for how long nothing has happened.
-func (m *Courier) idleFor(now time.Time) time.Duration {
-	if m.state.State != agent.Idle {
-		return -1
-	}
-	since := m.since
-	if m.heard.After(since) {
-		since = m.heard
-	}
-	return now.Sub(since)
-}
-
 // resumeReport continues what an earlier server of the same start reported.
 func (m *Courier) resumeReport() {
 	r, err := m.o.Home.LoadReport(m.o.Agent)
 	if err == nil && r.Start == m.o.Start {
-		m.state.Report = r
+		m.program.Report = r
 	}
 }
