@@ -71,11 +71,11 @@ func (m *Courier) curb(ctx context.Context, e agent.Event) {
 		m.group.Go(func() { m.tellAlone(ctx, e) })
 	}
 	for _, o := range m.ledger.seen() {
-		if d, waits := m.deferred[o.ID]; waits && d.reported(e) {
+		if d, waits := m.deferrals.list[o.ID]; waits && d.reported(e) {
 			a := answer{Message: o}
 			a.kind, a.text = verdict(d.end)
 			a.text += fmt.Sprintf("\n\n[netsky] This was before its work was done: after %d turns in a row that nobody asked for, the next was interrupted.", MostAlone)
-			m.finish(ctx, a)
+			m.deferrals.finish(ctx, a)
 		}
 	}
 	m.breakOff(ctx, m.o.Agent, func() error {

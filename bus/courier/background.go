@@ -21,16 +21,6 @@ type deferral struct {
 // that runs longer may be meant to run for good, such as a server.
 const Serves = 10 * time.Minute
 
-// begun returns the ids of the works that were not there before.
-func begun(before, now []agent.Work) (ids []string) {
-	for _, w := range now {
-		if !slices.ContainsFunc(before, func(o agent.Work) bool { return o.ID == w.ID }) {
-			ids = append(ids, w.ID)
-		}
-	}
-	return ids
-}
-
 // ends notes the end of a turn of the message's, which has begun these works.
 func (d *deferral) ends(e agent.Event, begun []string) {
 	d.works, d.end, d.until = append(d.works, begun...), e, time.Time{}
@@ -49,73 +39,86 @@ func (d *deferral) reported(e agent.Event) bool {
 	return e.Self && (len(e.Background) == 0 || slices.ContainsFunc(e.Background, d.has))
 }
 
-// leaves notes what the end of a turn says of work in the background. A message waits only
+// deferrals are the messages that wait for work in the background. They belong to the
+// goroutine of their courier.
+type deferrals struct {
+	program *program
+	ledger  *ledger
+	answers *answers
+
+	works []agent.Work         // what was left after the last turn
+	list  map[string]*deferral // by the message's ID
+}
+
+// begun notes what a turn leaves in the background, and returns the ids of what was not
+// there before.
+func (s *deferrals) begun(e agent.Event) (ids []string) {
+	for _, w := range e.Background {
+		if !slices.ContainsFunc(s.works, func(o agent.Work) bool { return o.ID == w.ID }) {
+			ids = append(ids, w.ID)
+		}
+	}
+	s.works = e.Background
+	return ids
+}
+
+// ends notes the end of a turn, which has begun the works with these ids. A message waits only
 // for what its own turns have begun, and until one of them has the result: another turn may
 // end in between.
-func (m *Courier) leaves(ctx context.Context, e agent.Event) {
-	ids := begun(m.background, e.Background)
-	m.background = e.Background
-	m.alone.ends(e, ids)
-	for _, o := range m.ledger.seen() {
-		d, waits := m.deferred[o.ID]
+func (s *deferrals) ends(ctx context.Context, e agent.Event, ids []string) {
+	for _, o := range s.ledger.seen() {
+		d, waits := s.list[o.ID]
 		switch own := o.turn == "" || o.turn == e.ID; {
-		case !own, !waits && (len(ids) == 0 || !o.Wants || m.answers.settling(o) || m.answers.replied(ctx, o)):
+		case !own, !waits && (len(ids) == 0 || !o.Wants || s.answers.settling(o) || s.answers.replied(ctx, o)):
 		case !waits:
-			m.wait(o.ID, &deferral{})
-			m.deferred[o.ID].ends(e, ids)
+			d = &deferral{}
+			d.ends(e, ids)
+			s.list[o.ID] = d
 		default:
 			if d.ends(e, ids); !d.goesOn(e) {
-				delete(m.deferred, o.ID)
+				delete(s.list, o.ID)
 			}
 		}
 	}
 }
 
-// wait defers a message until the work in the background has ended.
-func (m *Courier) wait(id string, d *deferral) {
-	if m.deferred == nil {
-		m.deferred = make(map[string]*deferral)
-	}
-	m.deferred[id] = d
-}
-
 // serving answers what waits for commands that still run, and says which these are.
-func (m *Courier) serving(ctx context.Context, now time.Time) {
-	for _, o := range m.ledger.seen() {
-		d, waits := m.deferred[o.ID]
+func (s *deferrals) serving(ctx context.Context, now time.Time) {
+	for _, o := range s.ledger.seen() {
+		d, waits := s.list[o.ID]
 		if !waits || d.until.IsZero() || now.Before(d.until) {
 			continue
 		}
 		a := answer{Message: o}
 		a.kind, a.text = verdict(d.end)
 		a.text += "\n\n[netsky] Still running in the background: " + agent.Works(d.end.Background)
-		m.finish(ctx, a)
+		s.finish(ctx, a)
 	}
 }
 
 // letGo cancels a message that waits only for work in the background; ok is false if it is
 // none. The work goes on.
-func (m *Courier) letGo(ctx context.Context, c cancel) (ok bool) {
-	list := m.ledger.seen()
+func (s *deferrals) letGo(ctx context.Context, c cancel) (ok bool) {
+	list := s.ledger.seen()
 	i := slices.IndexFunc(list, func(o Message) bool { return o.ID == c.about })
-	d, waits := m.deferred[c.about]
-	if i < 0 || !waits || m.program.busy() {
+	d, waits := s.list[c.about]
+	if i < 0 || !waits || s.program.busy() {
 		return false
 	}
 	a := answer{Message: list[i], kind: envelope.KindError, cancelled: true,
 		text: "cancelled by " + string(c.by) + " after its turn; in the background goes on: " + agent.Works(d.end.Background)}
-	m.finish(ctx, a)
+	s.finish(ctx, a)
 	return true
 }
 
 // finish answers a message that waited for work in the background.
-func (m *Courier) finish(ctx context.Context, a answer) {
-	delete(m.deferred, a.ID)
-	if m.answers.give(ctx, a) {
-		m.answers.settle(0, a.Message)
+func (s *deferrals) finish(ctx context.Context, a answer) {
+	delete(s.list, a.ID)
+	if s.answers.give(ctx, a) {
+		s.answers.settle(0, a.Message)
 	}
-	if len(m.deferred) == 0 && !m.program.busy() {
-		m.program.over()
+	if len(s.list) == 0 && !s.program.busy() {
+		s.program.over()
 	}
 }
 

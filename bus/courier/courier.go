@@ -123,9 +123,8 @@ type Courier struct {
 	left     []Message      // from the ledger, to be restored
 	losses   map[string]int // how often a message's turn was cut off
 
-	background []agent.Work         // what went on after the last turn
-	deferred   map[string]*deferral // messages that wait for it
-	alone      alone
+	deferrals deferrals
+	alone     alone
 }
 
 // A cancel is the wish of an address that a message is dropped, or that the turn ends
@@ -157,6 +156,7 @@ func New(o Options) *Courier {
 	m.records = records{o: &m.o, runtime: m.traits.Name, works: &m.group}
 	m.gate = gate{o: &m.o, runtime: m.traits.Name, trouble: m.trouble, stir: m.program.stir}
 	m.answers = answers{o: &m.o, implicit: m.traits.Implicit, ledger: m.ledger, trouble: m.trouble, finished: m.finished}
+	m.deferrals = deferrals{program: &m.program, ledger: m.ledger, answers: &m.answers, list: make(map[string]*deferral)}
 	m.preface = newPreface(&m.o)
 	m.path = path{o: &m.o, pace: m.traits.Pace, trouble: m.trouble, tokens: float64(m.traits.Pace.Burst), channel: o.Notify != nil}
 	if m.traits.Wants == nil {

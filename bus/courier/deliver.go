@@ -64,7 +64,7 @@ func (m *Courier) drop(ctx context.Context, c cancel) {
 	switch f := m.flight; {
 	case !m.restored || f != nil && slices.Contains(f.offer().About, c.about):
 		m.later = append(m.later, c) // until it is known whether the model has it
-	case m.withdraw(ctx, c), m.letGo(ctx, c):
+	case m.withdraw(ctx, c), m.deferrals.letGo(ctx, c):
 	case !slices.ContainsFunc(m.ledger.seen(), func(o Message) bool { return o.ID == c.about }):
 		m.o.Log("cancel from "+string(c.by)+": the agent is not working on "+c.about, nil)
 	case !m.stopping:

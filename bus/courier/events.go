@@ -67,7 +67,7 @@ func (m *Courier) prompted(ctx context.Context, e agent.Event) {
 		m.sight(id)
 		m.ledger.took(id, e.ID)
 	}
-	for id, d := range m.deferred {
+	for id, d := range m.deferrals.list {
 		if d.reported(e) {
 			m.ledger.took(id, e.ID)
 		}
@@ -97,7 +97,9 @@ func (m *Courier) ended(ctx context.Context, e Event) {
 		m.againLater()
 		return
 	}
-	m.leaves(ctx, e.Event)
+	begun := m.deferrals.begun(e.Event)
+	m.alone.ends(e.Event, begun)
+	m.deferrals.ends(ctx, e.Event, begun)
 	m.close(ctx, e)
 }
 
@@ -122,7 +124,7 @@ func (m *Courier) close(ctx context.Context, e Event) {
 		if m.answers.settling(o) {
 			continue
 		}
-		if _, waits := m.deferred[o.ID]; waits {
+		if _, waits := m.deferrals.list[o.ID]; waits {
 			m.program.open = true
 			continue
 		}
@@ -157,12 +159,12 @@ func (m *Courier) close(ctx context.Context, e Event) {
 // abandoned settles a turn that has ended without a report.
 func (m *Courier) abandoned(ctx context.Context, now time.Time) {
 	idle, pace := m.program.idleFor(now), m.traits.Pace
-	m.serving(ctx, now)
-	if len(m.deferred) > 0 && len(m.program.Works) > 0 {
+	m.deferrals.serving(ctx, now)
+	if len(m.deferrals.list) > 0 && len(m.program.Works) > 0 {
 		return
 	}
 	if m.program.open && idle >= pace.Told && (idle >= pace.Silent || m.allEnded(ctx)) {
-		clear(m.deferred)
+		clear(m.deferrals.list)
 		m.close(ctx, Event{Event: interrupted})
 	}
 }

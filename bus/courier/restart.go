@@ -92,8 +92,7 @@ func (m *Courier) remember(ctx context.Context) {
 				forgot = m.preface.forgot(e.Text) || forgot
 			}
 		case agent.EventStop, agent.EventStopFailed:
-			ids := begun(m.background, e.Background)
-			m.background = e.Background
+			ids := m.deferrals.begun(e.Event)
 			m.alone.ends(e.Event, ids)
 			for _, p := range m.past {
 				p.ends(e.Event, ids)
@@ -244,7 +243,7 @@ func (m *Courier) resume(ctx context.Context, o Message, e envelope.Envelope, d 
 	if p.left != nil && o.Wants && !m.diedWith(o) {
 		m.sight(o.ID)
 		m.ledger.took(o.ID, o.turn)
-		m.wait(o.ID, p.left)
+		m.deferrals.list[o.ID] = p.left
 		m.program.open = true
 		return false, nil
 	}
