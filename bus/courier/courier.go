@@ -110,11 +110,10 @@ type Courier struct {
 	turn     func() // reports the end of the turn to the receiver; nil: none is running
 	preface  preface
 
-	asked    bool            // a batch has been asked for
-	over     bool            // the mailbox is closed
-	pending  []*bus.Delivery // claimed and not offered
-	lost     []lost          // from an earlier conversation or held, to be given to the model
-	flight   *flight         // nil: none
+	asked    bool // a batch has been asked for
+	over     bool // the mailbox is closed
+	backlog  backlog
+	flight   *flight // nil: none
 	path     path
 	answers  answers
 	restored bool            // what was left is settled
@@ -151,17 +150,20 @@ func New(o Options) *Courier {
 		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan cancel, 1), drops: make(chan cancel, maxDrops), wants: make(chan struct{}, 1), batches: make(chan batch),
 		told: make(map[string]bool), losses: make(map[string]int),
 	}
+	if m.traits.Wants == nil {
+		m.traits.Wants = WantsAnswer
+	}
 	m.program.pace = m.traits.Pace
 	m.talk = conversation{o: &m.o, trouble: m.trouble}
 	m.records = records{o: &m.o, runtime: m.traits.Name, works: &m.group}
 	m.gate = gate{o: &m.o, runtime: m.traits.Name, trouble: m.trouble, stir: m.program.stir}
 	m.answers = answers{o: &m.o, implicit: m.traits.Implicit, ledger: m.ledger, trouble: m.trouble, finished: m.finished}
+	m.backlog = backlog{
+		o: &m.o, traits: m.traits, ledger: m.ledger, talk: m.talk, records: m.records, gate: &m.gate, preface: &m.preface, answers: &m.answers, trouble: m.trouble,
+	}
 	m.deferrals = deferrals{program: &m.program, ledger: m.ledger, answers: &m.answers, list: make(map[string]*deferral)}
 	m.preface = newPreface(&m.o)
 	m.path = path{o: &m.o, pace: m.traits.Pace, trouble: m.trouble, tokens: float64(m.traits.Pace.Burst), channel: o.Notify != nil}
-	if m.traits.Wants == nil {
-		m.traits.Wants = WantsAnswer
-	}
 	return m
 }
 

@@ -48,7 +48,7 @@ func (m *Courier) loop(ctx context.Context) error {
 func (m *Courier) got(b batch) {
 	m.asked = false
 	step("claimed")
-	m.pending = append(m.pending, b.list...)
+	m.backlog.pending = append(m.backlog.pending, b.list...)
 	if b.err == nil {
 		return
 	}
@@ -64,7 +64,7 @@ func (m *Courier) drop(ctx context.Context, c cancel) {
 	switch f := m.flight; {
 	case !m.restored || f != nil && slices.Contains(f.offer().About, c.about):
 		m.later = append(m.later, c) // until it is known whether the model has it
-	case m.withdraw(ctx, c), m.deferrals.letGo(ctx, c):
+	case m.backlog.withdraw(ctx, c), m.deferrals.letGo(ctx, c):
 	case !slices.ContainsFunc(m.ledger.seen(), func(o Message) bool { return o.ID == c.about }):
 		m.o.Log("cancel from "+string(c.by)+": the agent is not working on "+c.about, nil)
 	case !m.stopping:
@@ -125,9 +125,9 @@ func (m *Courier) step(ctx context.Context) time.Duration {
 	m.abandoned(ctx, now)
 	m.answers.retry(ctx, now)
 	m.turning(now)
-	m.tellSenders(ctx, now)
-	for _, d := range m.pending {
-		m.lapsed(d)
+	m.backlog.tellSenders(ctx, now)
+	for _, d := range m.backlog.pending {
+		m.backlog.lapsed(d)
 	}
 	later := m.later
 	m.later = nil
@@ -161,7 +161,7 @@ func (m *Courier) handing(now time.Time) bool {
 // owing reports whether answers are owed to earlier messages that the program can still
 // give.
 func (m *Courier) owing(now time.Time) bool {
-	return len(m.answers.unsent) > 0 || m.program.Takes && !now.Before(m.gate.barred) && (len(m.lost) > 0 || !m.restored && len(m.ledger.list()) > 0)
+	return len(m.answers.unsent) > 0 || m.program.Takes && !now.Before(m.gate.barred) && (len(m.backlog.lost) > 0 || !m.restored && len(m.ledger.list()) > 0)
 }
 
 func (m *Courier) turnOver() {
@@ -187,7 +187,7 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 		return m.gate.barred
 	}
 	switch {
-	case len(m.lost) == 0 && len(m.pending) == 0:
+	case len(m.backlog.lost) == 0 && len(m.backlog.pending) == 0:
 		if !m.asked && !m.over {
 			m.asked = true
 			m.wants <- struct{}{}
@@ -203,11 +203,11 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 		return m.gate.barred
 	}
 	m.launch(ctx)
-	if m.flight == nil && len(m.lost) == 0 && len(m.pending) == 0 {
+	if m.flight == nil && len(m.backlog.lost) == 0 && len(m.backlog.pending) == 0 {
 		m.gate.release(ctx) // nothing was left to offer
 	}
 	if m.path.closed.is && m.flight == nil {
-		m.path.nudge(ctx, time.Now(), m.program.State == agent.Idle, len(m.pending)+m.waiting())
+		m.path.nudge(ctx, time.Now(), m.program.State == agent.Idle, len(m.backlog.pending)+m.waiting())
 		return m.path.closed.next
 	}
 	return now.Add(m.traits.Pace.Busy)

@@ -109,7 +109,7 @@ func (m *Courier) againLater() {
 	m.program.over()
 	for _, o := range m.ledger.interrupt() {
 		if !m.answers.settling(o) {
-			m.lost = append(m.lost, lost{Message: o})
+			m.backlog.lost = append(m.backlog.lost, lost{Message: o})
 		}
 	}
 }
@@ -147,7 +147,7 @@ func (m *Courier) close(ctx context.Context, e Event) {
 		}
 	}
 	if len(held) > 0 {
-		m.hold(ctx, held...)
+		m.backlog.hold(ctx, held...)
 	} else if ofAccount(e.Event) { // of a turn that took no message
 		m.gate.trip(ctx, *e.Fault)
 	} else {

@@ -2,7 +2,6 @@ package courier
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -40,12 +39,12 @@ const (
 // launch offers the waiting messages, after storing in the ledger that it does.
 func (m *Courier) launch(ctx context.Context) {
 	f := &flight{unseen: make(map[string]bool)}
-	if len(m.lost) > 0 {
-		if !m.readHeld(ctx) || len(m.lost) == 0 {
+	if len(m.backlog.lost) > 0 {
+		if !m.backlog.readHeld(ctx) || len(m.backlog.lost) == 0 {
 			return
 		}
 		m.loadLost(ctx, f)
-	} else if !m.load(ctx, f, m.pending) {
+	} else if !m.load(ctx, f, m.backlog.pending) {
 		return
 	}
 	if err := m.writeDown(f); err != nil {
@@ -54,7 +53,7 @@ func (m *Courier) launch(ctx context.Context) {
 	}
 	m.trouble("ledger of owed answers", nil)
 	step("owed")
-	m.pending, m.lost = without(m.pending, f.list...), m.lost[len(f.lost):]
+	m.backlog.pending, m.backlog.lost = without(m.backlog.pending, f.list...), m.backlog.lost[len(f.lost):]
 	m.flight = f
 	m.path.tokens--
 	m.turning(time.Now())
@@ -67,7 +66,7 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 	var fresh []*bus.Delivery
 	for _, d := range list {
 		e := d.Envelope()
-		if m.ledger.mistakable(e) || m.lapsed(d) {
+		if m.ledger.mistakable(e) || m.backlog.lapsed(d) {
 			continue
 		}
 		o, offered := m.ledger.offered(e)
@@ -91,14 +90,14 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 			if err != nil {
 				return false
 			}
-			m.pending = without(m.pending, d)
+			m.backlog.pending = without(m.backlog.pending, d)
 			if m.answers.file(d); done {
 				m.answers.settle(0, o)
 			}
 			continue
 		}
 		delete(m.doubts, e.ID)
-		m.pending = without(m.pending, d)
+		m.backlog.pending = without(m.backlog.pending, d)
 		m.answers.file(d)
 		m.sight(e.ID)
 	}
@@ -119,33 +118,6 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 		f.way = byChannel
 	}
 	return true
-}
-
-// lapsed reports whether a claimed message has expired before it was ever offered. It is
-// filed unread then, and its sender is told.
-func (m *Courier) lapsed(d *bus.Delivery) bool {
-	e := d.Envelope()
-	if !e.Expired(time.Now()) {
-		return false
-	}
-	if _, offered := m.ledger.offered(e); offered {
-		return false // the model may have it
-	}
-	err := d.Expire()
-	m.trouble("file expired mail", err)
-	if err == nil {
-		m.pending = without(m.pending, d)
-	}
-	return true
-}
-
-func without(list []*bus.Delivery, gone ...*bus.Delivery) (rest []*bus.Delivery) {
-	for _, d := range list {
-		if !slices.Contains(gone, d) {
-			rest = append(rest, d)
-		}
-	}
-	return rest
 }
 
 func (m *Courier) writeDown(f *flight) error {
@@ -203,6 +175,6 @@ func (m *Courier) ground() {
 	f := m.flight
 	m.flight = nil
 	m.path.tokens++
-	m.pending = append(f.list[:len(f.list):len(f.list)], m.pending...)
-	m.lost = append(f.lost[:len(f.lost):len(f.lost)], m.lost...)
+	m.backlog.pending = append(f.list[:len(f.list):len(f.list)], m.backlog.pending...)
+	m.backlog.lost = append(f.lost[:len(f.lost):len(f.lost)], m.backlog.lost...)
 }

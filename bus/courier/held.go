@@ -36,6 +36,31 @@ const (
 	settles = 3 * time.Second
 )
 
+// A lost is a message that an earlier courier had offered and whose turn was cut off
+// when a process died.
+type lost struct {
+	Message
+	text     string // its rendering, if the conversation never had it, or has to have it again
+	envelope envelope.Envelope
+}
+
+// A backlog is what is to be offered to the program. It belongs to the goroutine of its
+// courier.
+type backlog struct {
+	o       *Options
+	traits  Traits
+	ledger  *ledger
+	talk    conversation
+	records records
+	gate    *gate
+	preface *preface
+	answers *answers
+	trouble func(what string, err error) // logs what fails, once
+
+	lost    []lost          // from an earlier conversation or held: they go first
+	pending []*bus.Delivery // claimed and not offered
+}
+
 // A failed is a message, and how its turn failed.
 type failed struct {
 	Message
@@ -58,7 +83,7 @@ func noAnswer(e agent.Event) bool { return ofAccount(e) || ofContext(e) }
 
 // hold keeps messages, whose turns have just failed of the account, until it serves again,
 // and those for which the conversation had no room, until the program takes something.
-func (m *Courier) hold(ctx context.Context, list ...failed) {
+func (s *backlog) hold(ctx context.Context, list ...failed) {
 	var done []Message
 	now := time.Now().UnixMilli()
 	tripped, first, counts := false, false, true
@@ -72,7 +97,7 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 			h.Fault, h.Turn, h.LastMS = *f.end.Fault, f.end.ID, now
 			h.Turns++
 			if ofContext(f.end) {
-				if m.preface.shortened { // and still there is no room for it
+				if s.preface.shortened { // and still there is no room for it
 					h.Blamed++
 				}
 				f.Held, f.State = &h, StateHeld
@@ -80,9 +105,9 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 			}
 			if !tripped {
 				tripped = true
-				first, counts = m.gate.trip(ctx, *f.end.Fault)
+				first, counts = s.gate.trip(ctx, *f.end.Fault)
 			}
-			h.Fault = m.gate.faultOf(h.Fault)
+			h.Fault = s.gate.faultOf(h.Fault)
 			if counts && h.Fault.Reason != agent.Network && h.Fault.Reason != agent.Login { // these pass, however long they last
 				h.Tries++
 			}
@@ -93,11 +118,11 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 		f.Held, f.State = &h, StateHeld
 	}
 	if full := slices.ContainsFunc(list, func(f failed) bool { return ofContext(f.end) }); full {
-		m.preface.shortened = false
-		m.gate.shut(gateAgain) // by then the program says so itself
+		s.preface.shortened = false
+		s.gate.shut(gateAgain) // by then the program says so itself
 	}
 	if !tripped {
-		m.gate.release(ctx)
+		s.gate.release(ctx)
 	}
 	var kept []Message
 	for _, f := range list {
@@ -107,36 +132,36 @@ func (m *Courier) hold(ctx context.Context, list ...failed) {
 			f.end.Fault = &fault
 			a := answer{Message: f.Message}
 			a.kind, a.text = verdict(f.end)
-			if !f.Wants || m.answers.give(ctx, a) {
+			if !f.Wants || s.answers.give(ctx, a) {
 				done = append(done, f.Message)
 			}
 			continue
 		}
 		kept = append(kept, f.Message)
-		m.lost = append(m.lost, lost{Message: f.Message})
-		m.o.Log(fmt.Sprintf("%s is held: %s", naming(f.ID, f.From), f.Held.Fault), nil)
-		m.group.Go(func() {
-			m.records.warn(ctx, fmt.Sprintf("held-%s-%s-%d", m.o.Agent, f.ID, f.Held.LastMS), f.ID, "held: "+f.Held.Fault.String(), time.UnixMilli(f.Held.LastMS))
+		s.lost = append(s.lost, lost{Message: f.Message})
+		s.o.Log(fmt.Sprintf("%s is held: %s", naming(f.ID, f.From), f.Held.Fault), nil)
+		s.records.works.Go(func() {
+			s.records.warn(ctx, fmt.Sprintf("held-%s-%s-%d", s.o.Agent, f.ID, f.Held.LastMS), f.ID, "held: "+f.Held.Fault.String(), time.UnixMilli(f.Held.LastMS))
 		})
 	}
-	m.trouble("ledger of owed answers", m.ledger.hold(kept))
+	s.trouble("ledger of owed answers", s.ledger.hold(kept))
 	step("held")
-	m.answers.settle(0, done...)
+	s.answers.settle(0, done...)
 }
 
 // readHeld renders the held messages that are to be offered next. One that is no longer in
 // the mailbox, or has expired, is answered with an error. It returns false if they can't be
 // read now.
-func (m *Courier) readHeld(ctx context.Context) bool {
+func (s *backlog) readHeld(ctx context.Context) bool {
 	var gone []Message
 	late := make(map[string]time.Time)
-	for i := range min(len(m.lost), m.mostLost()) {
-		l := &m.lost[i]
+	for i := range min(len(s.lost), s.most()) {
+		l := &s.lost[i]
 		if l.State != StateHeld {
 			continue
 		}
-		e, _, ok, err := m.talk.find(ctx, l.Message)
-		if m.trouble("find "+l.ID, err); err != nil {
+		e, _, ok, err := s.talk.find(ctx, l.Message)
+		if s.trouble("find "+l.ID, err); err != nil {
 			return false
 		}
 		if !ok || e.Expired(time.Now()) {
@@ -150,20 +175,20 @@ func (m *Courier) readHeld(ctx context.Context) bool {
 		if at := late[naming(o.ID, o.From)]; !at.IsZero() {
 			why = "it expired meanwhile, at " + agent.Clock(at, time.Now())
 		}
-		m.giveUp(ctx, answer{Message: o, kind: envelope.KindError, text: "it was held (" + o.Held.Fault.Reason.Text() + "), and " + why})
+		s.giveUp(ctx, answer{Message: o, kind: envelope.KindError, text: "it was held (" + o.Held.Fault.Reason.Text() + "), and " + why})
 	}
 	return true
 }
 
 // giveUp answers a lost message with an error, and forgets it.
-func (m *Courier) giveUp(ctx context.Context, a answer) {
+func (s *backlog) giveUp(ctx context.Context, a answer) {
 	same := func(l lost) bool { return l.ID == a.ID && l.From == a.From }
-	m.lost = slices.DeleteFunc(m.lost, same)
-	m.o.Log("give up "+naming(a.ID, a.From)+": "+a.text, nil)
-	if a.Wants && !m.answers.give(ctx, a) {
+	s.lost = slices.DeleteFunc(s.lost, same)
+	s.o.Log("give up "+naming(a.ID, a.From)+": "+a.text, nil)
+	if a.Wants && !s.answers.give(ctx, a) {
 		return
 	}
-	m.answers.settle(0, a.Message)
+	s.answers.settle(0, a.Message)
 }
 
 // answer returns the answer to a message that was cancelled.
@@ -172,43 +197,43 @@ func (c cancel) answer(o Message, when string) answer {
 }
 
 // withdrawPending withdraws a message that is claimed and was never offered.
-func (m *Courier) withdrawPending(ctx context.Context, c cancel) bool {
-	i := slices.IndexFunc(m.pending, func(d *bus.Delivery) bool {
+func (s *backlog) withdrawPending(ctx context.Context, c cancel) bool {
+	i := slices.IndexFunc(s.pending, func(d *bus.Delivery) bool {
 		e := d.Envelope()
-		_, offered := m.ledger.offered(e)
+		_, offered := s.ledger.offered(e)
 		return e.ID == c.about && (e.From == c.by || !c.by.IsClone()) && !offered
 	})
 	if i < 0 {
 		return false
 	}
-	d := m.pending[i]
-	m.pending = without(m.pending, d)
-	a := c.answer(messageOf(d.Envelope(), m.o.Start, m.traits.Wants(d.Envelope())), "before it was given to the model")
+	d := s.pending[i]
+	s.pending = without(s.pending, d)
+	a := c.answer(messageOf(d.Envelope(), s.o.Start, s.traits.Wants(d.Envelope())), "before it was given to the model")
 	if a.Wants {
-		m.answers.give(ctx, a)
+		s.answers.give(ctx, a)
 	}
-	m.answers.file(d)
+	s.answers.file(d)
 	return true
 }
 
 // withdraw drops a held message on behalf of its sender or of an address that may cancel
 // anything. It reports whether the message was held.
-func (m *Courier) withdraw(ctx context.Context, c cancel) bool {
-	i := slices.IndexFunc(m.lost, func(l lost) bool {
+func (s *backlog) withdraw(ctx context.Context, c cancel) bool {
+	i := slices.IndexFunc(s.lost, func(l lost) bool {
 		return l.State == StateHeld && l.ID == c.about && (l.From == c.by || !c.by.IsClone())
 	})
 	if i < 0 {
-		return m.withdrawPending(ctx, c)
+		return s.withdrawPending(ctx, c)
 	}
-	m.giveUp(ctx, c.answer(m.lost[i].Message, "while it was held: "+m.lost[i].Held.Fault.String()))
+	s.giveUp(ctx, c.answer(s.lost[i].Message, "while it was held: "+s.lost[i].Held.Fault.String()))
 	return true
 }
 
 // tellSenders tells agents that their messages are held, once. The owner learns it from
 // the state, and from ask.
-func (m *Courier) tellSenders(ctx context.Context, now time.Time) {
-	for i := range m.lost {
-		l := &m.lost[i]
+func (s *backlog) tellSenders(ctx context.Context, now time.Time) {
+	for i := range s.lost {
+		l := &s.lost[i]
 		if l.State != StateHeld || l.Held.Told || l.From == agent.Owner || now.Sub(time.UnixMilli(l.Held.LastMS)) < settles {
 			continue
 		}
@@ -216,25 +241,25 @@ func (m *Courier) tellSenders(ctx context.Context, now time.Time) {
 		h.Told = true
 		l.Held = &h
 		// A sender on the same account can do nothing about it, and reads it too late.
-		if r, err := m.o.Home.LoadReport(l.From); err != nil || h.Fault.Account == "" || r.Fault.Account != h.Fault.Account {
-			because := fmt.Sprintf("the model's vendor does not serve %s (%s). It is given to %[1]s again as soon as it does", m.o.Agent, h.Fault)
+		if r, err := s.o.Home.LoadReport(l.From); err != nil || h.Fault.Account == "" || r.Fault.Account != h.Fault.Account {
+			because := fmt.Sprintf("the model's vendor does not serve %s (%s). It is given to %[1]s again as soon as it does", s.o.Agent, h.Fault)
 			if h.Fault.Reason == agent.ContextFull {
-				because = fmt.Sprintf("the conversation of %s is full (%s). It is given to %[1]s again when that is compacted, or in some minutes", m.o.Agent, h.Fault)
+				because = fmt.Sprintf("the conversation of %s is full (%s). It is given to %[1]s again when that is compacted, or in some minutes", s.o.Agent, h.Fault)
 			}
 			text := fmt.Sprintf("Not answered yet: your message %s is held, because %s; nothing is lost. `netsky cancel %[1]s` cancels it.", l.ID, because)
-			_, err := m.o.Bus.Send(ctx, envelope.Envelope{
-				ID: envelope.AnswerID(m.o.Agent, l.ID, envelope.KindHeld), From: m.o.Agent, To: l.From, Kind: envelope.KindHeld,
+			_, err := s.o.Bus.Send(ctx, envelope.Envelope{
+				ID: envelope.AnswerID(s.o.Agent, l.ID, envelope.KindHeld), From: s.o.Agent, To: l.From, Kind: envelope.KindHeld,
 				Text: envelope.SafeText(text), InReplyTo: l.ID, Thread: l.Thread, Hops: l.Hops + 1, Via: "code",
 			})
-			m.trouble("tell "+string(l.From)+" that its message is held", err)
+			s.trouble("tell "+string(l.From)+" that its message is held", err)
 		}
-		m.trouble("ledger of owed answers", m.ledger.hold([]Message{l.Message}))
+		s.trouble("ledger of owed answers", s.ledger.hold([]Message{l.Message}))
 	}
 }
 
-// holding reports whether this courier holds messages.
-func (m *Courier) holding() bool {
-	for _, l := range m.lost {
+// holding reports whether messages are held.
+func (s *backlog) holding() bool {
+	for _, l := range s.lost {
 		if l.State == StateHeld {
 			return true
 		}
@@ -248,4 +273,39 @@ func HeldWords(until time.Time) string {
 		return "held until its model can answer"
 	}
 	return "held until " + agent.Clock(until, time.Now())
+}
+
+// lapsed reports whether a claimed message has expired before it was ever offered. It is
+// filed unread then, and its sender is told.
+func (s *backlog) lapsed(d *bus.Delivery) bool {
+	e := d.Envelope()
+	if !e.Expired(time.Now()) {
+		return false
+	}
+	if _, offered := s.ledger.offered(e); offered {
+		return false // the model may have it
+	}
+	err := d.Expire()
+	s.trouble("file expired mail", err)
+	if err == nil {
+		s.pending = without(s.pending, d)
+	}
+	return true
+}
+
+func without(list []*bus.Delivery, gone ...*bus.Delivery) (rest []*bus.Delivery) {
+	for _, d := range list {
+		if !slices.Contains(gone, d) {
+			rest = append(rest, d)
+		}
+	}
+	return rest
+}
+
+// most is how many lost messages are put into one text.
+func (s *backlog) most() int {
+	if s.traits.Batch > 1 {
+		return 2 * s.traits.Batch
+	}
+	return 1
 }

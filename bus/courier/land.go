@@ -43,7 +43,7 @@ func (m *Courier) pursue(ctx context.Context, now time.Time) time.Time {
 	case f.stirred && (f.times > 1 && !m.program.hooked || f.onlyNames() && f.turns >= maxUnreported):
 		m.o.Log("deliver mail", errors.New("a turn ran but no hook reported it; assuming the message arrived"))
 		m.arrived()
-	case now.Before(m.gate.barred), len(f.lost) == 0 && m.holding(): // what is held goes first
+	case now.Before(m.gate.barred), len(f.lost) == 0 && m.backlog.holding(): // what is held goes first
 		m.ground()
 		return now
 	case f.way == byChannel:
@@ -149,11 +149,11 @@ func (m *Courier) sight(id string) {
 // unpend files a message that was offered over a connection that broke, and with which
 // the program has been seen since.
 func (m *Courier) unpend(id string) {
-	for _, d := range m.pending {
+	for _, d := range m.backlog.pending {
 		if e := d.Envelope(); e.ID == id {
 			if _, offered := m.ledger.offered(e); offered {
 				delete(m.doubts, id)
-				m.pending = without(m.pending, d)
+				m.backlog.pending = without(m.backlog.pending, d)
 				m.answers.file(d)
 			}
 		}

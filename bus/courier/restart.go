@@ -14,14 +14,6 @@ import (
 	"netsky/bus/envelope"
 )
 
-// A lost is a message that an earlier courier had offered and whose turn was cut off
-// when a process died.
-type lost struct {
-	Message
-	text     string // its rendering, if the conversation never had it, or has to have it again
-	envelope envelope.Envelope
-}
-
 // A past is what the events report about a message that is still owed.
 type past struct {
 	seen bool
@@ -151,7 +143,7 @@ func (m *Courier) cut() {
 		for _, d := range f.list {
 			m.losses[d.Envelope().ID]++
 		}
-		m.pending = append(f.list, m.pending...)
+		m.backlog.pending = append(f.list, m.backlog.pending...)
 		for _, l := range f.lost {
 			if !slices.ContainsFunc(m.left, func(o Message) bool { return o.ID == l.ID && o.From == l.From }) {
 				m.losses[l.ID]++
@@ -237,7 +229,7 @@ func (m *Courier) resume(ctx context.Context, o Message, e envelope.Envelope, d 
 		}
 	}
 	if o.State == StateHeld {
-		m.lost = append(m.lost, lost{Message: o})
+		m.backlog.lost = append(m.backlog.lost, lost{Message: o})
 		return false, nil
 	}
 	if p.left != nil && o.Wants && !m.diedWith(o) {
@@ -267,7 +259,7 @@ func (m *Courier) resume(ctx context.Context, o Message, e envelope.Envelope, d 
 	}
 	if ok {
 		if noAnswer(end) {
-			m.hold(ctx, failed{o, end})
+			m.backlog.hold(ctx, failed{o, end})
 			return false, nil
 		}
 		if !o.Wants {
@@ -291,9 +283,9 @@ func (m *Courier) resume(ctx context.Context, o Message, e envelope.Envelope, d 
 		m.trouble("file expired mail", err)
 		return err == nil, err
 	case !held:
-		m.lost = append(m.lost, lost{Message: o, text: envelope.Render(e, time.Now()), envelope: e})
+		m.backlog.lost = append(m.backlog.lost, lost{Message: o, text: envelope.Render(e, time.Now()), envelope: e})
 	case o.Wants:
-		m.lost = append(m.lost, lost{Message: o})
+		m.backlog.lost = append(m.backlog.lost, lost{Message: o})
 	default:
 		return true, nil
 	}
@@ -314,10 +306,10 @@ func naming(id string, from agent.ID) string { return id + " from " + string(fro
 // holds are named, the others offered again. The words around them keep the text from
 // looking like a message that arrived twice, which Claude's hook would drop.
 func (m *Courier) loadLost(ctx context.Context, f *flight) {
-	most := m.mostLost()
+	most := m.backlog.most()
 	var named, texts, repeated []string
 	size, why := 0, ""
-	for _, l := range m.lost {
+	for _, l := range m.backlog.lost {
 		if size += len(l.text); len(f.lost) > 0 && (size > m.traits.BatchBytes || len(f.lost) == most) {
 			break
 		}
@@ -358,12 +350,4 @@ func (m *Courier) loadLost(ctx context.Context, f *flight) {
 	if len(texts) > 0 {
 		f.text += "\nThese messages were sent to you just before the interruption and did not reach you:\n" + strings.Join(texts, "\n")
 	}
-}
-
-// mostLost is how many lost messages are put into one text.
-func (m *Courier) mostLost() int {
-	if m.traits.Batch > 1 {
-		return 2 * m.traits.Batch
-	}
-	return 1
 }

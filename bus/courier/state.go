@@ -40,7 +40,7 @@ func (m *Courier) look(ctx context.Context, now time.Time) {
 		m.program.looks = now.Add(gateAgain)
 	}
 	m.program.Condition = r
-	report := m.alone.curbed(m.gate.blocked(r.Report, now, m.holding()))
+	report := m.alone.curbed(m.gate.blocked(r.Report, now, m.backlog.holding()))
 	if report.State == agent.Idle && len(r.Works) > 0 {
 		report.State, report.Detail = agent.Busy, envelope.Line("in the background: "+agent.Works(r.Works), 200)
 	}

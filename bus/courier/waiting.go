@@ -59,30 +59,30 @@ func (m *Courier) hand(ctx context.Context) (text string, left int, more bool) {
 	if m.flight != nil {
 		flying = len(m.flight.list)
 	}
-	if m.flight != nil || !m.path.closed.is || len(m.pending) == 0 {
-		left = m.waiting() + len(m.pending) + flying
+	if m.flight != nil || !m.path.closed.is || len(m.backlog.pending) == 0 {
+		left = m.waiting() + len(m.backlog.pending) + flying
 		return "", left, m.path.closed.is && !m.over && m.flight == nil && left > 0
 	}
 	n, size := 0, 0
-	for n < len(m.pending) {
-		size += len(m.pending[n].Rendered()) + 1
+	for n < len(m.backlog.pending) {
+		size += len(m.backlog.pending[n].Rendered()) + 1
 		if n > 0 && size > maxResult {
 			break
 		}
 		n++
 	}
 	f := &flight{unseen: make(map[string]bool)}
-	if !m.load(ctx, f, m.pending[:n]) {
-		return "", m.waiting() + len(m.pending), true
+	if !m.load(ctx, f, m.backlog.pending[:n]) {
+		return "", m.waiting() + len(m.backlog.pending), true
 	}
 	if err := m.writeDown(f); err != nil {
 		m.trouble("ledger of owed answers", err)
-		return "", m.waiting() + len(m.pending), false
+		return "", m.waiting() + len(m.backlog.pending), false
 	}
-	m.pending = without(m.pending, f.list...)
+	m.backlog.pending = without(m.backlog.pending, f.list...)
 	f.way, f.pushed, f.times = byHand, time.Now(), 1
 	m.flight = f
-	return strings.TrimSpace(f.text), m.waiting() + len(m.pending), false
+	return strings.TrimSpace(f.text), m.waiting() + len(m.backlog.pending), false
 }
 
 // waiting counts the files in the inbox.
