@@ -110,18 +110,14 @@ type Courier struct {
 	turn     func() // reports the end of the turn to the receiver; nil: none is running
 	preface  preface
 
-	asked    bool // a batch has been asked for
-	over     bool // the mailbox is closed
-	backlog  backlog
-	flight   *flight // nil: none
-	path     path
-	answers  answers
-	restored bool            // what was left is settled
-	doubts   map[string]bool // for unfiled messages: whether it was seen, or may still wait in the program's queue
-	past     map[string]*past
-	left     []Message      // from the ledger, to be restored
-	losses   map[string]int // how often a message's turn was cut off
+	asked   bool // a batch has been asked for
+	over    bool // the mailbox is closed
+	backlog backlog
+	flight  *flight // nil: none
+	path    path
+	answers answers
 
+	history   history
 	deferrals deferrals
 	alone     alone
 }
@@ -148,7 +144,7 @@ func New(o Options) *Courier {
 	m := &Courier{
 		o: o, traits: o.Runtime.Traits(), ledger: newLedger(o.Home, o.Agent),
 		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan cancel, 1), drops: make(chan cancel, maxDrops), wants: make(chan struct{}, 1), batches: make(chan batch),
-		told: make(map[string]bool), losses: make(map[string]int),
+		told: make(map[string]bool),
 	}
 	if m.traits.Wants == nil {
 		m.traits.Wants = WantsAnswer
@@ -157,11 +153,15 @@ func New(o Options) *Courier {
 	m.talk = conversation{o: &m.o, trouble: m.trouble}
 	m.records = records{o: &m.o, runtime: m.traits.Name, works: &m.group}
 	m.gate = gate{o: &m.o, runtime: m.traits.Name, trouble: m.trouble, stir: m.program.stir}
-	m.answers = answers{o: &m.o, implicit: m.traits.Implicit, ledger: m.ledger, trouble: m.trouble, finished: m.finished}
+	m.answers = answers{o: &m.o, implicit: m.traits.Implicit, ledger: m.ledger, trouble: m.trouble, finished: m.history.finished}
 	m.backlog = backlog{
 		o: &m.o, traits: m.traits, ledger: m.ledger, talk: m.talk, records: m.records, gate: &m.gate, preface: &m.preface, answers: &m.answers, trouble: m.trouble,
 	}
 	m.deferrals = deferrals{program: &m.program, ledger: m.ledger, answers: &m.answers, list: make(map[string]*deferral)}
+	m.history = history{
+		o: &m.o, traits: m.traits, program: &m.program, ledger: m.ledger, talk: m.talk, answers: &m.answers, backlog: &m.backlog, deferrals: &m.deferrals,
+		trouble: m.trouble, sight: m.sight, doubts: make(map[string]bool), losses: make(map[string]int),
+	}
 	m.preface = newPreface(&m.o)
 	m.path = path{o: &m.o, pace: m.traits.Pace, trouble: m.trouble, tokens: float64(m.traits.Pace.Burst), channel: o.Notify != nil}
 	return m

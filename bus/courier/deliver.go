@@ -62,7 +62,7 @@ func (m *Courier) got(b batch) {
 func (m *Courier) drop(ctx context.Context, c cancel) {
 	m.trouble("events", m.o.Events.Read(func(e Event) { m.event(ctx, e) }))
 	switch f := m.flight; {
-	case !m.restored || f != nil && slices.Contains(f.offer().About, c.about):
+	case !m.history.restored || f != nil && slices.Contains(f.offer().About, c.about):
 		m.later = append(m.later, c) // until it is known whether the model has it
 	case m.backlog.withdraw(ctx, c), m.deferrals.letGo(ctx, c):
 	case !slices.ContainsFunc(m.ledger.seen(), func(o Message) bool { return o.ID == c.about }):
@@ -121,7 +121,7 @@ func (m *Courier) step(ctx context.Context) time.Duration {
 	m.trouble("events", m.o.Events.Read(func(e Event) { m.event(ctx, e) }))
 	now := time.Now()
 	m.look(ctx, now)
-	m.restore(ctx, now)
+	m.history.restore(ctx, now)
 	m.abandoned(ctx, now)
 	m.answers.retry(ctx, now)
 	m.turning(now)
@@ -161,7 +161,7 @@ func (m *Courier) handing(now time.Time) bool {
 // owing reports whether answers are owed to earlier messages that the program can still
 // give.
 func (m *Courier) owing(now time.Time) bool {
-	return len(m.answers.unsent) > 0 || m.program.Takes && !now.Before(m.gate.barred) && (len(m.backlog.lost) > 0 || !m.restored && len(m.ledger.list()) > 0)
+	return len(m.answers.unsent) > 0 || m.program.Takes && !now.Before(m.gate.barred) && (len(m.backlog.lost) > 0 || !m.history.restored && len(m.ledger.list()) > 0)
 }
 
 func (m *Courier) turnOver() {
@@ -177,7 +177,7 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 	if m.flight != nil {
 		return m.pursue(ctx, now)
 	}
-	if !m.restored || m.over || m.stopping || !m.program.Takes {
+	if !m.history.restored || m.over || m.stopping || !m.program.Takes {
 		return due
 	}
 	if wait := m.path.token(now); wait > 0 {
@@ -193,7 +193,7 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 			m.wants <- struct{}{}
 		}
 		return due
-	case m.doubtful(now):
+	case m.history.doubtful(now):
 		return now.Add(m.traits.Pace.Busy)
 	case m.path.closed.is && now.Before(m.path.closed.next):
 		return m.path.closed.next

@@ -12,6 +12,47 @@ import (
 // noticeMark begins a prompt's line that begins with a notice.
 const noticeMark = `<channel source="netsky">`
 
+// remember reads the events from before this courier ran.
+func (m *Courier) remember(ctx context.Context) {
+	m.history.recall()
+	recorded, forgot := m.ledger.recorded(), false
+	err := m.o.Events.Read(func(e Event) {
+		own := e.Start == m.o.Start
+		m.program.hooked = m.program.hooked || own
+		switch e.Event.Event {
+		case agent.EventSeen:
+			m.history.see(e.ID, e.MS, "")
+		case agent.EventPrompt:
+			m.alone.begins(e.Event)
+			if own && strings.HasPrefix(e.Text, noticeMark) {
+				m.preface.startup, m.preface.facts, forgot = false, false, false
+			}
+			m.history.prompted(e.Event)
+		case agent.EventSessionStart:
+			m.program.began = m.program.began || own
+			forgot = own && m.preface.forgot(e.Text) || forgot
+		case agent.EventStop, agent.EventStopFailed:
+			ids := m.deferrals.begun(e.Event)
+			m.alone.ends(e.Event, ids)
+			for _, p := range m.history.past {
+				p.ends(e.Event, ids)
+			}
+			if recorded > 0 && e.MS > recorded {
+				m.records.turn(ctx, e.Event, m.program.turnOf)
+			}
+		}
+	})
+	m.trouble("events", err)
+	if forgot {
+		m.preface.forgotten()
+	}
+	m.answers.settle(time.Now().UnixMilli())
+	m.history.left = m.ledger.list()
+	if o, ok := (Ledger{Messages: m.history.left}).limited(); ok {
+		m.gate.recall(o)
+	}
+}
+
 // event handles what happened in the program.
 func (m *Courier) event(ctx context.Context, e Event) {
 	switch e.Event.Event {
@@ -39,7 +80,8 @@ func (m *Courier) event(ctx context.Context, e Event) {
 			m.preface.forgotten()
 		}
 		if e.Cut {
-			m.cut()
+			m.history.cut(m.flight)
+			m.flight = nil
 		}
 	case agent.EventPrompt:
 		m.prompted(ctx, e.Event)

@@ -2,6 +2,7 @@ package courier
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -70,7 +71,7 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 			continue
 		}
 		o, offered := m.ledger.offered(e)
-		held := m.doubts[e.ID]
+		held := m.history.doubts[e.ID]
 		if !held && offered {
 			var err error
 			if held, err = m.talk.holdsUnseen(ctx, e); err == nil && !held && o.Wants {
@@ -81,12 +82,12 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 			}
 		}
 		late := offered && e.Expired(time.Now())
-		if !held && !late && !m.worn(e.ID) {
+		if !held && !late && !m.history.worn(e.ID) {
 			fresh = append(fresh, d)
 			continue
 		}
-		if !m.doubts[e.ID] && (late || o.Start != m.o.Start || !m.traits.Queues) { // accepted by a program, or over a connection, that has died since
-			done, err := m.resume(ctx, o, e, d)
+		if !m.history.doubts[e.ID] && (late || o.Start != m.o.Start || !m.traits.Queues) { // accepted by a program, or over a connection, that has died since
+			done, err := m.history.resume(ctx, o, e, d)
 			if err != nil {
 				return false
 			}
@@ -96,7 +97,7 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 			}
 			continue
 		}
-		delete(m.doubts, e.ID)
+		delete(m.history.doubts, e.ID)
 		m.backlog.pending = without(m.backlog.pending, d)
 		m.answers.file(d)
 		m.sight(e.ID)
@@ -118,6 +119,56 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 		f.way = byChannel
 	}
 	return true
+}
+
+// loadLost puts lost messages into a text, as many as fit: those that the conversation
+// holds are named, the others offered again. The words around them keep the text from
+// looking like a message that arrived twice, which Claude's hook would drop.
+func (m *Courier) loadLost(ctx context.Context, f *flight) {
+	most := m.backlog.most()
+	var named, texts, repeated []string
+	size, why := 0, ""
+	for _, l := range m.backlog.lost {
+		if size += len(l.text); len(f.lost) > 0 && (size > m.traits.BatchBytes || len(f.lost) == most) {
+			break
+		}
+		f.lost = append(f.lost, l)
+		if l.text == "" {
+			named = append(named, naming(l.ID, l.From))
+			continue
+		}
+		f.unseen[l.ID] = true
+		if l.State == StateHeld {
+			repeated = append(repeated, l.text)
+			why = fmt.Sprintf("%s, try %d", l.Held.Fault.Reason.Text(), l.Held.Turns+1) // no two texts are the same: Claude Code drops the second
+			continue
+		}
+		texts = append(texts, l.text)
+	}
+	words := "There was an interruption: a restart, a lost connection or a login."
+	switch {
+	case len(named)+len(texts) == 0:
+		words = "The model's vendor ended your turn (" + why + ")."
+	case len(named) > 0:
+		words = "A restart, a lost connection or a login cut off your turn. Not answered yet: " + strings.Join(named, ", ") +
+			". Check what is already done, continue from there, and answer each with reply."
+	}
+	f.notice = envelope.RenderNotice(words)
+	f.text = f.notice
+	for i, text := range m.preface.texts(ctx, f) {
+		if text = envelope.RenderNotice(text); i == 0 && m.preface.startup {
+			f.text = text + "\n" + f.text
+		} else { // behind the names of the messages, by which an event's beginning is known
+			f.text += "\n" + text
+		}
+	}
+	if len(repeated) > 0 {
+		f.text += "\nThese messages are given to you again, because the vendor ended your turn on them (" + why +
+			"). Check what is already done, continue from there, and answer each once:\n" + strings.Join(repeated, "\n")
+	}
+	if len(texts) > 0 {
+		f.text += "\nThese messages were sent to you just before the interruption and did not reach you:\n" + strings.Join(texts, "\n")
+	}
 }
 
 func (m *Courier) writeDown(f *flight) error {

@@ -124,8 +124,8 @@ func (m *Courier) held(ctx context.Context, f *flight) (bool, error) {
 
 // sight records that the program has been seen with a message.
 func (m *Courier) sight(id string) {
-	if _, ok := m.doubts[id]; ok {
-		m.doubts[id] = true
+	if _, ok := m.history.doubts[id]; ok {
+		m.history.doubts[id] = true
 	}
 	if m.ledger.sight(id) {
 		m.program.open = true // until the turn's end is reported
@@ -152,7 +152,7 @@ func (m *Courier) unpend(id string) {
 	for _, d := range m.backlog.pending {
 		if e := d.Envelope(); e.ID == id {
 			if _, offered := m.ledger.offered(e); offered {
-				delete(m.doubts, id)
+				delete(m.history.doubts, id)
 				m.backlog.pending = without(m.backlog.pending, d)
 				m.answers.file(d)
 			}
