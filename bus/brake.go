@@ -17,20 +17,20 @@ import (
 // The first answer to a message that the sender received is limited by that message's hops
 // alone, not by rate or waiting mail. A refused answer is reported to whoever waits for
 // it.
-func (b *Bus) brake(ctx context.Context, e *envelope.Envelope, inbox *mailbox.Handle) (*mailbox.Ring, error) {
-	r, err := mailbox.OpenRing(ctx, b.home, &b.cache, &b.files, e.From, e.To)
+func (s *sender) brake(ctx context.Context, e *envelope.Envelope, inbox *mailbox.Handle) (*mailbox.Ring, error) {
+	r, err := mailbox.OpenRing(ctx, s.home, &s.cache, &s.files, e.From, e.To)
 	if err != nil {
 		return nil, fmt.Errorf("count messages from %s to %s: %w", e.From, e.To, err)
 	}
-	if err := b.check(r, e, inbox); err != nil {
+	if err := s.check(r, e, inbox); err != nil {
 		r.Release()
 		return nil, err
 	}
 	return r, nil
 }
 
-func (b *Bus) check(r *mailbox.Ring, e *envelope.Envelope, inbox *mailbox.Handle) error {
-	kind, fact, err := r.Excess(e.Hops, b.now(), func(limit int) (int, error) {
+func (s *sender) check(r *mailbox.Ring, e *envelope.Envelope, inbox *mailbox.Handle) error {
+	kind, fact, err := r.Excess(e.Hops, s.now(), func(limit int) (int, error) {
 		inbox.Lock()
 		defer inbox.Unlock()
 		n, err := mailbox.Count(inbox.FD, limit)
@@ -44,7 +44,7 @@ func (b *Bus) check(r *mailbox.Ring, e *envelope.Envelope, inbox *mailbox.Handle
 	}
 	hops, first := 0, false
 	if e.InReplyTo != "" {
-		hops, first = b.answers(r, *e)
+		hops, first = s.firstAnswer(r, *e)
 	}
 	if first && kind != mailbox.Hops {
 		if e.Hops = max(e.Hops, hops); e.Hops <= mailbox.MaxHops {
@@ -53,11 +53,11 @@ func (b *Bus) check(r *mailbox.Ring, e *envelope.Envelope, inbox *mailbox.Handle
 		}
 		kind, fact = mailbox.Hops, mailbox.HopsFact(e.Hops)
 	}
-	err = b.refuse(r, *e, kind, fact, b.now())
+	err = s.refuse(r, *e, kind, fact, s.now())
 	// An agent that answers this error is refused again, and then nobody waits.
 	if first && (e.To == agent.Owner || e.Hops <= mailbox.MaxHops+1) {
 		cause := envelope.Envelope{ID: e.InReplyTo, Thread: e.Thread, Hops: e.Hops - 1}
-		told := b.answer(cause, envelope.Envelope{From: e.From, To: e.To, Kind: envelope.KindError, Text: fmt.Sprintf("netsky refused the answer of %s: %s", e.From, fact)})
+		told := s.answer(cause, envelope.Envelope{From: e.From, To: e.To, Kind: envelope.KindError, Text: fmt.Sprintf("netsky refused the answer of %s: %s", e.From, fact)})
 		if told != nil {
 			return fmt.Errorf("%w; could not notify %s: %w", err, e.To, told)
 		}
@@ -66,28 +66,28 @@ func (b *Bus) check(r *mailbox.Ring, e *envelope.Envelope, inbox *mailbox.Handle
 	return err
 }
 
-// answers reports whether the envelope is the first answer to a message that its sender
+// firstAnswer reports whether the envelope is the first answer to a message that its sender
 // got from its recipient, and how many hops it then has.
-func (b *Bus) answers(r *mailbox.Ring, e envelope.Envelope) (hops int, first bool) {
+func (s *sender) firstAnswer(r *mailbox.Ring, e envelope.Envelope) (hops int, first bool) {
 	if r.Answered(e.InReplyTo) {
 		return 0, false
 	}
-	cause, ok := b.cause(e.From, e.To, e.InReplyTo)
+	cause, ok := s.cause(e.From, e.To, e.InReplyTo)
 	return cause.Hops + 1, ok
 }
 
 // refuse returns the refusal and notifies the owner unless that was done lately.
-func (b *Bus) refuse(r *mailbox.Ring, e envelope.Envelope, kind mailbox.Brake, fact string, now time.Time) error {
+func (s *sender) refuse(r *mailbox.Ring, e envelope.Envelope, kind mailbox.Brake, fact string, now time.Time) error {
 	var err error = mailbox.BrakeError{Kind: kind, Text: fmt.Sprintf("%s to %s: %v: %s", e.From, e.To, ErrBrake, fact)}
 	if r.ToldLately(kind, now) {
 		return err
 	}
-	inbox, open := b.inbox(agent.Owner)
+	inbox, open := s.inbox(agent.Owner)
 	if open != nil {
 		return err // nobody to notify yet
 	}
-	defer b.cache.Put(inbox)
-	_, told := b.put(inbox.FD, envelope.Envelope{
+	defer s.cache.Put(inbox)
+	_, told := s.put(inbox.FD, envelope.Envelope{
 		ID: newID(), From: e.From, To: agent.Owner, Kind: envelope.KindError, Time: now, Via: "code", Thread: e.Thread,
 		Text: fmt.Sprintf("netsky refused a message from %s to %s: %s. Further refusals of this kind are not reported for an hour.", e.From, e.To, fact),
 	})

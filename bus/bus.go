@@ -2,8 +2,6 @@ package bus
 
 import (
 	"cmp"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,18 +33,16 @@ type Options struct {
 }
 
 // A Bus is the mailboxes of one home. It holds no connection and no lock and
-// needs no closing; it is safe for concurrent use.
+// needs no closing; it is safe for concurrent use. Its parts know of each other
+// only what they embed.
 type Bus struct {
-	home     home.Dir
-	maxBytes int64
-	keep     time.Duration
-	now      func() time.Time
-	born     time.Time // by now, when this Bus was made
-	names    envelope.Namer
-	hub      mailbox.Hub
-	cache    mailbox.Cache
-	shown    home.Shown
-	files    mailbox.Maker
+	*boxes
+	memory
+	answers
+	poisoned
+	sender
+	upkeep
+	hub mailbox.Hub
 }
 
 // Errors that callers test for.
@@ -59,16 +55,14 @@ var (
 	ErrHops  = mailbox.ErrHops // a limit that waiting does not lift; also matches ErrBrake
 )
 
-// Now returns the time by the clock of this bus.
-func (b *Bus) Now() time.Time { return b.now() }
-
 // New returns the bus of a home. It touches nothing on disk.
 func New(dir home.Dir, o Options) *Bus {
-	b := &Bus{home: dir, maxBytes: cmp.Or(max(o.MaxBytes, 0), DefaultMaxBytes), keep: cmp.Or(max(o.Keep, 0), DefaultKeep), now: o.Now}
-	if b.now == nil {
-		b.now = time.Now
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	b.born, b.names.Now = b.now(), b.now
+	x := &boxes{home: dir, maxBytes: cmp.Or(max(o.MaxBytes, 0), DefaultMaxBytes), keep: cmp.Or(max(o.Keep, 0), DefaultKeep), now: o.Now}
+	b := &Bus{boxes: x, memory: memory{x}, answers: answers{x, x.now()}, poisoned: poisoned{x}, upkeep: upkeep{boxes: x}}
+	b.sender = sender{memory: b.memory, filer: &filer{names: envelope.Namer{Now: x.now}}}
 	b.hub.Open = func() (*fsnotify.Watcher, error) { return fsnotify.NewBufferedWatcher(1024) }
 	b.hub.Boxes, b.hub.Above = b.mailboxDirs, dir.Path(home.Channels)
 	return b
@@ -102,9 +96,20 @@ func Arrived() []Place { return Places()[:3] }
 
 func placePath(id agent.ID, p Place) string { return home.Mailbox(id) + "/" + string(p) }
 
+// The boxes of a home: they are made, opened, listed and read, without a lock and without taking anything.
+type boxes struct {
+	home     home.Dir
+	maxBytes int64
+	keep     time.Duration
+	now      func() time.Time
+}
+
+// Now returns the time by the clock of this bus.
+func (b *boxes) Now() time.Time { return b.now() }
+
 // Make creates the mailbox of an address, or its missing parts. When it returns, the
 // mailbox survives a power loss.
-func (b *Bus) Make(id agent.ID) error {
+func (b *boxes) Make(id agent.ID) error {
 	if _, err := agent.Parse(string(id)); err != nil {
 		return err
 	}
@@ -119,7 +124,7 @@ func (b *Bus) Make(id agent.ID) error {
 }
 
 // Exists reports whether the address has a mailbox.
-func (b *Bus) Exists(id agent.ID) bool {
+func (b *boxes) Exists(id agent.ID) bool {
 	fd, err := b.openPlace(id, Inbox)
 	if err != nil {
 		return false
@@ -130,7 +135,7 @@ func (b *Bus) Exists(id agent.ID) bool {
 
 // Used reports whether netsky has used the address: its mailbox is whole, or messages were
 // filed there. A directory with some of a mailbox's names may be a person's.
-func (b *Bus) Used(id agent.ID) bool {
+func (b *boxes) Used(id agent.ID) bool {
 	if _, err := os.Lstat(b.home.Path(home.Mailbox(id), mailbox.SeenName)); err == nil {
 		return true
 	}
@@ -146,7 +151,7 @@ func (b *Bus) Used(id agent.ID) bool {
 
 // openPlace opens a directory of a mailbox; the caller closes it. The error matches
 // ErrNoMailbox if there is none.
-func (b *Bus) openPlace(id agent.ID, p Place) (int, error) {
+func (b *boxes) openPlace(id agent.ID, p Place) (int, error) {
 	if _, err := agent.Parse(string(id)); err != nil {
 		return -1, err
 	}
@@ -157,13 +162,8 @@ func (b *Bus) openPlace(id agent.ID, p Place) (int, error) {
 	return fd, err
 }
 
-// inbox is openPlace for senders, from the cache; the caller gives it back.
-func (b *Bus) inbox(id agent.ID) (*mailbox.Handle, error) {
-	return b.cache.Get(placePath(id, Inbox), 0, func() (int, error) { return b.openPlace(id, Inbox) })
-}
-
 // Mailboxes lists the addresses that have a mailbox, agents first.
-func (b *Bus) Mailboxes() ([]agent.ID, error) {
+func (b *boxes) Mailboxes() ([]agent.ID, error) {
 	fd, err := mailbox.OpenDir(b.home, home.Channels)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -196,11 +196,4 @@ func (b *Bus) Mailboxes() ([]agent.ID, error) {
 	}
 	slices.SortFunc(whole, agent.Compare)
 	return whole, nil
-}
-
-// newID returns an ID for an envelope that is sent without one.
-func newID() string {
-	var r [10]byte
-	rand.Read(r[:]) // never fails: crypto/rand ends the program instead
-	return "m-" + hex.EncodeToString(r[:])
 }

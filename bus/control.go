@@ -9,6 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/bus/mailbox"
+	"netsky/home"
 )
 
 const (
@@ -296,4 +297,17 @@ func (r *Receiver) Obeyed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.shut != nil && r.shut.obeyed
+}
+
+// eachSeen calls fn with the ID of every envelope that was seen since the last call, and
+// when. Repeating an ID does no harm.
+func eachSeen(tail *home.EventTail, fn func(id string, ms int64)) error {
+	if err := mailbox.Step("read"); err != nil {
+		return err
+	}
+	return tail.Read(func(e agent.Event) {
+		if e.Event == agent.EventSeen && e.ID != "" {
+			fn(e.ID, e.MS)
+		}
+	})
 }

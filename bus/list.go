@@ -14,7 +14,6 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/bus/mailbox"
-	"netsky/internal/proc"
 )
 
 // An Entry is one file of a mailbox.
@@ -45,7 +44,7 @@ func (e Entry) Fact() string {
 
 // Names lists the files of a place in order, oldest first. It opens none of the bus's own;
 // for files dropped by hand it reads the time.
-func (b *Bus) Names(id agent.ID, p Place) ([]string, error) {
+func (b *boxes) Names(id agent.ID, p Place) ([]string, error) {
 	fd, list, err := b.openListed(id, p)
 	if err != nil {
 		return nil, err
@@ -59,7 +58,7 @@ func (b *Bus) Names(id agent.ID, p Place) ([]string, error) {
 }
 
 // openListed opens a place and lists its envelopes; the caller closes it.
-func (b *Bus) openListed(id agent.ID, p Place) (fd int, list []candidate, err error) {
+func (b *boxes) openListed(id agent.ID, p Place) (fd int, list []candidate, err error) {
 	if fd, err = b.openPlace(id, p); err != nil {
 		return fd, nil, err
 	}
@@ -92,7 +91,7 @@ func candidates(fd int, since int64) (list []candidate, err error) {
 
 // Read reads one file of a mailbox. If the file is invalid, the entry's Err says why;
 // Read's error reports a missing file.
-func (b *Bus) Read(id agent.ID, p Place, name string) (Entry, error) {
+func (b *boxes) Read(id agent.ID, p Place, name string) (Entry, error) {
 	fd, err := b.openPlace(id, p)
 	if err != nil {
 		return Entry{}, err
@@ -101,7 +100,7 @@ func (b *Bus) Read(id agent.ID, p Place, name string) (Entry, error) {
 	return b.entry(fd, id, p, name)
 }
 
-func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
+func (b *boxes) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
 	e := Entry{Mailbox: id, Place: p, Name: name}
 	if !envelope.IsFileName(name) {
 		return e, fmt.Errorf("%s: not an envelope's file name", envelope.Plain(name))
@@ -128,7 +127,7 @@ func (b *Bus) entry(fd int, id agent.ID, p Place, name string) (Entry, error) {
 
 // List reads the newest files of a place, all if newest <= 0, oldest first. It holds all
 // of them in memory; use Names and Read if there may be many.
-func (b *Bus) List(id agent.ID, p Place, newest int) ([]Entry, error) {
+func (b *boxes) List(id agent.ID, p Place, newest int) ([]Entry, error) {
 	fd, found, err := b.openListed(id, p)
 	if err != nil {
 		return nil, err
@@ -151,7 +150,7 @@ const maxStrays = 3
 
 // Strays counts the files in an inbox that are not named like envelopes, so nothing reads
 // them. first are some of their names, in order. Hidden files do not count.
-func (b *Bus) Strays(id agent.ID) (n int, first []string, err error) {
+func (b *boxes) Strays(id agent.ID) (n int, first []string, err error) {
 	fd, err := b.openPlace(id, Inbox)
 	if err != nil {
 		return 0, nil, err
@@ -173,7 +172,7 @@ func (b *Bus) Strays(id agent.ID) (n int, first []string, err error) {
 }
 
 // Count counts the files of a place.
-func (b *Bus) Count(id agent.ID, p Place) (int, error) {
+func (b *boxes) Count(id agent.ID, p Place) (int, error) {
 	fd, err := b.openPlace(id, p)
 	if err != nil {
 		return 0, err
@@ -186,93 +185,9 @@ func (b *Bus) Count(id agent.ID, p Place) (int, error) {
 	return n, nil
 }
 
-// Answered reports whether an agent has answered a message, which others that got one with
-// the same ID may have done too. A sender without a mailbox has no answer.
-func (b *Bus) Answered(ctx context.Context, by agent.ID, q envelope.Envelope) (bool, error) {
-	_, found, err := b.AnswerTo(ctx, by, q)
-	return found, err
-}
-
-// AnswerTo returns what Answered has found.
-func (b *Bus) AnswerTo(ctx context.Context, by agent.ID, q envelope.Envelope) (e Entry, found bool, err error) {
-	// If the clock was set back, the answer may seem older than the question.
-	if now := b.now(); q.Time.Before(b.born) || proc.SetBack(b.born, now) {
-		q.Time = q.Time.Add(-time.Minute)
-	} else if q.Time.After(now) {
-		q.Time = time.Time{}
-	}
-	e, found, err = b.FindAnswer(ctx, by, q.From, q.ID, q.Time)
-	if errors.Is(err, ErrNoMailbox) {
-		return Entry{}, false, nil
-	}
-	return e, found, err
-}
-
-// FindAnswer looks in a mailbox for the answer by that agent, or by any if it is "", to the
-// envelope inReplyTo: the newest of any kind but ack, cancel and the approvals, a waiting one
-// before a delivered one. It opens no file from more than a second before the question was
-// sent, and lists no place that has not changed since. It takes nothing and needs no lock.
-func (b *Bus) FindAnswer(ctx context.Context, by, mailbox agent.ID, inReplyTo string, sent time.Time) (e Entry, found bool, err error) {
-	for _, p := range places[:3] {
-		fd, err := b.openPlace(mailbox, p)
-		if err != nil {
-			return Entry{}, false, err
-		}
-		e, found, err = b.findAnswerIn(ctx, fd, by, mailbox, p, inReplyTo, sent)
-		unix.Close(fd)
-		if found || err != nil {
-			return e, found, err
-		}
-	}
-	return Entry{}, false, nil
-}
-
-func (b *Bus) findAnswerIn(ctx context.Context, fd int, by, id agent.ID, p Place, inReplyTo string, sent time.Time) (Entry, bool, error) {
-	oldest := int64(0)
-	if !sent.IsZero() {
-		oldest = sent.Add(-time.Second).UnixNano()
-		if st, err := mailbox.Fstat(fd); err == nil && unchanged(st.Mtim.Nano(), sent) {
-			return Entry{}, false, nil
-		}
-	}
-	list, err := candidates(fd, oldest)
-	if err != nil {
-		return Entry{}, false, fmt.Errorf("list %s of %s: %w", p, id, err)
-	}
-	for _, c := range slices.Backward(list) {
-		if err := ctx.Err(); err != nil {
-			return Entry{}, false, err
-		}
-		if _, from, ours := envelope.NameParts(c.name); ours && by != "" && from != string(by) {
-			continue
-		}
-		e, err := b.entry(fd, id, p, c.name)
-		if err != nil || e.Err != nil || e.Envelope.InReplyTo != inReplyTo || by != "" && e.Envelope.From != by {
-			continue
-		}
-		switch e.Envelope.Kind {
-		case envelope.KindAck, envelope.KindHeld, envelope.KindNotice, envelope.KindCancel, envelope.KindApproval, envelope.KindApprovalAnswer:
-			continue
-		}
-		return e, true, nil
-	}
-	return Entry{}, false, nil
-}
-
-// unchanged reports whether a directory with that modification time, in nanoseconds, has
-// certainly not changed since. The kernel's time for files is up to 10 ms behind, and some
-// file systems store whole seconds only, or even ones.
-func unchanged(mtime int64, since time.Time) bool {
-	late := 2 * time.Second
-	if mtime%int64(time.Second) != 0 {
-		late = 50 * time.Millisecond
-	}
-	return mtime < since.Add(-late).UnixNano()
-}
-
 // Locate finds every file that carries an envelope's ID, in all places of all mailboxes.
 // It reads every file, so it is meant for a person's question.
-func (b *Bus) Locate(ctx context.Context, id string) ([]Entry, error) {
+func (b *boxes) Locate(ctx context.Context, id string) ([]Entry, error) {
 	if !envelope.IsID(id) {
 		return nil, envelope.Invalidf("id: %s", envelope.Clip(id))
 	}
@@ -293,7 +208,7 @@ func (b *Bus) Locate(ctx context.Context, id string) ([]Entry, error) {
 	return found, nil
 }
 
-func (b *Bus) locateIn(ctx context.Context, box agent.ID, p Place, id string) (found []Entry, err error) {
+func (b *boxes) locateIn(ctx context.Context, box agent.ID, p Place, id string) (found []Entry, err error) {
 	fd, list, err := b.openListed(box, p)
 	if err != nil {
 		return nil, err
@@ -319,4 +234,78 @@ func (b *Bus) locateIn(ctx context.Context, box agent.ID, p Place, id string) (f
 func holds(dir int, name, word string, limit int64) bool {
 	data, _, err := mailbox.ReadFile(dir, name, limit)
 	return err == nil && (bytes.Contains(data, []byte(word)) || bytes.Contains(data, []byte(`\u`)))
+}
+
+// An unfinishedError reports a file that is the beginning of an envelope.
+type unfinishedError struct{ error }
+
+func (e unfinishedError) Unwrap() error { return e.error }
+
+// readEnvelope reads and parses one file and sets the envelope's ID. The error lists
+// everything that is wrong with it.
+func (b *boxes) readEnvelope(dir int, name string, f form) (envelope.Envelope, mailbox.Mark, error) {
+	data, m, err := mailbox.ReadFile(dir, name, b.maxBytes)
+	if err != nil {
+		return envelope.Envelope{}, m, err
+	}
+	e, err := f.parse(data)
+	if err != nil {
+		err = envelope.Join(f.faults(data))
+		if envelope.Unfinished(data) {
+			err = unfinishedError{err}
+		}
+		return envelope.Envelope{}, m, err
+	}
+	if e.ID == "" {
+		e.ID = envelope.FileID(name, m.MTime, m.Ino)
+	}
+	return e, m, nil
+}
+
+// orderTime returns the file's position in its mailbox's order, in nanoseconds.
+func orderTime(dir int, name string) (ns int64, err error) {
+	if ns, _, ok := envelope.NameParts(name); ok {
+		return ns, nil
+	}
+	st, err := mailbox.Lstat(dir, name)
+	if err != nil {
+		return 0, err
+	}
+	return st.Mtim.Nano(), nil
+}
+
+func timeOf(ns int64) time.Time { return time.Unix(0, ns).UTC() }
+
+// A form is what an envelope must satisfy where it was found. The zero form requires only
+// what every envelope must satisfy.
+type form struct {
+	boxes *boxes
+	box   agent.ID // whose mailbox it is
+	place Place    // Inbox, Outbox, or any other place, which requires nothing more
+}
+
+func (f form) parse(data []byte) (envelope.Envelope, error) { return envelope.Fit(f.fit).Parse(data) }
+
+func (f form) faults(data []byte) []error { return envelope.Fit(f.fit).Faults(data) }
+
+// fit fills in what the place implies and lists what contradicts it.
+func (f form) fit(e *envelope.Envelope) (list []error) {
+	switch f.place {
+	case Inbox:
+		if e.To != "" && e.To != f.box {
+			list = append(list, envelope.Invalidf("to: %s, but this is the mailbox of %s", e.To, f.box))
+		}
+	case Outbox: // the sender and the time may be missing: the router knows them
+		if e.From != "" && e.From != f.box {
+			list = append(list, envelope.Invalidf("from: %s, but this is the outbox of %s", e.From, f.box))
+		}
+		e.From, e.Via = f.box, ""
+		if e.Time.IsZero() {
+			e.Time = f.boxes.now()
+		}
+		if e.To == "" {
+			list = append(list, envelope.Invalidf("to: missing"))
+		}
+	}
+	return list
 }

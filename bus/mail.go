@@ -3,7 +3,6 @@ package bus
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -17,7 +16,7 @@ import (
 // Mail lists the names of an address's messages, oldest first: waiting, in hand or
 // delivered, each file once. What was filed unread, a duplicate or expired, is included
 // only if unread is set. It opens no envelope.
-func (b *Bus) Mail(id agent.ID, unread bool) (names []string, err error) {
+func (b *boxes) Mail(id agent.ID, unread bool) (names []string, err error) {
 	var list []candidate
 	had := make(map[string]bool)
 	for _, p := range places[:3] {
@@ -64,7 +63,7 @@ func mailIn(fd int) (list []candidate, whys map[string]bool, err error) {
 
 // Find reads the file of that name in a mailbox, wherever its receiver has put it; the
 // error matches fs.ErrNotExist if it is in no place.
-func (b *Bus) Find(id agent.ID, name string) (Entry, error) {
+func (b *boxes) Find(id agent.ID, name string) (Entry, error) {
 	list, err := b.FindAll(id, []string{name})
 	if err != nil {
 		return Entry{}, err
@@ -76,7 +75,7 @@ func (b *Bus) Find(id agent.ID, name string) (Entry, error) {
 }
 
 // FindAll calls Find for many names and omits files that are in no place.
-func (b *Bus) FindAll(id agent.ID, names []string) (list []Entry, err error) {
+func (b *boxes) FindAll(id agent.ID, names []string) (list []Entry, err error) {
 	type open struct {
 		place Place
 		fd    int
@@ -109,33 +108,6 @@ func (b *Bus) FindAll(id agent.ID, names []string) (list []Entry, err error) {
 		}
 	}
 	return list, nil
-}
-
-// Remembered reports for each envelope whether the mailbox remembers its ID or idempotency
-// key from its sender, so that a copy of it will be filed unread. It reads the file seen
-// once and needs no lock.
-func (b *Bus) Remembered(id agent.ID, list []envelope.Envelope) ([]bool, error) {
-	known := make([]bool, len(list))
-	if len(list) == 0 {
-		return known, nil
-	}
-	wanted := make(map[mailbox.Key][]int)
-	for i, e := range list {
-		for _, k := range mailbox.KeysOf(e) {
-			wanted[k] = append(wanted[k], i)
-		}
-	}
-	cutoff := b.forgotten().UnixMilli()
-	err := mailbox.EachLine(b.home, id, func(line []byte) {
-		if ms, e, ok := mailbox.ParseSeen(line); ok && ms >= cutoff {
-			for _, k := range mailbox.KeysOf(e) {
-				for _, i := range wanted[k] {
-					known[i] = true
-				}
-			}
-		}
-	})
-	return known, err
 }
 
 // File files envelopes of an inbox as delivered, by file name, for a caller that has read
@@ -218,28 +190,4 @@ func (r *Receiver) claimNamed(names []string) (list []*letter, err error) {
 		}
 	}
 	return list, err
-}
-
-// Unread lists the names of the owner's mail that has not been shown yet, oldest first,
-// without copies and expired mail, and without what was settled by itself. It opens no
-// envelope, so some may be no message. Without a mailbox there is none.
-func (b *Bus) Unread() ([]string, error) {
-	names, settled, err := b.ToShow()
-	return slices.DeleteFunc(names, func(name string) bool { return settled[name] }), err
-}
-
-// ToShow is Unread with what was settled before it was shown, and which that is.
-func (b *Bus) ToShow() (names []string, settled map[string]bool, err error) {
-	names, err = b.Mail(agent.Owner, false)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNoMailbox) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	shown, settled, err := b.shown.Names(b.home)
-	if err != nil {
-		return nil, nil, err
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return shown[name] && !settled[name] }), settled, nil
 }

@@ -73,7 +73,7 @@ func (m *mending) take(poison, to int, report func(string, error)) (n int) {
 		if err != nil || mailbox.MarkOf(st).Same(judged) {
 			continue
 		}
-		_, now, err := m.bus.readEnvelope(poison, name, form{m.bus, m.box, m.place})
+		_, now, err := m.bus.readEnvelope(poison, name, form{m.bus.boxes, m.box, m.place})
 		switch {
 		case errors.Is(err, envelope.ErrInvalid):
 			m.files[name] = now

@@ -1,7 +1,6 @@
 package bus_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -27,13 +26,24 @@ func mustRemember(tb testing.TB, h home.Dir, n int) {
 	mustDo(tb, os.WriteFile(h.Path(home.Mailbox(a1), "seen"), []byte(b.String()), 0o600))
 }
 
+// seen renders messages of agent0 with these IDs, and asks whether the mailbox remembers them.
+func seen(b *bus.Bus, id agent.ID, ids ...string) (bool, error) {
+	var text strings.Builder
+	for _, x := range ids {
+		e := message(agent.Root, id, "hi")
+		e.ID, e.Time = x, b.Now()
+		text.WriteString(envelope.Render(e, b.Now()) + "\n")
+	}
+	return b.SeenText(id, text.String())
+}
+
 func remembered(i int) string { return fmt.Sprintf("m-%020x", i) }
 
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	const many = 20_000 // some chunks
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
-	if all, err := b.Seen(a1, "x"); all || err != nil {
+	if all, err := seen(b, a1, "x"); all || err != nil {
 		t.Errorf("Seen of an empty memory = %v, %v", all, err)
 	}
 	mustRemember(t, home, many)
@@ -41,14 +51,13 @@ func TestSeen(t *testing.T) {
 	for i := range ids {
 		ids[i] = remembered(i)
 	}
-	if all, err := b.Seen(a1, ids...); !all || err != nil {
+	if all, err := seen(b, a1, ids...); !all || err != nil {
 		t.Errorf("Seen of all that is remembered = %v, %v", all, err)
 	}
 	for _, tt := range []struct {
 		ids  []string
 		want bool
 	}{
-		{nil, true},
 		{[]string{remembered(0)}, true},
 		{[]string{remembered(many - 1), remembered(1), remembered(many - 2)}, true},
 		{[]string{remembered(many)}, false},
@@ -58,14 +67,11 @@ func TestSeen(t *testing.T) {
 		{[]string{"agent0"}, false}, // a sender
 		{[]string{"1"}, false},      // hops
 	} {
-		if all, err := b.Seen(a1, tt.ids...); all != tt.want || err != nil {
+		if all, err := seen(b, a1, tt.ids...); all != tt.want || err != nil {
 			t.Errorf("Seen(%v) = %v, %v, want %v", tt.ids, all, err, tt.want)
 		}
 	}
-	if _, err := b.Seen(a1, "a\tb"); !errors.Is(err, envelope.ErrInvalid) {
-		t.Errorf("Seen of no ID = %v", err)
-	}
-	if _, err := b.Seen("../agent1", "a"); err == nil {
+	if _, err := seen(b, "../agent1", "a"); err == nil {
 		t.Error("Seen of no address is no error")
 	}
 }
@@ -96,7 +102,7 @@ func TestSeenOfAReceiver(t *testing.T) {
 	look(text+"\n"+strings.ReplaceAll(text, `"one"`, `"two"`), false)
 	look(envelope.RenderNotice("hi"), false)
 	look("", false)
-	if all, err := b.Seen(a1, "one"); !all || err != nil {
+	if all, err := seen(b, a1, "one"); !all || err != nil {
 		t.Errorf("Seen = %v, %v", all, err)
 	}
 }
@@ -110,7 +116,7 @@ func BenchmarkSeen(b *testing.B) {
 	}{{"new", "m-new"}, {"last", remembered(99_999)}, {"first", remembered(0)}} {
 		b.Run(tt.name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := w.Seen(a1, tt.id); err != nil {
+				if _, err := seen(w, a1, tt.id); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -436,7 +436,7 @@ func TestConfirmWhileMailboxIsAway(t *testing.T) {
 		names, derr := b.Names(a1, bus.Delivered)
 		return cerr == nil && derr == nil && claimed == 0 && len(names) == 1
 	})
-	if ok, err := b.Seen(a1, d.Envelope().ID); err != nil || !ok {
-		t.Errorf("Seen = %v, %v", ok, err)
+	if ok, err := b.SeenText(a1, d.Rendered()); err != nil || !ok {
+		t.Errorf("SeenText = %v, %v", ok, err)
 	}
 }

@@ -27,8 +27,8 @@ const MostReceived = 10
 // least ShortID characters. It returns each once, and at most MostReceived. Of delivered
 // mail it opens only candidates, as the file seen holds IDs and senders. It takes nothing
 // and needs no lock.
-func (b *Bus) Received(ctx context.Context, box agent.ID, id string) ([]Entry, error) {
-	s := &search{b: b, ctx: ctx, box: box, id: id}
+func (r memory) Received(ctx context.Context, box agent.ID, id string) ([]Entry, error) {
+	s := &search{boxes: r.boxes, ctx: ctx, box: box, id: id}
 	for _, p := range places[:3] {
 		err := s.place(p)
 		if err != nil && !errors.Is(err, ErrNoMailbox) {
@@ -42,7 +42,7 @@ func (b *Bus) Received(ctx context.Context, box agent.ID, id string) ([]Entry, e
 }
 
 type search struct {
-	b     *Bus
+	*boxes
 	ctx   context.Context
 	box   agent.ID
 	id    string
@@ -51,7 +51,7 @@ type search struct {
 }
 
 func (s *search) place(p Place) error {
-	fd, list, err := s.b.openListed(s.box, p)
+	fd, list, err := s.openListed(s.box, p)
 	if err != nil {
 		return err
 	}
@@ -102,10 +102,10 @@ func (s *search) look(fd int, p Place, name, word string, is func(envelope.Envel
 		return false, err
 	}
 	// An ID that begins with f- may be derived from the file's name.
-	if !strings.HasPrefix("f-", word[:min(len(word), 2)]) && !holds(fd, name, word, s.b.maxBytes) {
+	if !strings.HasPrefix("f-", word[:min(len(word), 2)]) && !holds(fd, name, word, s.maxBytes) {
 		return false, nil
 	}
-	e, err := s.b.entry(fd, s.box, p, name)
+	e, err := s.entry(fd, s.box, p, name)
 	if err != nil || e.Err != nil || !is(e.Envelope) {
 		return false, nil // moved on, or no message; the next place has it
 	}
@@ -137,7 +137,7 @@ type remembered struct {
 func (s *search) remembered() (list []remembered, since int64, err error) {
 	since = math.MaxInt64
 	had := make(map[remembered]bool)
-	err = mailbox.EachLine(s.b.home, s.box, func(line []byte) {
+	err = mailbox.EachLine(s.home, s.box, func(line []byte) {
 		if since != math.MaxInt64 && !bytes.Contains(line, []byte(s.id)) {
 			return
 		}
@@ -176,7 +176,7 @@ func (s *search) locate(fd int, list []candidate, k remembered) error {
 			return e.ID == k.id && string(e.From) == k.from
 		})
 	}
-	pruned := k.ms < s.b.now().Add(-s.b.keep).UnixMilli() // most likely
+	pruned := k.ms < s.now().Add(-s.keep).UnixMilli() // most likely
 	for _, c := range slices.Backward(list[:at]) {
 		if found, err := try(c); found || err != nil || pruned && tried == mostWaiting {
 			return err

@@ -145,7 +145,7 @@ func (rt *router) outbox(ctx context.Context, id agent.ID, bad map[string]rest) 
 		if err := ctx.Err(); err != nil {
 			return later, err
 		}
-		e, m, err := rt.b.readEnvelope(out, c.name, form{rt.b, id, Outbox})
+		e, m, err := rt.b.readEnvelope(out, c.name, form{rt.b.boxes, id, Outbox})
 		if err == nil && held[e.To] {
 			later = true
 			continue

@@ -209,7 +209,7 @@ func (r *Receiver) adopt(found batch, inbox int) {
 // look reads a letter if it is worth reading now.
 func (r *Receiver) look(l *letter, dir int) {
 	now := r.bus.now()
-	e, m, err := r.bus.readEnvelope(dir, l.name, form{r.bus, r.id, Inbox})
+	e, m, err := r.bus.readEnvelope(dir, l.name, form{r.bus.boxes, r.id, Inbox})
 	if l.since.IsZero() || m != l.mark || errors.Is(err, mailbox.ErrGrowing) {
 		l.since = now
 	}

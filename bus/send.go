@@ -2,17 +2,28 @@ package bus
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 )
 
 // A Receipt identifies what was sent.
 type Receipt struct {
 	ID   string // the envelope's
 	File string // its name in the recipient's inbox
+}
+
+// A sender publishes what its sender may send.
+type sender struct {
+	memory
+	*filer
+	cache mailbox.Cache
 }
 
 // Send publishes an envelope to the mailbox of e.To and returns when it survives a power
@@ -23,7 +34,7 @@ type Receipt struct {
 // message again under it has one effect, which is the thing to do when in doubt. A crash
 // of the sender leaves the whole message or none, and at most a hidden file that the
 // receiver removes.
-func (b *Bus) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt, err error) {
+func (s *sender) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt, err error) {
 	if e.ID == "" {
 		e.ID = newID()
 	}
@@ -35,7 +46,7 @@ func (b *Bus) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt, e
 		return receipt, envelope.Invalidf("to: missing")
 	}
 	if e.Time.IsZero() {
-		e.Time = b.now()
+		e.Time = s.now()
 	}
 	if err := e.Validate(); err != nil {
 		return receipt, err
@@ -46,21 +57,21 @@ func (b *Bus) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt, e
 	if p := notices(e); p != "" && !own(e) {
 		return receipt, envelope.Invalidf("id: %q: those of netsky's own notices begin with %s; choose another", e.ID, p)
 	}
-	inbox, err := b.inbox(e.To)
+	inbox, err := s.inbox(e.To)
 	if err != nil {
 		return receipt, err
 	}
-	defer b.cache.Put(inbox)
+	defer s.cache.Put(inbox)
 	if e.From.IsAgent() && !e.Kind.Control() && !own(e) {
 		if e.InReplyTo != "" && e.Hops == 0 {
-			e.Hops = b.hopsAfter(e.From, e.InReplyTo)
+			e.Hops = s.hopsAfter(e.From, e.InReplyTo)
 		}
-		r, err := b.brake(ctx, &e, inbox)
+		r, err := s.brake(ctx, &e, inbox)
 		if err != nil {
 			return receipt, err
 		}
 		defer r.Release()
-		defer r.Count(b.now())
+		defer r.Count(s.now())
 		if e.InReplyTo != "" {
 			defer func() {
 				if receipt.File != "" {
@@ -69,7 +80,7 @@ func (b *Bus) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt, e
 			}()
 		}
 	}
-	receipt.File, err = b.put(inbox.FD, e)
+	receipt.File, err = s.put(inbox.FD, e)
 	return receipt, err
 }
 
@@ -102,15 +113,15 @@ func notices(e envelope.Envelope) string {
 }
 
 // put publishes an envelope into an open inbox without any checks of permission or rate.
-func (b *Bus) put(inbox int, e envelope.Envelope) (file string, err error) {
+func (s *sender) put(inbox int, e envelope.Envelope) (file string, err error) {
 	data, err := e.MarshalJSON()
 	if err != nil {
 		return "", err
 	}
-	if int64(len(data)) > b.maxBytes {
-		return "", envelope.Invalidf("%d bytes as a file: at most %d", len(data), b.maxBytes)
+	if int64(len(data)) > s.maxBytes {
+		return "", envelope.Invalidf("%d bytes as a file: at most %d", len(data), s.maxBytes)
 	}
-	file, err = b.publish(inbox, e.From, data)
+	file, err = s.publish(inbox, e.From, data)
 	if err != nil {
 		return "", fmt.Errorf("send to %s: %w", e.To, err)
 	}
@@ -120,15 +131,15 @@ func (b *Bus) put(inbox int, e envelope.Envelope) (file string, err error) {
 // answer sends netsky's own answer to an envelope of a mailbox. Its ID depends only on its
 // sender, its kind and that envelope, so sending it again has no effect. Brakes do not
 // apply: there is at most one for each message.
-func (b *Bus) answer(cause, e envelope.Envelope) error {
-	inbox, err := b.inbox(e.To)
+func (s *sender) answer(cause, e envelope.Envelope) error {
+	inbox, err := s.inbox(e.To)
 	if err != nil {
 		return err
 	}
-	defer b.cache.Put(inbox)
-	e.ID, e.Time, e.Via = envelope.AnswerID(e.From, cause.ID, e.Kind), b.now(), "code"
+	defer s.cache.Put(inbox)
+	e.ID, e.Time, e.Via = envelope.AnswerID(e.From, cause.ID, e.Kind), s.now(), "code"
 	e.InReplyTo, e.Thread, e.Hops = cause.ID, cause.Thread, min(cause.Hops+1, envelope.MaxHops)
-	_, err = b.put(inbox.FD, e)
+	_, err = s.put(inbox.FD, e)
 	return err
 }
 
@@ -157,4 +168,38 @@ func allowed(e envelope.Envelope) error {
 		return nil
 	}
 	return refuse("clones may send the owner only reply, error, approval and notice")
+}
+
+// ErrUsed reports an ID that the sender has already used for another message, or for one
+// that was filed unread: sending under it has no effect.
+var ErrUsed = errors.New("was used already")
+
+// SendOnce is Send for a sender that chose the ID: again reports that the recipient has
+// already taken this very message, so that nothing was sent. The Receipt then has the
+// first copy's file, if it is still there. The error matches ErrUsed if the recipient has
+// a message with another text under that ID, or filed it unread.
+func (s *sender) SendOnce(ctx context.Context, e envelope.Envelope) (r Receipt, again bool, err error) {
+	if e.Time.IsZero() {
+		e.Time = s.now()
+	}
+	if e.ID != "" && e.Validate() == nil && allowed(e) == nil { // else Send says what is wrong
+		r.ID = e.ID
+		if r.File, again, err = s.taken(ctx, e); again || err != nil {
+			return r, again, err
+		}
+	}
+	r, err = s.Send(ctx, e)
+	return r, false, err
+}
+
+// inbox is openPlace for senders, from the cache; the caller gives it back.
+func (s *sender) inbox(id agent.ID) (*mailbox.Handle, error) {
+	return s.cache.Get(placePath(id, Inbox), 0, func() (int, error) { return s.openPlace(id, Inbox) })
+}
+
+// newID returns an ID for an envelope that is sent without one.
+func newID() string {
+	var r [10]byte
+	rand.Read(r[:]) // never fails: crypto/rand ends the program instead
+	return "m-" + hex.EncodeToString(r[:])
 }
