@@ -29,7 +29,6 @@ var tooLarge = map[string]struct{ methods, files int }{
 	"spawn/demo demo":          {29, 7},
 	"tmux Server":              {41, 11},
 	"watch loop":               {60, 13},
-	"work/land Desk":           {42, 11},
 }
 
 func TestTypes(t *testing.T) {

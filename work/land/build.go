@@ -26,10 +26,17 @@ const (
 // noEditor keeps git from asking, and a rebase from moving other branches.
 var noEditor = []string{"GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true", "GIT_MERGE_AUTOEDIT=no"}
 
+// A maker makes the commit of one landing or undo in a repository.
+type maker struct {
+	Desk
+	repo git.Repo
+	id   string // what the scratch worktree is called by
+}
+
 // build makes the commit that the target moves to, as the owner's git would: with the owner's name,
 // configuration and hooks. Its tree is the checked one, or there is an error. how "" is Forward if
 // that is possible, else merge.
-func (d Desk) build(ctx context.Context, r git.Repo, m Merge, id, how, message string) (after, did string, err error) {
+func (d maker) build(ctx context.Context, m Merge, how, message string) (after, did string, err error) {
 	forward := m.Base == m.Onto
 	if forward && (how == "" || how == Rebase || how == Forward) {
 		return m.Head, Forward, nil
@@ -37,11 +44,11 @@ func (d Desk) build(ctx context.Context, r git.Repo, m Merge, id, how, message s
 	how = cmp.Or(how, Merging)
 	switch how {
 	case Merging:
-		after, err = d.commit(ctx, r, id, commit{tree: m.Tree, onto: m.Onto, merged: m.Head, message: message})
+		after, err = d.commit(ctx, commit{tree: m.Tree, onto: m.Onto, merged: m.Head, message: message})
 	case Squash:
-		after, err = d.commit(ctx, r, id, commit{tree: m.Tree, onto: m.Onto, message: message})
+		after, err = d.commit(ctx, commit{tree: m.Tree, onto: m.Onto, message: message})
 	case Rebase:
-		after, err = d.rebase(ctx, r, m, id)
+		after, err = d.rebase(ctx, m)
 	default:
 		err = fmt.Errorf("%q: must be %s, %s or %s", how, Merging, Squash, Rebase)
 	}
@@ -58,20 +65,20 @@ type commit struct {
 
 // commit makes a commit with the owner's name, configuration and hooks. Where neither a hook nor a
 // signature is wanted, no file needs to be written for it.
-func (d Desk) commit(ctx context.Context, r git.Repo, id string, c commit) (string, error) {
-	if unattended(ctx, r) {
+func (d maker) commit(ctx context.Context, c commit) (string, error) {
+	if unattended(ctx, d.repo) {
 		d.step("build")
 		args := []string{"commit-tree", c.tree, "-p", c.onto, "-m", c.message}
 		if c.merged != "" {
 			args = append(args, "-p", c.merged)
 		}
-		after, err := ask(ctx, r.Act(0), args...)
+		after, err := ask(ctx, d.repo.Act(0), args...)
 		if err != nil {
-			err = d.explain(ctx, r.Act(0), "git commit-tree", err)
+			err = explain(ctx, d.repo.Act(0), "git commit-tree", err)
 		}
 		return after, err
 	}
-	return d.inScratch(ctx, r, id, c.onto, func(g git.Dir) (err error) {
+	return d.inScratch(ctx, c.onto, func(g git.Dir) (err error) {
 		verb := "git merge"
 		if c.merged != "" {
 			err = act(ctx, g, "merge", "--no-ff", "--quiet", "-m", c.message, c.merged)
@@ -80,7 +87,7 @@ func (d Desk) commit(ctx context.Context, r git.Repo, id string, c commit) (stri
 			err = act(ctx, g, "commit", "--quiet", "-m", c.message)
 		}
 		if err != nil {
-			return d.explain(ctx, g, verb, err)
+			return explain(ctx, g, verb, err)
 		}
 		tree, err := g.First(ctx, "rev-parse", "HEAD^{tree}")
 		if err == nil && tree != c.tree {
@@ -91,11 +98,11 @@ func (d Desk) commit(ctx context.Context, r git.Repo, id string, c commit) (stri
 }
 
 // rebase makes the branch's commits again on the target.
-func (d Desk) rebase(ctx context.Context, r git.Repo, m Merge, id string) (string, error) {
-	return d.inScratch(ctx, r, id, m.Head, func(g git.Dir) error {
+func (d maker) rebase(ctx context.Context, m Merge) (string, error) {
+	return d.inScratch(ctx, m.Head, func(g git.Dir) error {
 		const verb = "git rebase"
 		if err := act(ctx, g, "-c", "rebase.updateRefs=false", "-c", "rebase.autoSquash=false", "rebase", "--quiet", m.Onto); err != nil {
-			return d.explain(ctx, g, verb, err)
+			return explain(ctx, g, verb, err)
 		}
 		tree, err := g.First(ctx, "rev-parse", "HEAD^{tree}")
 		if err == nil && tree != m.Tree {
@@ -106,8 +113,8 @@ func (d Desk) rebase(ctx context.Context, r git.Repo, m Merge, id string) (strin
 }
 
 // inScratch has a commit made in a scratch worktree, and returns it.
-func (d Desk) inScratch(ctx context.Context, r git.Repo, id, at string, do func(git.Dir) error) (string, error) {
-	s, err := tree.NewScratch(ctx, d.Home, r, id, at)
+func (d maker) inScratch(ctx context.Context, at string, do func(git.Dir) error) (string, error) {
+	s, err := tree.NewScratch(ctx, d.Home, d.repo, d.id, at)
 	if err != nil {
 		return "", fmt.Errorf("a worktree for it: %w", err)
 	}
@@ -151,7 +158,7 @@ func signed(ctx context.Context, r git.Repo, m Merge) error {
 }
 
 // explain says what may have kept git from making a commit.
-func (d Desk) explain(ctx context.Context, g git.Dir, verb string, err error) error {
+func explain(ctx context.Context, g git.Dir, verb string, err error) error {
 	said := err.Error()
 	err = fmt.Errorf("%s: %w%s", verb, err, listed(hooksOf(ctx, g), "\nthe repository has the hooks "))
 	switch {

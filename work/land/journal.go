@@ -37,9 +37,15 @@ type entry struct {
 	Idle bool `json:"idle,omitempty"`
 }
 
+// A journal is what a Desk writes down of a move, under the lock for landings.
+type journal struct {
+	Desk
+	lock *home.Lock
+}
+
 // carry moves a ref, on record before and after. An error says that nothing has moved, or that what
 // has cannot be told yet.
-func (d Desk) carry(ctx context.Context, e entry, lock *home.Lock) error {
+func (d journal) carry(ctx context.Context, e entry) error {
 	ctx = context.WithoutCancel(ctx) // what has begun is finished
 	for _, name := range []string{e.Move.Ref, e.Move.Dir} {
 		if !utf8.ValidString(name) { // the journal is JSON, and would name another
@@ -61,7 +67,7 @@ func (d Desk) carry(ctx context.Context, e entry, lock *home.Lock) error {
 		d.record(ctx, record.SetLanding(e.Landing))
 	}
 	d.step("begun")
-	err := e.Move.run(ctx, d.step, func() error { return save(false) }, lock.File())
+	err := e.Move.run(ctx, d.step, func() error { return save(false) }, d.lock.File())
 	if err == nil {
 		d.finish(ctx, e)
 	} else {
@@ -79,7 +85,7 @@ func (d Desk) carry(ctx context.Context, e entry, lock *home.Lock) error {
 }
 
 // finish records that the ref has moved.
-func (d Desk) finish(ctx context.Context, e entry) {
+func (d journal) finish(ctx context.Context, e entry) {
 	l := e.Landing
 	switch e.For {
 	case toLand:
@@ -122,7 +128,7 @@ func logged(l record.Landing) store.AddLog {
 }
 
 // void records that a landing or an undo has not taken place.
-func (d Desk) void(ctx context.Context, e entry, why error) {
+func (d journal) void(ctx context.Context, e entry, why error) {
 	if e.For == toLand {
 		l := e.Landing
 		l.State, l.After, l.Reason = record.Void, "", why.Error()
@@ -141,21 +147,6 @@ func CutOff(h home.Dir) (l record.Landing, ok bool) {
 	return e.Landing, !held
 }
 
-// Recover finishes what a killed netsky has left: it says of a landing whether the ref has moved,
-// removes scratch worktrees, and ends the records of checks that run no more. While another
-// netsky lands, that is left to it. What it can't decide yet, it says, and leaves.
-func (d Desk) Recover(ctx context.Context) {
-	lock, err := d.Home.Lock(home.LandingLock)
-	if err == nil {
-		err = errors.Join(d.recover(ctx, lock), d.pushes(ctx), lock.Unlock())
-	} else if errors.Is(err, home.ErrLocked) {
-		err = nil
-	}
-	if err = errors.Join(err, d.tidy(ctx)); err != nil {
-		d.say("%v", err)
-	}
-}
-
 // Unsettled is an error while the home alone knows of a landing what was being moved, and where.
 func Unsettled(h home.Dir) error {
 	switch e, err := home.Load[entry](h, journalFile); {
@@ -168,8 +159,8 @@ func Unsettled(h home.Dir) error {
 	}
 }
 
-// pushes ends the records of pushes that were cut off. The caller holds the lock, so none is under way.
-func (d Desk) pushes(ctx context.Context) error {
+// pushes ends the records of pushes that were cut off. None is under way, as the lock is held.
+func (d journal) pushes(ctx context.Context) error {
 	return d.records(ctx, func(r record.Records) error {
 		list, err := r.Landings(ctx, record.Filter{State: record.Begun, Limit: 1000})
 		for _, l := range list {
@@ -182,24 +173,9 @@ func (d Desk) pushes(ctx context.Context) error {
 	})
 }
 
-// tidy removes what killed checks have left.
-func (d Desk) tidy(ctx context.Context) error {
-	err := tree.Sweep(ctx, d.Home)
-	return errors.Join(err, d.records(ctx, func(r record.Records) error {
-		list, err := r.Checks(ctx, record.Filter{State: record.Running, Limit: 1000})
-		for _, k := range list {
-			if _, serr := os.Lstat(d.Home.Path(tree.ScratchDir, k.ID)); errors.Is(serr, fs.ErrNotExist) {
-				k.State, k.Reason = record.Broken, "netsky was killed while it ran"
-				d.record(ctx, record.SetCheck(k))
-			}
-		}
-		return err
-	}))
-}
-
-// recover settles the entry that is in the journal. The caller holds the lock, so no git that was
-// started to move the ref still runs.
-func (d Desk) recover(ctx context.Context, lock *home.Lock) error {
+// recover settles the entry that is in the journal. No git that was started to move the ref still
+// runs, as it would hold the lock.
+func (d journal) recover(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	e, err := home.Load[entry](d.Home, journalFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -219,7 +195,7 @@ func (d Desk) recover(ctx context.Context, lock *home.Lock) error {
 	}
 	moved := now == m.To || now != m.From && m.beyond(ctx, now)
 	if !moved && now == m.From && m.Dir != "" && !e.Idle {
-		if moved, err = m.mend(ctx, lock.File()); err != nil {
+		if moved, err = m.mend(ctx, d.lock.File()); err != nil {
 			return fmt.Errorf("a landing was cut off: %w", err)
 		}
 	}

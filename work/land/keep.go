@@ -2,12 +2,18 @@ package land
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"time"
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/home"
+	"netsky/work/record"
+	"netsky/work/tree"
 )
 
 const (
@@ -54,3 +60,34 @@ func (d Desk) Keep(ctx context.Context) error {
 }
 
 const unsettled = "netsky was killed while it moved a branch, and what that has left can't be settled yet. Nothing lands before it is; netsky tries again each minute.\n"
+
+// Recover finishes what a killed netsky has left: it says of a landing whether the ref has moved,
+// removes scratch worktrees, and ends the records of checks that run no more. While another
+// netsky lands, that is left to it. What it can't decide yet, it says, and leaves.
+func (d Desk) Recover(ctx context.Context) {
+	lock, err := d.Home.Lock(home.LandingLock)
+	if err == nil {
+		j := journal{d, lock}
+		err = errors.Join(j.recover(ctx), j.pushes(ctx), lock.Unlock())
+	} else if errors.Is(err, home.ErrLocked) {
+		err = nil
+	}
+	if err = errors.Join(err, d.tidy(ctx)); err != nil {
+		d.say("%v", err)
+	}
+}
+
+// tidy removes what killed checks have left.
+func (d Desk) tidy(ctx context.Context) error {
+	err := tree.Sweep(ctx, d.Home)
+	return errors.Join(err, d.records(ctx, func(r record.Records) error {
+		list, err := r.Checks(ctx, record.Filter{State: record.Running, Limit: 1000})
+		for _, k := range list {
+			if _, serr := os.Lstat(d.Home.Path(tree.ScratchDir, k.ID)); errors.Is(serr, fs.ErrNotExist) {
+				k.State, k.Reason = record.Broken, "netsky was killed while it ran"
+				d.record(ctx, record.SetCheck(k))
+			}
+		}
+		return err
+	}))
+}

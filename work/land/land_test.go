@@ -47,7 +47,7 @@ func TestCheckLandUndo(t *testing.T) {
 			if k := y.check("agent1"); !k.Known {
 				t.Errorf("checked again: %+v", k)
 			}
-			if p := y.proof("agent1"); p.State != land.Proved {
+			if p := y.state("agent1"); p.Proof != land.Proved {
 				t.Errorf("proof: %+v", p)
 			}
 			l := y.land("agent1", land.LandOptions{How: tt.how})
@@ -161,7 +161,7 @@ func TestConflict(t *testing.T) {
 	if got := y.told["agent1"]; !strings.Contains(got, "a.txt: lines 2-3") || !strings.Contains(got, "Merge main into your branch") {
 		t.Errorf("told: %q", got)
 	}
-	if p := y.proof("agent1"); p.State != land.Conflicts || len(p.Merge.Conflicts) != 3 {
+	if p := y.state("agent1"); len(p.Conflicts) != 1 || len(p.Conflicts[0].Files) != 3 || p.Proof != "" {
 		t.Errorf("%+v", p)
 	}
 	y.tidy()
@@ -174,11 +174,11 @@ func TestLyingWorker(t *testing.T) {
 	at := y.clone("agent1")
 	want := func(state, why string) {
 		t.Helper()
-		if p := y.proof("agent1"); p.State != state || !strings.Contains(p.Why, why) {
-			t.Errorf("%s (%s), want %s (%s)", p.State, p.Why, state, why)
+		if p := y.state("agent1"); p.Proof != state || !strings.Contains(strings.Join(p.Facts(), ", "), why) {
+			t.Errorf("%s (%s), want %s (%s)", p.Proof, p.Facts(), state, why)
 		}
 	}
-	want(land.Landed, "") // nothing done
+	want("", "clean") // nothing done
 	if _, tree, err := land.Current(t.Context(), y.home, "agent1"); !errors.Is(err, land.ErrNothing) {
 		t.Errorf("what would land of nothing: %s, %v", tree, err)
 	}
@@ -196,30 +196,30 @@ func TestLyingWorker(t *testing.T) {
 	y.check("agent1")
 	want(land.Proved, "")
 	at.Write("new.txt", "not committed")
-	want(land.Stale, "1 uncommitted file")
+	want(land.Stale, "dirty 1")
 	if k := y.check("agent1"); k.Loose.Files != 1 {
 		t.Errorf("%+v", k.Loose)
 	}
-	want(land.Stale, "1 uncommitted file")
+	want(land.Stale, "dirty 1")
 	os.Remove(filepath.Join(at.Dir, "new.txt"))
 	want(land.Proved, "")
 	at.Git("update-index", "--assume-unchanged", "b.txt")
 	at.Write("b.txt", "hidden")
-	want(land.Stale, "changes in b.txt, at which git was told not to look")
+	want(land.Stale, "hidden changes in b.txt")
 	at.Git("update-index", "--no-assume-unchanged", "b.txt")
 	at.Git("checkout", "-q", "b.txt")
 	at.Git("switch", "-q", "-c", "other")
-	want(land.Stale, "the branch other checked out")
+	want(land.Stale, "on other")
 	at.Git("switch", "-q", "netsky/agent1")
 	at.Commit("after the check", "c.txt", "c")
-	want(land.Stale, "was checked, the branch is at")
+	want(land.Stale, "ahead 3")
 	y.check("agent1")
 	want(land.Proved, "")
 	y.desk.Command.Text += " # stricter"
-	want(land.Stale, "the check command has changed")
+	want(land.Stale, "ahead 3")
 	y.desk.Command.Text = goodCheck
 	y.Commit("owner's", "o.txt", "o")
-	want(land.Stale, "main has moved on")
+	want(land.Stale, "behind 1")
 	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{}); !errors.Is(err, land.ErrNotYet) {
 		t.Errorf("stale evidence was enough: %v", err)
 	}

@@ -43,7 +43,8 @@ func (d Desk) Land(ctx context.Context, id agent.ID, o LandOptions) (l Landing, 
 		return l, err
 	}
 	defer lock.Unlock()
-	if err := d.recover(ctx, lock); err != nil {
+	j := journal{d, lock}
+	if err := j.recover(ctx); err != nil {
 		return l, err
 	}
 	w, r, err := d.worktree(ctx, id)
@@ -79,9 +80,9 @@ func (d Desk) Land(ctx context.Context, id agent.ID, o LandOptions) (l Landing, 
 	}
 	l.Notes = m.lacking(ctx, r)
 	if o.PR {
-		return l, d.push(ctx, r, w, m, o, &l)
+		return l, pusher{d, r, m}.push(ctx, w, o, &l)
 	}
-	err = d.land(ctx, r, w, m, o, &l, lock)
+	err = j.land(ctx, r, w, m, o, &l)
 	if de := new(DirtyError); errors.As(err, &de) {
 		de.Landing = true
 		if strays, serr := w.Strays(ctx, d.Home); serr == nil && de.Dir == w.Main {
@@ -134,7 +135,7 @@ func (d Desk) tell(id agent.ID, m Merge, conflict error) {
 }
 
 // land makes the commit and moves the target to it.
-func (d Desk) land(ctx context.Context, r git.Repo, w tree.Worktree, m Merge, o LandOptions, l *Landing, lock *home.Lock) error {
+func (d journal) land(ctx context.Context, r git.Repo, w tree.Worktree, m Merge, o LandOptions, l *Landing) error {
 	mv := move{Repo: r.Common, Ref: m.Target, From: m.Onto, Why: fmt.Sprintf("netsky: land %s (%s)", l.Agent, l.ID)}
 	var err error
 	if mv.Dir, err = checkedOut(ctx, r, m.Target); err != nil {
@@ -154,12 +155,12 @@ func (d Desk) land(ctx context.Context, r git.Repo, w tree.Worktree, m Merge, o 
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.Agent, err)
 	}
-	if l.After, l.How, err = d.build(ctx, r, m, l.ID, o.How, text); err != nil {
+	if l.After, l.How, err = (maker{d.Desk, r, l.ID}).build(ctx, m, o.How, text); err != nil {
 		return fmt.Errorf("%s: not landed: %w", l.Agent, err)
 	}
 	d.step("built")
 	mv.To = l.After
-	if err := d.carry(ctx, entry{For: toLand, Move: mv, Landing: l.Landing}, lock); err != nil {
+	if err := d.carry(ctx, entry{For: toLand, Move: mv, Landing: l.Landing}); err != nil {
 		l.State = record.Void
 		return fmt.Errorf("%s: not landed: %w", l.Agent, err)
 	}
@@ -167,7 +168,7 @@ func (d Desk) land(ctx context.Context, r git.Repo, w tree.Worktree, m Merge, o 
 	if note := mv.merged(context.WithoutCancel(ctx)); note != "" {
 		l.Notes = append(l.Notes, note)
 	}
-	if note := d.follow(context.WithoutCancel(ctx), r, w, *l, lock); note != "" {
+	if note := d.follow(context.WithoutCancel(ctx), r, w, *l); note != "" {
 		l.Notes = append(l.Notes, note)
 	}
 	return nil
@@ -188,7 +189,7 @@ func (d Desk) hooks(ctx context.Context, r git.Repo, dir string) (string, error)
 
 // follow moves the agent's branch on to what it landed as, if the agent has nothing else there. Its
 // earlier head is kept. The note says why it did not.
-func (d Desk) follow(ctx context.Context, r git.Repo, w tree.Worktree, l Landing, lock *home.Lock) (note string) {
+func (d journal) follow(ctx context.Context, r git.Repo, w tree.Worktree, l Landing) (note string) {
 	stays := func(err error) string { return fmt.Sprintf("%s stays at %s: %v", w.Short(), short(l.Head), err) }
 	own, err := d.Home.WaitLock(ctx, home.WorktreeLock(w.Agent), nil)
 	if err != nil {
@@ -226,7 +227,7 @@ func (d Desk) follow(ctx context.Context, r git.Repo, w tree.Worktree, l Landing
 			return stays(err)
 		}
 	}
-	if err := d.carry(ctx, entry{For: toFollow, Move: mv, Landing: l.Landing}, lock); err != nil {
+	if err := d.carry(ctx, entry{For: toFollow, Move: mv, Landing: l.Landing}); err != nil {
 		return stays(err)
 	}
 	return ""

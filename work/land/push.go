@@ -21,9 +21,17 @@ import (
 // pushTime limits a push, and the program that asks for the merge.
 const pushTime = 5 * time.Minute
 
+// A pusher pushes a branch instead of landing it.
+type pusher struct {
+	Desk
+	repo  git.Repo
+	merge Merge
+}
+
 // push pushes the agent's branch and asks for it to be merged. A branch that was pushed without a
 // request is on record, and an error that matches ErrNotYet says what to run.
-func (d Desk) push(ctx context.Context, r git.Repo, w tree.Worktree, m Merge, o LandOptions, l *Landing) error {
+func (d pusher) push(ctx context.Context, w tree.Worktree, o LandOptions, l *Landing) error {
+	r, m := d.repo, d.merge
 	remote, err := remoteOf(ctx, r, m)
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.Agent, err)
@@ -43,7 +51,7 @@ func (d Desk) push(ctx context.Context, r git.Repo, w tree.Worktree, m Merge, o 
 	l.State, l.After, l.Ended = record.Pushed, m.Head, store.At(time.Now())
 	text, err := message(ctx, r, w, m, Squash, o.Message)
 	if err == nil {
-		l.URL, err = d.request(ctx, r, remote, m, text)
+		l.URL, err = d.request(ctx, remote, text)
 	}
 	if err != nil {
 		l.Reason = envelope.Plain(err.Error())
@@ -80,7 +88,8 @@ func remoteOf(ctx context.Context, r git.Repo, m Merge) (string, error) {
 }
 
 // request asks for the merge with gh or glab, and returns the request's address.
-func (d Desk) request(ctx context.Context, r git.Repo, remote string, m Merge, text string) (string, error) {
+func (d pusher) request(ctx context.Context, remote, text string) (string, error) {
+	r, m := d.repo, d.merge
 	url, _ := r.Look().First(ctx, "remote", "get-url", "--push", remote)
 	title, body, _ := strings.Cut(text, "\n")
 	gh := []string{"gh", "pr", "create", "--head", git.Branch(m.Branch), "--base", git.Branch(m.Target), "--title", title, "--body", strings.TrimSpace(body)}
@@ -100,7 +109,7 @@ func (d Desk) request(ctx context.Context, r git.Repo, remote string, m Merge, t
 
 // call runs the program. The address is the last one that it prints: that of the request it made, or of
 // the one that it says is there already.
-func (d Desk) call(ctx context.Context, dir, name string, args []string) (string, error) {
+func (d pusher) call(ctx context.Context, dir, name string, args []string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, pushTime)
 	defer cancel()
 	out, words := &tail{}, &tail{}

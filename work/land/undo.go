@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"netsky/home"
@@ -28,9 +27,9 @@ type Undone struct {
 // ShortID is the fewest characters that may stand for a landing's id.
 const ShortID = 4
 
-// Find returns the landing with that id, or the only one whose id begins so, with ShortID characters or
+// find returns the landing with that id, or the only one whose id begins so, with ShortID characters or
 // more.
-func (d Desk) Find(ctx context.Context, id string) (l record.Landing, err error) {
+func (d Desk) find(ctx context.Context, id string) (l record.Landing, err error) {
 	err = d.records(ctx, func(r record.Records) error {
 		list, err := r.Landings(ctx, record.Filter{ID: id, Limit: 2})
 		switch {
@@ -64,10 +63,11 @@ func (d Desk) Undo(ctx context.Context, id string) (u Undone, err error) {
 		return u, err
 	}
 	defer lock.Unlock()
-	if err := d.recover(ctx, lock); err != nil {
+	j := journal{d, lock}
+	if err := j.recover(ctx); err != nil {
 		return u, err
 	}
-	l, err := d.Find(ctx, id)
+	l, err := d.find(ctx, id)
 	if err != nil {
 		return u, err
 	}
@@ -113,7 +113,7 @@ func (d Desk) Undo(ctx context.Context, id string) (u Undone, err error) {
 		return u, fmt.Errorf("%s: not undone: %w", l.ID, err)
 	}
 	d.step("built")
-	if err := d.carry(ctx, entry{For: toUndo, Move: mv, Landing: l}, lock); err != nil {
+	if err := j.carry(ctx, entry{For: toUndo, Move: mv, Landing: l}); err != nil {
 		return u, fmt.Errorf("%s: not undone: %w", l.ID, err)
 	}
 	u.State, u.Undo = record.Undone, mv.To
@@ -186,8 +186,50 @@ func (d Desk) reverse(ctx context.Context, r git.Repo, l record.Landing, now str
 			"`%s` on %s, and resolve the conflicts", how, git.Branch(l.Target))
 	}
 	text := fmt.Sprintf("Revert what landed from %s\n\nThis reverts %s..%s, landing %s.", l.Agent, short(l.Before), short(l.After), l.ID)
-	return d.commit(ctx, r, newID(), commit{tree: m.Tree, onto: now, message: text})
+	return maker{d, r, newID()}.commit(ctx, commit{tree: m.Tree, onto: now, message: text})
 }
 
-// Log returns the path of a check's log.
-func (d Desk) Log(k record.Check) string { return filepath.Join(d.Home.Root(), k.Log) }
+// Reversed returns what a branch, at head, last landed on the target, if a commit on the target has
+// undone that and still counts. Git takes such work for merged, so it has nothing to land.
+func Reversed(ctx context.Context, rec record.Records, w tree.Worktree, target, head string) (l record.Landing, is bool, err error) {
+	list, err := rec.Landings(ctx, record.Filter{Agent: w.Agent, Limit: 100})
+	if err != nil {
+		return l, false, err
+	}
+	for _, l := range list {
+		if l.State != record.Landed && l.State != record.Undone || l.Repo != w.Repo || l.Target != target {
+			continue
+		}
+		if l.State == record.Landed || !l.Reversed() || !ancestor(ctx, w.Repo, l.Undo, target) || ancestor(ctx, w.Repo, l.Undo, head) {
+			return l, false, nil
+		}
+		// Git names the commit in the message of one that reverts it.
+		back, err := git.Dir{Path: w.Repo}.First(ctx, "log", "-1", "--no-show-signature", "--format=%H", "--fixed-strings", "--grep="+l.Undo, l.Undo+".."+target)
+		return l, err == nil && back == "", err
+	}
+	return l, false, nil
+}
+
+// nothing says that there is nothing to land, and how what was undone can land again.
+func (d Desk) nothing(ctx context.Context, w tree.Worktree, m Merge) error {
+	err := fmt.Errorf("%s: %w on %s", w.Agent, ErrNothing, git.Branch(m.Target))
+	if m.Upstream != "" {
+		return advice.With(fmt.Errorf("%w: %s, which it follows, has all of it", err, m.Upstream), "`git pull` on %s brings it there", git.Branch(m.Target))
+	}
+	rerr := d.records(ctx, func(rec record.Records) error {
+		l, is, rerr := Reversed(ctx, rec, w, m.Target, m.Head)
+		if is {
+			err = advice.With(fmt.Errorf("%w: what landed as %s was undone there by %s", err, l.ID, short(l.Undo)), "%s", Again(l))
+		}
+		return rerr
+	})
+	if rerr != nil {
+		d.say("%s: whether its work was undone: %v", w.Agent, rerr)
+	}
+	return err
+}
+
+// Again says how what a commit has undone lands again.
+func Again(l record.Landing) string {
+	return fmt.Sprintf("`git revert %s` on %s lands it again", short(l.Undo), git.Branch(l.Target))
+}

@@ -248,7 +248,7 @@ func TestCheckedElsewhere(t *testing.T) {
 	y.clone("agent1").Commit("one", "b.txt", "b\n")
 	other.clone("agent2").Commit("one", "b.txt", "b\n")
 	y.check("agent1")
-	if p := other.proof("agent2"); p.State != land.Unchecked || p.Merge.Tree != y.proof("agent1").Merge.Tree {
+	if p := other.state("agent2"); p.Proof != land.Unchecked || p.Tree != y.state("agent1").Tree {
 		t.Errorf("%+v", p)
 	}
 	if _, err := other.desk.Land(t.Context(), "agent2", land.LandOptions{}); !errors.Is(err, land.ErrNotYet) {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
+	"netsky/work"
 	"netsky/work/check"
 	"netsky/work/git"
 	"netsky/work/land"
@@ -174,21 +176,25 @@ func (y yard) land(id agent.ID, o land.LandOptions) land.Landing {
 	return l
 }
 
-func (y yard) proof(id agent.ID) land.Proof {
+// state returns how the agent's work is, as all who show it have it.
+func (y yard) state(id agent.ID) work.State {
 	y.t.Helper()
-	w, err := land.Worktree(y.home, id)
+	db, err := store.Open(y.t.Context(), y.home)
 	if err != nil {
 		y.t.Fatal(err)
 	}
-	r, err := land.Repo(y.t.Context(), w)
+	defer db.Close()
+	r := work.New(y.home, work.Options{Records: &record.Records{DB: db}, Command: y.desk.Command})
+	defer r.Close()
+	list, err := r.States(y.t.Context())
 	if err != nil {
 		y.t.Fatal(err)
 	}
-	p, err := y.desk.Proof(y.t.Context(), r, w)
-	if err != nil {
-		y.t.Fatal(err)
+	i := slices.IndexFunc(list, func(st work.State) bool { return st.Agent == id })
+	if i < 0 {
+		y.t.Fatalf("%s has no work: %+v", id, list)
 	}
-	return p
+	return list[i]
 }
 
 // records returns the landings and the checks.
