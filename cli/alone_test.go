@@ -38,7 +38,7 @@ func TestOnlyTmuxRunsTmux(t *testing.T) {
 		"internal/chaos/throwaway.go": true, // its home is removed with it
 		"cli/doctor/machine.go":       true, // asks for the version
 		"work/tree/attributes.go":     true, // for the time of one merge
-		"cli/bridge/convert.go":       true, // for the time of one conversion
+		"fleet/bridge/convert.go":     true, // for the time of one conversion
 	}
 	eachGo(t, false, func(file string, n int, line string) {
 		if strings.HasPrefix(file, "internal/") || may[file] {

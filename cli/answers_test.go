@@ -23,7 +23,7 @@ import (
 	"netsky/phone/record"
 )
 
-// The same as cli/bridge's two hundred with the programs themselves: ten requests, answered in two
+// The same as fleet/bridge's two hundred with the programs themselves: ten requests, answered in two
 // of the four ways at once, while the daemon is killed and started again.
 func TestPhoneApprovals(t *testing.T) {
 	t.Parallel()

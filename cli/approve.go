@@ -2,23 +2,17 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/attention"
 	"netsky/attention/approve"
-	"netsky/bus/envelope"
 	"netsky/cli/view"
 	"netsky/codex"
 	"netsky/config"
 	"netsky/fleet"
 	"netsky/home"
-	"netsky/internal/advice"
 	"netsky/internal/words"
 	"netsky/spawn"
 )
@@ -83,9 +77,6 @@ func requestLines(q agent.Approval) string {
 	return text
 }
 
-// byTerminal is the [agent.Answer.By] of an answer with this verb.
-const byTerminal = "netsky approve"
-
 func (a *app) approveCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "approve",
@@ -110,31 +101,12 @@ func (a *app) approveCommand() *cli.Command {
 				return err
 			}
 			if id, err := agent.ParseAgent(code); err == nil {
-				return a.decide(c.Context, approve.Choice{Agents: []agent.ID{id}, Same: c.Bool("all-same"), Allow: !c.Bool("deny")})
+				return a.decide(c.Context, fleet.DecideRequest{Agent: id, Same: c.Bool("all-same"), Deny: c.Bool("deny")})
 			}
 			if c.Bool("all-same") {
 				return usagef("approve: --all-same: needs an agent that waits at a dialog; a code answers only one question")
 			}
-			l, err := a.launcher()
-			if err != nil {
-				return err
-			}
-			answer := agent.Answer{Allow: !c.Bool("deny"), By: byTerminal}
-			p, err := a.desk(l).Answer(c.Context, code, answer)
-			if errors.Is(err, agent.ErrNoApproval) {
-				if n, ok := a.need(c.Context, l, code); ok && n.Kind == attention.Budget {
-					return a.allowMore(c.Context, l, n, answer.Allow)
-				} else if ok && n.Kind == attention.Dialog && len(n.Options) > 0 {
-					return a.decide(c.Context, approve.Choice{Agents: n.Agents, Same: len(n.Agents) > 1, Words: n.Text, Code: code, Allow: answer.Allow})
-				} else if ok {
-					return advice.With(usagef("approve: %s is no question that netsky can answer: %s", code, n.Line()), "%s", n.How())
-				}
-			}
-			if err != nil {
-				return err
-			}
-			a.print("%s: %s: %s", approve.Verdict(answer.Allow), p.Agent, requestLines(p))
-			return nil
+			return a.decide(c.Context, fleet.DecideRequest{Code: code, Deny: c.Bool("deny")})
 		}),
 	}
 }
@@ -193,52 +165,23 @@ func (a *app) interruptCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			self, err := a.self()
-			if err == nil {
-				err = a.may("interrupt")
-			}
+			f, err := a.fleet()
 			if err != nil {
 				return err
 			}
-			l, err := a.launcher()
-			if err != nil {
-				return err
+			r, err := f.Interrupt(c.Context, fleet.InterruptRequest{Agent: id, Text: c.Args().Get(1)})
+			switch {
+			case r.Ended:
+				a.print("%s: its turn has ended", id)
+			case r.Was.State == agent.Waiting:
+				a.print("%s: is %s, and no turn is running: nothing to interrupt", id, r.Was.How())
+			case r.Was.State != "":
+				a.print("%s: is %s: nothing to interrupt", id, r.Was.State)
 			}
-			return a.interrupt(c.Context, l, self, id, c.Args().Get(1))
+			if r.Message != "" {
+				a.print("%s", r.Message)
+			}
+			return err
 		},
 	}
-}
-
-func (a *app) interrupt(ctx context.Context, l *spawn.Launcher, self, id agent.ID, text string) error {
-	list, err := l.Inspect(ctx)
-	if err != nil {
-		return err
-	}
-	st := list.Find(id)
-	ended, err := fleet.Turn(ctx, l, self, st, a.planner(l).Runtimes()[st.Runtime])
-	switch {
-	case err != nil && text != "":
-		err = fmt.Errorf("%w; the text was not sent", err)
-		fallthrough
-	case err != nil:
-		if errors.Is(err, fleet.ErrBusy) {
-			return exitError{exitPartly, err}
-		}
-		return err
-	case ended:
-		a.print("%s: its turn has ended", id)
-	case st.State == agent.Waiting:
-		a.print("%s: is %s, and no turn is running: nothing to interrupt", id, st.How())
-	default:
-		a.print("%s: is %s: nothing to interrupt", id, st.State)
-	}
-	if text == "" {
-		return nil
-	}
-	r, err := l.Bus.Send(ctx, envelope.Envelope{From: self, To: id, Text: text, Via: "cli", Time: time.Now()})
-	if err != nil {
-		return fmt.Errorf("interrupted, but the text was not sent: %w", err)
-	}
-	a.print("%s", r.ID)
-	return nil
 }

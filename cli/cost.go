@@ -13,7 +13,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/attention"
 	"netsky/claude"
 	"netsky/cli/view"
 	"netsky/codex"
@@ -130,20 +129,6 @@ func table(rows [][]string) (lines []string) {
 		lines = append(lines, strings.TrimRight(line, " "))
 	}
 	return lines
-}
-
-// allowMore answers for a budget that is used up.
-func (a *app) allowMore(ctx context.Context, l *spawn.Launcher, n attention.Need, allow bool) error {
-	db, err := store.Open(ctx, l.Home)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	text, err := cost.Answer(ctx, l.Bus, db, n.Budget, allow)
-	if text != "" {
-		a.print("%s", text)
-	}
-	return err
 }
 
 // budgetNotes say what about budgets can't be checked.

@@ -2,36 +2,36 @@ package cli
 
 import (
 	"context"
-	"errors"
 
-	"netsky/agent"
 	"netsky/attention"
 	"netsky/attention/approve"
+	"netsky/fleet"
 )
 
-// decide answers the dialog at which agents wait.
-func (a *app) decide(ctx context.Context, c approve.Choice) error {
-	l, err := a.launcher()
+// decide gives the owner's answer.
+func (a *app) decide(ctx context.Context, r fleet.DecideRequest) error {
+	f, err := a.fleet()
 	if err != nil {
 		return err
 	}
-	c.By = byTerminal
-	c.Given = func(id agent.ID, d agent.Dialog) {
-		a.print("%s: %s: %s: %s", approve.Verdict(c.Allow), id, d.Name, d.Text)
-	}
-	v, err := a.desk(l).Decide(ctx, l, a.planner(l).Runtimes(), c)
-	if err != nil {
-		return err
-	}
-	for _, id := range v.Differs {
-		a.warn("%s: waits at a different dialog, which was not answered", id)
-	}
-	if len(v.Others) > 0 {
-		a.warn("%s: waiting at the same dialog; `netsky approve %s --all-same` answers all", attention.Names(v.Others), v.Others[0])
-	}
-	err = errors.Join(v.Failed...)
-	if err != nil && len(v.Given) > 0 {
-		return exitError{exitPartly, err}
+	r.By = fleet.ByTerminal
+	v, err := f.Decide(ctx, r)
+	verdict := approve.Verdict(!r.Deny)
+	switch d := v.Dialog; {
+	case v.Budget != "":
+		a.print("%s", v.Budget)
+	case d != nil:
+		for _, id := range d.Given {
+			a.print("%s: %s: %s: %s", verdict, id, d.Dialog.Name, d.Dialog.Text)
+		}
+		for _, id := range d.Differs {
+			a.warn("%s: waits at a different dialog, which was not answered", id)
+		}
+		if len(d.Others) > 0 {
+			a.warn("%s: waiting at the same dialog; `netsky approve %s --all-same` answers all", attention.Names(d.Others), d.Others[0])
+		}
+	case v.Request != nil && err == nil:
+		a.print("%s: %s: %s", verdict, v.Request.Agent, requestLines(*v.Request))
 	}
 	return err
 }

@@ -82,7 +82,7 @@ func (a *app) requestOf(ctx context.Context, word string, allow bool) (code stri
 		return "", advice.With(usagef("approve: %s asks for %d things: %s", id, len(codes), strings.Join(codes, ", ")),
 			"`netsky needs CODE` shows one, `netsky approve CODE…` allows one or several")
 	}
-	n, ok := a.need(ctx, l, code)
+	n, ok := a.fleetOf(l).Need(ctx, code)
 	if !ok {
 		return "", usagef("approve: %s: its request was settled just now", id)
 	}

@@ -11,9 +11,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"netsky/agent"
 	"netsky/attention"
 	"netsky/bus/envelope"
-	"netsky/cli/bridge"
+	"netsky/cli/view"
+	"netsky/fleet/bridge"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/words"
@@ -61,7 +63,10 @@ func (a *app) phone(h home.Dir) bridge.Phone {
 
 // phoneDesk returns what does what the owner asks for by text.
 func (a *app) phoneDesk(l *spawn.Launcher) bridge.Desk {
-	return bridge.Desk{Overview: a.overviewOptions(l), Approve: a.desk(l)}
+	o := a.overviewOptions(l)
+	f := a.fleetOf(l)
+	f.Runtimes, f.Actor = o.Runtimes, agent.Owner // the bridge has made sure of who texts
+	return bridge.Desk{Fleet: f, Overview: func(ctx context.Context) (string, error) { return view.Collect(ctx, o).Text(), nil }}
 }
 
 // phoneService returns the bridge as the daemon runs it.

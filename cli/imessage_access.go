@@ -11,9 +11,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/cli/bridge"
 	"netsky/cli/view"
 	"netsky/daemon"
+	"netsky/fleet/bridge"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/phone/access"

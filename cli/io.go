@@ -8,8 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/bus/mcp"
-	"netsky/cli/bridge"
 	"netsky/fleet"
+	"netsky/fleet/bridge"
 	"netsky/store"
 	"netsky/work/task"
 )

@@ -14,7 +14,6 @@ import (
 	"netsky/bus/envelope"
 	"netsky/cli/view"
 	"netsky/internal/advice"
-	"netsky/spawn"
 	"netsky/work"
 	"netsky/work/git"
 	"netsky/work/tree"
@@ -133,14 +132,4 @@ func readyLines(list []attention.Command) (lines []string) {
 		lines[i] = envelope.Plain(lines[i])
 	}
 	return lines
-}
-
-// need returns what needs the owner under that code.
-func (a *app) need(ctx context.Context, l *spawn.Launcher, code string) (attention.Need, bool) {
-	list, err := l.Inspect(ctx)
-	if err != nil {
-		return attention.Need{}, false
-	}
-	found, _ := view.Needs(ctx, a.overviewOptions(l), list, view.Daemon{}) // what can't be read has no code
-	return attention.Find(found, code)
 }

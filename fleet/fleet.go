@@ -29,6 +29,7 @@ type Fleet struct {
 	Environ  []string // this process's
 	Version  string   // of this netsky
 	UI       UI
+	Runtimes map[string]spawn.Runtime // by name; nil: those of the configuration
 }
 
 // A UI is how a deed speaks with whoever asked for it, while it runs.

@@ -30,10 +30,54 @@ type Working interface {
 
 const limit = 10 * time.Second
 
-// Turn ends the running turn of an agent with the status st, on behalf of by. ended is
-// false if there was none.
-func Turn(ctx context.Context, l *spawn.Launcher, by agent.ID, st spawn.Status, r spawn.Runtime) (ended bool, err error) {
-	id := st.Agent
+// An InterruptRequest asks for an agent's running turn to be ended.
+type InterruptRequest struct {
+	Agent agent.ID `json:"agent"`
+	Text  string   `json:"text,omitempty"` // the agent's next message
+}
+
+// An InterruptResult is what an Interrupt did.
+type InterruptResult struct {
+	Ended   bool         `json:"ended"` // false: no turn was running
+	Was     spawn.Status `json:"-"`     // the agent's state before
+	Message string       `json:"message,omitempty"`
+}
+
+// Interrupt ends the running turn of an agent, which stays up. Without an error, no turn of what it
+// did before is running.
+func (f *Fleet) Interrupt(ctx context.Context, r InterruptRequest) (v InterruptResult, err error) {
+	if err := f.May("interrupt"); err != nil {
+		return v, err
+	}
+	list, err := f.Launcher.Inspect(ctx)
+	if err != nil {
+		return v, err
+	}
+	st := list.Find(r.Agent)
+	if v.Ended, err = f.endTurn(ctx, st); err != nil {
+		busy := errors.Is(err, ErrBusy)
+		if r.Text != "" {
+			err = fmt.Errorf("%w; the text was not sent", err)
+		}
+		if busy {
+			err = partly(err)
+		}
+		return v, err
+	}
+	if v.Was = st; r.Text == "" {
+		return v, nil
+	}
+	sent, err := f.Launcher.Bus.Send(ctx, envelope.Envelope{From: f.Actor, To: r.Agent, Text: r.Text, Via: "cli", Time: time.Now()})
+	if err != nil {
+		return v, fmt.Errorf("interrupted, but the text was not sent: %w", err)
+	}
+	v.Message = sent.ID
+	return v, nil
+}
+
+// endTurn ends the running turn of an agent with the status st. ended is false if there was none.
+func (f *Fleet) endTurn(ctx context.Context, st spawn.Status) (ended bool, err error) {
+	id, l, by := st.Agent, f.Launcher, f.Actor
 	switch {
 	case !st.Alive():
 		return false, spawn.NeedsUp(st, "nothing to interrupt")
@@ -48,7 +92,7 @@ func Turn(ctx context.Context, l *spawn.Launcher, by agent.ID, st spawn.Status, 
 		return false, nil
 	}
 	about := ""
-	if w, ok := r.(Working); ok {
+	if w, ok := f.runtimes()[st.Runtime].(Working); ok {
 		about = w.Message(id, st.Start)
 	}
 	before, _ := l.Home.LoadReport(id) // without one, any report is new

@@ -9,14 +9,20 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
-	"netsky/attention/approve"
-	"netsky/cli/bridge"
-	"netsky/cli/view"
+	"netsky/fleet"
+	"netsky/fleet/bridge"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/spawn/pane"
 	"netsky/store"
 )
+
+// A warner fails the test by what a deed warns of.
+type warner struct{ t *testing.T }
+
+func (warner) Ask(string) (string, error) { return "", fleet.ErrNobody }
+func (warner) Step(fleet.Step)            {}
+func (w warner) Warn(err error)           { w.t.Error(err) }
 
 // A decidingAsker's question about a moon can be answered without going to the pane.
 type decidingAsker struct{ seenAsker }
@@ -50,10 +56,9 @@ func TestDialogAnsweredByPhone(t *testing.T) {
 	w := newWorld(t)
 	r := decidingAsker{seenAsker{asker{"moon"}}}
 	w.up(r, "agent1", "agent2")
-	desk := bridge.Desk{
-		Overview: view.Options{Launcher: w.l, Runtimes: map[string]spawn.Runtime{"asker": r}},
-		Approve:  approve.Desk{Home: w.home, Bus: w.bus, Warn: func(err error) { t.Error(err) }},
-	}
+	desk := bridge.Desk{Fleet: &fleet.Fleet{
+		Home: w.home, Launcher: w.l, Runtimes: map[string]spawn.Runtime{"asker": r}, Actor: agent.Owner, UI: warner{t},
+	}}
 	var n attention.Need
 	testworld.WaitOr(t, func() bool {
 		list, err := desk.Needs(w.ctx)

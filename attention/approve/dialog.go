@@ -57,8 +57,6 @@ type Choice struct {
 	Code  string // of the item that the owner was shown, for the record; may be empty
 	Allow bool
 	By    string // where it was given: "the phone"
-	// Given is called for each agent that was answered; it may be nil.
-	Given func(agent.ID, agent.Dialog)
 }
 
 // A Decision is the result of answering the dialog at which agents wait.
@@ -117,9 +115,6 @@ func (d Desk) Decide(ctx context.Context, l *spawn.Launcher, runtimes map[string
 			}
 			v.Given = append(v.Given, st.Agent)
 			d.decided(ctx, st, want, c)
-			if c.Given != nil {
-				c.Given(st.Agent, now)
-			}
 		}
 	}
 	return v, nil

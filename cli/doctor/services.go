@@ -12,8 +12,8 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
-	"netsky/cli/bridge"
 	"netsky/cli/view"
+	"netsky/fleet/bridge"
 	"netsky/fleet/service"
 	"netsky/home"
 	"netsky/internal/words"

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
+	"netsky/attention"
+	"netsky/bus/envelope"
 	"netsky/spawn"
 )
 
@@ -72,4 +74,36 @@ func Line(list spawn.Statuses, needs, unread, width int, notes ...string) string
 		}
 	}
 	return Cut(few[0], width)
+}
+
+// Text formats the state for the owner's phone.
+func (v View) Text() string {
+	var lines []string
+	down := 0
+	for _, a := range v.Agents {
+		if a.State == agent.Down && !a.Wanted {
+			down++
+			continue
+		}
+		line := string(a.Agent) + " " + string(a.State)
+		if words := a.Words(); words != "" {
+			line += ": " + envelope.Line(words, 120)
+		}
+		lines = append(lines, line)
+	}
+	switch {
+	case len(lines) == 0:
+		lines = append(lines, "No agent is up.")
+	case down > 0:
+		lines = append(lines, fmt.Sprintf("%d more down", down))
+	}
+	if n := len(v.Needs); n > 0 {
+		lines = append(lines, attention.Count(n)+": "+attention.Headline(v.Needs)+". `needs` lists them.")
+	} else {
+		lines = append(lines, "Nothing needs you.")
+	}
+	for _, note := range v.Notes {
+		lines = append(lines, "! "+envelope.Line(note, 300))
+	}
+	return strings.Join(lines, "\n")
 }

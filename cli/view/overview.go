@@ -18,6 +18,7 @@ import (
 	"netsky/attention"
 	"netsky/bus/courier"
 	"netsky/daemon"
+	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/words"
@@ -225,15 +226,9 @@ func (v View) Places() string { return v.dirs }
 
 // Needs lists what needs the owner, by the agents' states and the daemon's.
 func Needs(ctx context.Context, o Options, list spawn.Statuses, d Daemon) ([]attention.Need, error) {
-	s := attention.Sources{Now: time.Now()}
+	var s attention.Sources
 	if o.Mistake != nil {
 		s.Mistake, s.Prevents = o.Mistake()
-	}
-	for _, st := range list {
-		if st.Forgotten {
-			continue
-		}
-		s.Agents = append(s.Agents, attention.Of(st, o.Runtimes[st.Runtime]))
 	}
 	switch {
 	case d.State == "running":
@@ -243,9 +238,7 @@ func Needs(ctx context.Context, o Options, list spawn.Statuses, d Daemon) ([]att
 	case d.Wanted && d.State != "running":
 		s.Daemon = attention.DaemonGone
 	}
-	s.Ticks = o.Launcher.Home.Ticks()
-	found, err := attention.Collect(ctx, o.Launcher.Home, attention.NewMail(o.Launcher.Bus), s)
-	return append([]attention.Need{}, found...), err
+	return fleet.Needs(ctx, o.Launcher, o.Runtimes, list, s)
 }
 
 // readable returns what is wrong with the records, nil if there are none yet.

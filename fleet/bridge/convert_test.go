@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/cli/bridge"
+	"netsky/fleet/bridge"
 	"netsky/internal/testworld"
 	"netsky/store"
 )

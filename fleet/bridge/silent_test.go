@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"netsky/cli/bridge"
+	"netsky/fleet/bridge"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/phone"

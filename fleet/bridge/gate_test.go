@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/cli/bridge"
+	"netsky/fleet/bridge"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/phone/chat"

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"netsky/cli/bridge"
 	"netsky/config"
+	"netsky/fleet/bridge"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/phone/access"

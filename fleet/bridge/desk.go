@@ -12,34 +12,29 @@ import (
 	"netsky/attention"
 	"netsky/attention/approve"
 	"netsky/bus/envelope"
-	"netsky/cli/view"
-	"netsky/cost"
+	"netsky/config"
 	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/phone"
 	"netsky/spawn"
 	"netsky/spawn/pane"
-	"netsky/store"
 )
 
 // A Desk does what the owner asks for by text, as the verbs do it.
 type Desk struct {
-	Overview view.Options
-	Approve  approve.Desk
+	*fleet.Fleet
+	Overview func(context.Context) (string, error) // the state of everything in some lines
 }
 
 var _ phone.Desk = Desk{}
 
-// ByPhone is the [agent.Answer.By] of an answer by text.
-const ByPhone = "the phone"
-
-func (d Desk) launcher() *spawn.Launcher { return d.Overview.Launcher }
-
 // Needs implements [phone.Desk].
 func (d Desk) Needs(ctx context.Context) ([]attention.Need, error) {
-	list, err := d.launcher().Inspect(ctx)
-	found, nerr := view.Needs(ctx, d.Overview, list, view.Daemon{State: "running", Wanted: true})
+	list, err := d.Launcher.Inspect(ctx)
+	s := attention.Sources{Daemon: attention.DaemonRuns}
+	s.Mistake, s.Prevents = config.Mistake(d.Home)
+	found, nerr := fleet.Needs(ctx, d.Launcher, d.Runtimes, list, s)
 	return found, errors.Join(err, nerr)
 }
 
@@ -50,39 +45,29 @@ const (
 
 // Answer implements [phone.Desk].
 func (d Desk) Answer(ctx context.Context, n attention.Need, allow bool) (string, error) {
-	switch n.Kind {
-	case attention.Dialog:
-		return d.dialog(ctx, n, allow)
-	case attention.Budget:
-		return d.budget(ctx, n, allow)
-	}
-	q, err := d.Approve.Answer(ctx, n.Code, agent.Answer{Allow: allow, By: ByPhone})
-	line, _ := q.Brief(200)
-	what := fmt.Sprintf("%s: %s: %s: %s: %s.", n.Code, approve.Verdict(allow), q.Agent, q.Tool, line)
+	v, err := d.Decide(ctx, fleet.DecideRequest{Code: n.Code, Deny: !allow, By: fleet.ByPhone, Shown: n})
 	switch {
+	case n.Kind == attention.Dialog:
+		return d.dialog(ctx, n, allow, v.Dialog, err)
+	case n.Kind == attention.Budget && v.Budget == "" && err != nil:
+		return "", fmt.Errorf("%s was not answered: %w", n.Code, err)
+	case n.Kind == attention.Budget:
+		return n.Code + ": " + v.Budget, err
 	case errors.Is(err, agent.ErrNoApproval):
 		how := d.How(ctx, n.Code)
 		if how == "" {
 			how = "it may have been withdrawn"
 		}
 		return "", fmt.Errorf("%s is settled: %s", n.Code, how)
-	case errors.Is(err, agent.ErrUntaken):
-		return what + " But it has not been read yet.", nil
-	case err != nil:
+	case err != nil && !errors.Is(err, agent.ErrUntaken):
 		return "", fmt.Errorf("%s was possibly not answered: %w", n.Code, err)
 	}
-	return what, nil
-}
-
-// budget answers for a budget that is used up.
-func (d Desk) budget(ctx context.Context, n attention.Need, allow bool) (string, error) {
-	db, err := store.Open(ctx, d.launcher().Home)
+	line, _ := v.Request.Brief(200)
+	what := fmt.Sprintf("%s: %s: %s: %s: %s.", n.Code, approve.Verdict(allow), v.Request.Agent, v.Request.Tool, line)
 	if err != nil {
-		return "", fmt.Errorf("%s was not answered: %w", n.Code, err)
+		what += " But it has not been read yet."
 	}
-	defer db.Close()
-	text, err := cost.Answer(ctx, d.launcher().Bus, db, n.Budget, allow)
-	return n.Code + ": " + text, err
+	return what, nil
 }
 
 // unread waits until the asker has read the answer to its question, which removes the
@@ -90,9 +75,9 @@ func (d Desk) budget(ctx context.Context, n attention.Need, allow bool) (string,
 func (d Desk) unread(ctx context.Context, code string) string {
 	why := ""
 	for end := time.Now().Add(effectWithin); time.Now().Before(end); {
-		list, err := home.Approvals(d.launcher().Home).List() // without those of askers that have ended
+		list, err := home.Approvals(d.Launcher.Home).List() // without those of askers that have ended
 		waits := slices.ContainsFunc(list, func(q agent.Approval) bool { return q.Code == code })
-		_, given, _ := home.Approvals(d.launcher().Home).Answered(code)
+		_, given, _ := home.Approvals(d.Launcher.Home).Answered(code)
 		switch {
 		case err == nil && !waits && !given:
 			return ""
@@ -108,15 +93,10 @@ func (d Desk) unread(ctx context.Context, code string) string {
 	return why
 }
 
-// dialog answers a dialog in the panes of the agents that wait at it, if it is the one that
-// the owner was shown.
-func (d Desk) dialog(ctx context.Context, n attention.Need, allow bool) (string, error) {
-	v, err := d.Approve.Decide(ctx, d.launcher(), d.Overview.Runtimes, approve.Choice{Agents: n.Agents, Words: n.Text, Code: n.Code, Allow: allow, By: ByPhone})
-	if err == nil {
-		err = errors.Join(v.Failed...)
-	}
-	if len(v.Given) == 0 {
-		if how := d.Approve.How(ctx, n.Code); how != "" && errors.Is(err, pane.ErrChanged) {
+// dialog says what answering a dialog did.
+func (d Desk) dialog(ctx context.Context, n attention.Need, allow bool, v *approve.Decision, err error) (string, error) {
+	if v == nil || len(v.Given) == 0 {
+		if how := d.Desk().How(ctx, n.Code); how != "" && errors.Is(err, pane.ErrChanged) {
 			err = fmt.Errorf("%w; it was %s", err, how)
 		} else if err == nil {
 			err = errors.New("nothing was answered")
@@ -135,7 +115,7 @@ func (d Desk) dialog(ctx context.Context, n attention.Need, allow bool) (string,
 
 // How implements [phone.Desk].
 func (d Desk) How(ctx context.Context, code string) string {
-	how := d.Approve.How(ctx, code)
+	how := d.Desk().How(ctx, code)
 	if how == "" {
 		return ""
 	}
@@ -146,37 +126,7 @@ func (d Desk) How(ctx context.Context, code string) string {
 }
 
 // Status implements [phone.Desk].
-func (d Desk) Status(ctx context.Context) (string, error) {
-	v := view.Collect(ctx, d.Overview)
-	var lines []string
-	down := 0
-	for _, a := range v.Agents {
-		if a.State == agent.Down && !a.Wanted {
-			down++
-			continue
-		}
-		line := string(a.Agent) + " " + string(a.State)
-		if words := a.Words(); words != "" {
-			line += ": " + envelope.Line(words, 120)
-		}
-		lines = append(lines, line)
-	}
-	switch {
-	case len(lines) == 0:
-		lines = append(lines, "No agent is up.")
-	case down > 0:
-		lines = append(lines, fmt.Sprintf("%d more down", down))
-	}
-	if n := len(v.Needs); n > 0 {
-		lines = append(lines, attention.Count(n)+": "+attention.Headline(v.Needs)+". `needs` lists them.")
-	} else {
-		lines = append(lines, "Nothing needs you.")
-	}
-	for _, note := range v.Notes {
-		lines = append(lines, "! "+envelope.Line(note, 300))
-	}
-	return strings.Join(lines, "\n"), nil
-}
+func (d Desk) Status(ctx context.Context) (string, error) { return d.Overview(ctx) }
 
 // Peek implements [phone.Desk].
 func (d Desk) Peek(ctx context.Context, id agent.ID, n int) (string, error) {
@@ -187,7 +137,7 @@ func (d Desk) Peek(ctx context.Context, id agent.ID, n int) (string, error) {
 	if st.Pane() == "" {
 		return "", spawn.NoPane(st)
 	}
-	lines, err := d.launcher().LastLines(ctx, st, n)
+	lines, err := d.Launcher.LastLines(ctx, st, n)
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
@@ -196,16 +146,12 @@ func (d Desk) Peek(ctx context.Context, id agent.ID, n int) (string, error) {
 
 // Stop implements [phone.Desk].
 func (d Desk) Stop(ctx context.Context, id agent.ID) (string, error) {
-	st, err := d.status(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	ended, err := fleet.Turn(ctx, d.launcher(), agent.Owner, st, d.Overview.Runtimes[st.Runtime])
+	r, err := d.Interrupt(ctx, fleet.InterruptRequest{Agent: id})
 	switch {
 	case err != nil:
 		return "", err
-	case !ended:
-		return fmt.Sprintf("%s is %s: there is nothing to end.", id, st.State), nil
+	case !r.Ended:
+		return fmt.Sprintf("%s is %s: there is nothing to end.", id, r.Was.State), nil
 	}
 	return fmt.Sprintf("%s: its turn has ended; the agent stays up (on the computer, `netsky down %[1]s` ends it).", id), nil
 }
@@ -225,7 +171,7 @@ func (d Desk) Waits(ctx context.Context, id agent.ID) string {
 }
 
 func (d Desk) status(ctx context.Context, id agent.ID) (spawn.Status, error) {
-	list, err := d.launcher().Inspect(ctx)
+	list, err := d.Launcher.Inspect(ctx)
 	if err != nil {
 		return spawn.Status{}, err
 	}

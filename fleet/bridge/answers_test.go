@@ -23,11 +23,11 @@ import (
 	"netsky/attention"
 	"netsky/attention/approve"
 	"netsky/bus"
-	"netsky/cli/bridge"
-	"netsky/cli/view"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
+	"netsky/fleet"
+	"netsky/fleet/bridge"
 	"netsky/home"
 	"netsky/internal/messagesim"
 	"netsky/internal/testworld"
@@ -109,6 +109,13 @@ type owner struct {
 	attempts  []attempt
 }
 
+// A warner fails the test by what a deed warns of.
+type warner struct{ t *testing.T }
+
+func (warner) Ask(string) (string, error) { return "", fleet.ErrNobody }
+func (warner) Step(fleet.Step)            {}
+func (w warner) Warn(err error)           { w.t.Error(err) }
+
 func newOwner(t *testing.T, r *rand.Rand) *owner {
 	t.Helper()
 	w := &owner{t: t, home: testworld.FastHome(t), wire: messagesim.NewWire(), rand: r, withdrawn: map[int]bool{}, won: map[string]int{}}
@@ -125,7 +132,7 @@ func newOwner(t *testing.T, r *rand.Rand) *owner {
 	l := &spawn.Launcher{Home: w.home, Bus: b, Journal: store.NewJournal(w.home), Tmux: &tmux.Server{Socket: w.home.Path("run/s")}}
 	t.Cleanup(func() { l.Journal.Close() })
 	w.serve(b)
-	w.bridge(b, bridge.Desk{Overview: view.Options{Launcher: l}, Approve: w.desk})
+	w.bridge(b, bridge.Desk{Fleet: &fleet.Fleet{Home: w.home, Launcher: l, Actor: agent.Owner, UI: warner{t}, Runtimes: map[string]spawn.Runtime{}}})
 	w.asker = startAsker(t, w.home)
 	return w
 }
@@ -347,7 +354,7 @@ func (w *owner) check() {
 			continue
 		}
 		e := list[0]
-		by := map[string]string{"text": bridge.ByPhone, "reaction": bridge.ByPhone, "terminal": "netsky approve", "page": approve.InDashboard}[a.way]
+		by := map[string]string{"text": fleet.ByPhone, "reaction": fleet.ByPhone, "terminal": "netsky approve", "page": approve.InDashboard}[a.way]
 		switch {
 		case a.ok && (e.By != by || e.Allow != a.allow):
 			w.t.Errorf("told that it won, but the effect is %+v: %+v", e, a)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
-	"netsky/cli/bridge"
+	"netsky/fleet/bridge"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/phone/record"

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"netsky/cli/bridge"
 	"netsky/config"
+	"netsky/fleet/bridge"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/phone"
