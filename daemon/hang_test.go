@@ -146,7 +146,7 @@ func TestHangWhileComputing(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
 	w.stop()
-	w.hang, w.repage = 6*time.Second, time.Hour
+	w.hang, w.repage = 12*time.Second, time.Hour // far more than what lies between two looks, of which the first knows of no computing
 	w.begin()
 	if err := os.WriteFile(filepath.Join(w.r.dir, "computes-agent2"), nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -55,19 +55,8 @@ func ask(how string) int {
 			typed <- c
 		}
 	}()
-	var anew <-chan time.Time // the menu is laid out anew, as Claude Code's is
-	if how == "jumps" {
-		anew = make(chan time.Time)
-	}
-	for {
-		var c byte
-		select {
-		case <-anew:
-			yes, anew = false, nil
-			draw()
-			continue
-		case c = <-typed:
-		}
+	for jumped := how != "jumps"; ; {
+		c := <-typed
 		if _, err := log.Write([]byte{c}); err != nil {
 			return 1
 		}
@@ -75,11 +64,14 @@ func ask(how string) int {
 		case c == 'B' && how != "stuck": // the end of Down
 			yes = !yes
 			if how == "late" { // as on a machine with far too much to do
-				time.Sleep(6 * time.Second)
+				time.Sleep(2 * time.Second)
 			}
 			draw()
-			if anew != nil {
-				anew = time.After(200 * time.Millisecond)
+			if !jumped { // the menu is laid out anew, as Claude Code's is, once the arrow was seen to have moved
+				jumped = testworld.Until(func() bool { _, err := os.Stat(filepath.Join(dir, "seen")); return err == nil })
+				yes = false
+				draw()
+				os.WriteFile(filepath.Join(dir, "jumped"), nil, 0o600)
 			}
 		case c == '\r' && how == "deaf":
 		case c == '\r' && !yes:
@@ -128,7 +120,7 @@ func (a asker) Prepare(_ context.Context, l *agent.Launch) error {
 // implied.
 type seenAsker struct{ asker }
 
-func (seenAsker) Dialog(screen string, l agent.Launch) (agent.Dialog, bool) {
+func (a seenAsker) Dialog(screen string, l agent.Launch) (agent.Dialog, bool) {
 	lines := strings.Split(screen, "\n")
 	if len(lines) < 3 || !strings.HasSuffix(lines[0], "?") {
 		return agent.Dialog{}, false
@@ -138,6 +130,10 @@ func (seenAsker) Dialog(screen string, l agent.Launch) (agent.Dialog, bool) {
 		return agent.Dialog{Name: "unknown dialog", Text: lines[0]}, true
 	}
 	d := agent.Dialog{Name: "trust", Text: dir}
+	if a.how == "jumps" && strings.HasPrefix(lines[2], ">") {
+		os.WriteFile(filepath.Join(l.Dir, "seen"), nil, 0o600)
+		testworld.Until(func() bool { _, err := os.Stat(filepath.Join(l.Dir, "jumped")); return err == nil })
+	}
 	if dir == l.Dir {
 		d.Keys = []string{"Enter"}
 		if strings.HasPrefix(lines[1], ">") {
