@@ -5,7 +5,6 @@ package dashboard_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -178,31 +177,31 @@ func TestBrowserCommands(t *testing.T) {
 	l.clean()
 }
 
-// Nothing on a page moves while it is loaded, from a server that takes its time.
+// Nothing on a page moves when its script begins to run: all that it shows has its place before.
 func TestBrowserLoadsStill(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, slowly)
 	w.showcase(t)
-	l := mustBrowser(t).open(t, w)
-	l.call("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": `window.moved = [];
-		new PerformanceObserver((list) => moved.push(...list.getEntries().map((e) => [e.value, ...e.sources.map((s) => s.node?.className)])))
-			.observe({ type: "layout-shift", buffered: true })`}, nil)
-	l.call("Network.setCacheDisabled", map[string]any{"cacheDisabled": true}, nil)
-	slow := l.through(func(rw http.ResponseWriter, r *http.Request, server http.Handler) {
-		time.Sleep(300 * time.Millisecond) // on its way
-		server.ServeHTTP(rw, r)
-	})
+	l := mustBrowser(t).look(t, w)
 	for _, size := range [][2]int{{1280, 800}, {390, 844}} {
 		l.size(size[0], size[1])
 		for _, path := range []string{"/", "/messages", "/messages/msg-owner-01", "/agents/agent0", "/panes", "/sessions", "/logs"} {
-			l.goTo(slow + path)
-			l.live()
-			eval[any](l, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0)))).then(() => null)`)
-			if sum := eval[float64](l, `moved.reduce((sum, e) => sum + e[0], 0)`); sum > 0.01 {
-				t.Errorf("%s, %d: %.4f: %s", path, size[0], sum, eval[string](l, `JSON.stringify(moved)`))
+			var places [2]string
+			for i, blocked := range [][]string{{"*.js*"}, {}} {
+				l.call("Network.setBlockedURLs", map[string]any{"urls": blocked}, nil)
+				l.open(path)
+				if i == 1 {
+					l.live()
+				}
+				places[i] = eval[string](l, `[...document.querySelectorAll("body *")].filter((e) => e.offsetHeight && /^(H[1-3]|SECTION|ARTICLE|TABLE|FORM|FOOTER|PRE|UL|OL|DL)$/.test(e.tagName))
+					.map((e) => e.tagName + "." + e.className + " " + Math.round(e.getBoundingClientRect().top + scrollY)).join("\n")`)
+			}
+			if places[0] != places[1] {
+				t.Errorf("%s, %d: before the script runs and after:\n%s\n\n%s", path, size[0], places[0], places[1])
 			}
 		}
 	}
+	l.clean("ERR_BLOCKED_BY_CLIENT")
 }
 
 // slowly has a poll as the daemon has it: a page should be at rest while it is
