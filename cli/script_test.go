@@ -236,7 +236,9 @@ func hold(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	h, err := home.At(ts.Getenv("NETSKY_HOME"))
 	ts.Check(err)
-	l, err := h.Lock(args[0])
+	ctx, cancel := context.WithTimeout(context.Background(), testworld.Patience)
+	defer cancel()
+	l, err := h.WaitLock(ctx, args[0], nil)
 	ts.Check(err)
 	held.Store(ts.Getenv("NETSKY_HOME")+" "+args[0], l)
 	ts.Defer(func() { _ = l.Unlock() })
