@@ -90,7 +90,7 @@ func TestApproveWords(t *testing.T) {
 		t.Errorf("not agreed to, and it is %s", got)
 	}
 	s.types("clear; netsky approve agent1", "Enter")
-	s.shows(`Allow it\? \[y/N\]`)
+	s.shows(`Allow it\? \[y/N\]\s*$`) // the last on the screen: the first question is above what followed it
 	s.types("y", "Enter")
 	s.shows(`allowed: agent1: Bash: ls`)
 	if got := w.given(t, one); got != "allowed" {

@@ -109,7 +109,11 @@ func TestClaudeApproval(t *testing.T) {
 		case "dashboard":
 			w.mustAnswerInDashboard(t, code, "touch "+file)
 		case "pane":
-			w.pane(t, "send-keys", "-t", "=agent1:", "Enter")
+			// A key that comes before the menu is drawn, or as it is drawn anew, is lost.
+			testworld.Wait(t, "an answer at the pane", func() bool {
+				w.pane(t, "send-keys", "-t", "=agent1:", "Enter")
+				return !strings.Contains(w.must(t, "netsky", "approvals"), code)
+			})
 		}
 		w.mustOne(t, id)
 		if _, err := os.Stat(file); (err == nil) != (how != "deny") {
