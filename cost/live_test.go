@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"testing"
+	"time"
 
 	"netsky/bus"
 	"netsky/cost"
@@ -40,5 +41,6 @@ func readOn(dir string) error {
 		if err := m.Read(ctx); err != nil {
 			return err
 		}
+		time.Sleep(10 * time.Millisecond) // for what it reads to be written, too
 	}
 }

@@ -49,7 +49,7 @@ func (w *world) killing() (stop func() int) {
 				w.Error(err)
 				return
 			}
-			kill := time.NewTimer(time.Duration(30+rand.IntN(400)) * time.Millisecond)
+			kill := time.NewTimer(time.Duration(30+rand.IntN(250)) * time.Millisecond)
 			select {
 			case <-kill.C:
 			case <-done:
