@@ -1,6 +1,9 @@
 package bus
 
 import (
+	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"netsky/bus/envelope"
@@ -79,11 +82,7 @@ func (d *Delivery) leave() error {
 	r := d.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	from, err := r.use(&r.claimed)
-	if err != nil {
-		return err
-	}
-	to, err := r.use(&r.inbox)
+	from, to, err := r.both(&r.claimed, &r.inbox)
 	if err != nil {
 		return err
 	}
@@ -101,4 +100,139 @@ func (d *Delivery) finish() {
 	d.r.lastClaim = time.Time{}
 	d.r.wake() // another with the same ID may have waited
 	d.r.prod() // a shutdown may have waited for this
+}
+
+// A hand holds what has been handed to the runtime and not been confirmed, and disposes of what can't be.
+type hand struct {
+	*box
+	post    *sender
+	maxText int                          // longest rendered text that the runtime accepts; 0: any
+	offered func(envelope.Envelope) bool // a dead holder may have given it out
+	held    map[string]*Delivery
+}
+
+// dispose decides the fate of a letter in claimed/.
+func (h *hand) dispose(l *letter, now time.Time) (*Delivery, error) {
+	e := *l.env
+	switch {
+	case h.seen.Has(e) && !l.expired:
+		var w mailbox.Why
+		if l.ours {
+			w = deliveredBefore(e)
+		}
+		err := h.filed(l.name, w, e)
+		if err == nil {
+			h.report("filed "+l.name+": already delivered", nil)
+		}
+		return nil, err
+	case e.Expired(now) && !h.offered(e):
+		l.expired = true
+		return nil, h.expire(l.name, e)
+	}
+	d := &Delivery{name: l.name, envelope: e, witnessed: make(chan struct{})}
+	d.rendered = sync.OnceValue(func() string { return envelope.Render(e, now) })
+	if h.maxText > 0 {
+		if n := len(d.rendered()); n > h.maxText {
+			return nil, h.refuse(l.name, e, fmt.Sprintf("too long for %s: %d bytes exceed the limit of %d", h.id, n, h.maxText))
+		}
+	}
+	h.held[e.ID] = d
+	return d, nil
+}
+
+func deliveredBefore(e envelope.Envelope) mailbox.Why {
+	return mailbox.Why{Text: "filed unread: an envelope from " + string(e.From) + " with this ID or idempotency key was already delivered", Reason: mailbox.Duplicate}
+}
+
+// expire files an envelope unread and notifies its sender.
+func (h *hand) expire(name string, e envelope.Envelope) error {
+	what := "it expired at " + e.Expires.Local().Format(time.DateTime)
+	if err := h.tellSender(e, "not delivered to "+string(h.id)+": "+what); err != nil {
+		return err
+	}
+	if err := h.file(name, mailbox.Why{Text: "filed unread: " + what, Reason: mailbox.Expired}, e); err != nil {
+		return err
+	}
+	h.report("filed "+name+": expired", nil)
+	return nil
+}
+
+// refuse poisons an envelope from claimed/ and notifies its sender first: after a crash
+// the second notice has the same ID and so no effect.
+func (h *hand) refuse(name string, e envelope.Envelope, reason string) error {
+	if err := h.tellSender(e, "not delivered to "+string(h.id)+": "+reason); err != nil {
+		return err
+	}
+	from, err := h.use(&h.claimed)
+	if err != nil {
+		return err
+	}
+	st, err := mailbox.Lstat(from, name)
+	if err != nil && !mailbox.Gone(err) {
+		return err
+	}
+	return h.poisonFrom(from, name, mailbox.MarkOf(st), errors.New(reason))
+}
+
+// beginning is how much of an undelivered answer its recipient is shown, in bytes.
+const beginning = 2000
+
+// tellSender answers with an error, unless the envelope is one that netsky does not answer
+// or its sender has no mailbox. If it is an answer, the recipient, who waits for it, gets
+// the error instead.
+func (h *hand) tellSender(e envelope.Envelope, text string) error {
+	if !e.Kind.Answerable() && !e.Kind.Control() && e.InReplyTo != "" {
+		if e.ID == envelope.AnswerID(e.From, e.InReplyTo, envelope.KindError) {
+			return nil // it is such an error
+		}
+		begins := beginning
+		if h.maxText > 0 {
+			begins = min(begins, h.maxText/16) // rendered it may be six times as long
+		}
+		cause := envelope.Envelope{ID: e.InReplyTo, Thread: e.Thread, Hops: e.Hops - 1}
+		return h.post.answer(cause, envelope.Envelope{
+			From: e.From, To: h.id, Kind: envelope.KindError,
+			Text: fmt.Sprintf("the %s of %s was %s. It begins: %s", e.Kind, e.From, text, envelope.Cut(e.Text, begins)),
+		})
+	}
+	if !e.Kind.Answerable() || e.From == h.id {
+		return nil
+	}
+	err := h.post.answer(e, envelope.Envelope{From: h.id, To: e.From, Kind: envelope.KindError, Text: text})
+	if errors.Is(err, ErrNoMailbox) {
+		return nil
+	}
+	return err
+}
+
+// fileAstray files what was confirmed while its mailbox was away, once that is back: the
+// file seen came back with it and lacks it.
+func (h *hand) fileAstray() {
+	if len(h.astray) == 0 {
+		return
+	}
+	fd, err := h.use(&h.claimed)
+	if err != nil {
+		return // reported where mail is claimed
+	}
+	for name, e := range h.astray {
+		l := &letter{candidate: candidate{name: name}, claimed: true}
+		if h.look(l, fd); l.sys != nil {
+			continue // not there yet
+		}
+		delete(h.astray, name)
+		if l.env == nil || l.env.ID != e.ID || l.env.From != e.From || h.held[e.ID] != nil {
+			continue // another file
+		}
+		err := h.rememberAgain(e)
+		if err == nil {
+			err = h.fileFrom(fd, name, mailbox.Why{}, e)
+		}
+		if err != nil {
+			h.strays(name, e)
+			h.trouble(name, "cannot file "+name, err)
+			continue
+		}
+		h.report("filed "+name+": its mailbox was away when it was confirmed", nil)
+	}
 }

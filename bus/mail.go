@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -10,7 +9,6 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/bus/mailbox"
-	"netsky/home"
 )
 
 // Mail lists the names of an address's messages, oldest first: waiting, in hand or
@@ -108,86 +106,4 @@ func (b *boxes) FindAll(id agent.ID, names []string) (list []Entry, err error) {
 		}
 	}
 	return list, nil
-}
-
-// File files envelopes of an inbox as delivered, by file name, for a caller that has read
-// them there. It takes the mailbox's lock while it runs; the error matches agent.ErrLocked
-// if a receiver has it, which will file them itself. Names no longer in the inbox are
-// skipped. It returns how many it filed; a crash leaves the others to the next receiver.
-func (b *Bus) File(id agent.ID, names []string) (n int, err error) {
-	r, err := b.hold(id, home.Passing, ReceiveOptions{})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, r.release()) }()
-	close(r.done) // no goroutine runs
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	list, err := r.claimNamed(names)
-	if len(list) == 0 {
-		return 0, err
-	}
-	var fresh []envelope.Envelope
-	whys := make([]mailbox.Why, len(list))
-	now, batch := r.bus.now(), make(map[mailbox.Key]bool)
-	for i, l := range list {
-		known := r.seen.Has(*l.env)
-		for _, k := range mailbox.KeysOf(*l.env) {
-			known = known || batch[k]
-			batch[k] = true
-		}
-		if known && l.ours {
-			whys[i] = deliveredBefore(*l.env)
-		} else if !known {
-			fresh = append(fresh, *l.env)
-		}
-	}
-	if len(fresh) > 0 {
-		if err := r.seen.Add(now, fresh...); err != nil {
-			return 0, err
-		}
-	}
-	for i, l := range list {
-		if failed := r.filed(l.name, whys[i], *l.env); failed != nil {
-			err = errors.Join(err, failed)
-			continue
-		}
-		n++
-	}
-	return n, err
-}
-
-// claimNamed claims the named files of the inbox, and finds those that a dead holder had
-// claimed. The caller holds mu.
-func (r *Receiver) claimNamed(names []string) (list []*letter, err error) {
-	dead := make(map[string]*letter)
-	for _, l := range r.again {
-		if l.env != nil {
-			dead[l.name] = l
-		}
-	}
-	for _, name := range names {
-		if !envelope.IsFileName(name) {
-			continue
-		}
-		if l := dead[name]; l != nil {
-			list = append(list, l)
-			continue
-		}
-		inbox, failed := r.use(&r.inbox)
-		if failed != nil {
-			return list, errors.Join(err, failed)
-		}
-		l := &letter{name: name}
-		if r.look(l, inbox); l.env == nil || l.kind.Control() {
-			continue
-		}
-		switch claimed, failed := r.claim(l); {
-		case failed != nil:
-			err = errors.Join(err, failed)
-		case claimed:
-			list = append(list, l)
-		}
-	}
-	return list, err
 }

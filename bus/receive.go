@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -43,40 +42,22 @@ type ReceiveOptions struct {
 // A Receiver is the one process that takes envelopes out of a mailbox. Its
 // methods are safe for concurrent use.
 type Receiver struct {
-	bus     *Bus
-	id      agent.ID
-	o       ReceiveOptions
-	lock    *home.Lock
-	passing bool // drains leave shutdowns alone
-	cancel  context.CancelFunc
-	done    chan struct{} // closed when run has ended
-	poke    chan struct{} // asks run for a pass; one pending is enough
-	ready   chan struct{} // there may be something for Next; likewise
+	o      ReceiveOptions
+	lock   *home.Lock
+	cancel context.CancelFunc
+	done   chan struct{} // closed when run has ended
+	ready  chan struct{} // there may be something for Next; one pending is enough
 
-	mu                                 sync.Mutex // guards the fields that follow
-	closed, released                   bool
-	inbox, claimed, delivered, poisons mailbox.Dir
-	seen                               mailbox.SeenFile
-	buf                                []byte // for listing
-	tail                               *home.EventTail
-	queue                              []*letter // what waits in inbox/, in order
-	known                              map[string]*letter
-	again                              []*letter // what a dead holder had claimed, in order
-	held                               map[string]*Delivery
-	turns                              int
-	waiting                            int       // calls of Next in progress
-	given                              *Delivery // claimed for one of them
-	lastClaim                          time.Time
-	shut                               *shutdown
-	scanned                            time.Time     // when the inbox was last listed
-	took                               time.Duration // how long that took
-	stale                              bool          // something has changed since
-	more                               bool          // the inbox holds more than the queue
-	swept                              time.Time
-	kept                               time.Time       // when the lock's file was last looked for
-	reported                           map[string]bool // troubles already reported, until they have passed
-	mend                               mending
-	astray                             map[string]envelope.Envelope // confirmed but not found in claimed/ when they were to be filed, by their names there
+	mu               sync.Mutex // guards the fields that follow, and what they embed
+	closed, released bool
+	*box
+	*queue
+	hand
+	control
+	tail    *home.EventTail
+	waiting int       // calls of Next in progress
+	given   *Delivery // claimed for one of them
+	kept    time.Time // when the lock's file was last looked for
 }
 
 // Receive takes the mailbox of an address: the lock receiver-<address> (the error matches
@@ -109,11 +90,14 @@ func (b *Bus) hold(id agent.ID, role home.Role, o ReceiveOptions) (*Receiver, er
 	if o.Report == nil {
 		o.Report = func(string, error) {}
 	}
-	box, err := b.openPlace(id, Inbox)
+	if o.Offered == nil {
+		o.Offered = func(envelope.Envelope) bool { return false }
+	}
+	inbox, err := b.openPlace(id, Inbox)
 	if err != nil {
 		return nil, err
 	}
-	unix.Close(box)
+	unix.Close(inbox)
 	// A forked process holds its parent's locks until it executes another program, so a
 	// lock just released may seem held for a moment.
 	moment, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
@@ -123,15 +107,20 @@ func (b *Bus) hold(id agent.ID, role home.Role, o ReceiveOptions) (*Receiver, er
 		return nil, err
 	}
 	place := func(p Place) mailbox.Dir { return mailbox.Dir{Home: b.home, Rel: placePath(id, p)} }
-	r := &Receiver{
-		bus: b, id: id, o: o, lock: lock,
-		cancel: func() {}, done: make(chan struct{}), poke: make(chan struct{}, 1), ready: make(chan struct{}, 1),
+	x := &box{
+		bus: b.boxes, filer: b.filer, id: id, report: o.Report,
 		inbox: place(Inbox), claimed: place(Claimed), delivered: place(Delivered), poisons: place(Poison),
-		seen:  mailbox.SeenFile{Home: b.home, Box: home.Mailbox(id), Keep: b.keep, Files: &b.files},
-		known: make(map[string]*letter), held: make(map[string]*Delivery), reported: make(map[string]bool),
-		stale: true,
+		seen:     mailbox.SeenFile{Home: b.home, Box: home.Mailbox(id), Keep: b.keep, Files: &b.files},
+		reported: make(map[string]bool),
+		mend:     mending{bus: b.boxes, box: id, place: Inbox},
 	}
-	r.mend = mending{bus: b, box: id, place: Inbox}
+	q := &queue{box: x, poke: make(chan struct{}, 1), known: make(map[string]*letter), stale: true}
+	r := &Receiver{
+		o: o, lock: lock, cancel: func() {}, done: make(chan struct{}), ready: make(chan struct{}, 1),
+		box: x, queue: q,
+		hand:    hand{box: x, post: &b.sender, maxText: o.MaxText, offered: o.Offered, held: make(map[string]*Delivery)},
+		control: control{queue: q, post: &b.sender, start: o.Start, passing: role == home.Passing, cancels: o.Cancel},
+	}
 	if o.Running {
 		r.turns = 1
 	}
@@ -157,7 +146,7 @@ func (r *Receiver) recover() error {
 	}
 	list, witnessed := make([]*letter, len(found)), make(map[string]int64) // when last, in milliseconds
 	for i, c := range found {
-		list[i] = &letter{name: c.name, ns: c.ns, claimed: true}
+		list[i] = &letter{candidate: c, claimed: true}
 		if r.look(list[i], claimed); list[i].env != nil {
 			witnessed[list[i].env.ID] = 0
 		}
@@ -177,22 +166,12 @@ func (r *Receiver) recover() error {
 			r.again = append(r.again, l)
 			continue
 		}
-		if err := r.file(l.name, *l.env); err != nil {
+		if err := r.file(l.name, mailbox.Why{}, *l.env); err != nil {
 			return err
 		}
-		r.o.Report("filed "+l.name+": confirmed or witnessed before this start", nil)
+		r.report("filed "+l.name+": confirmed or witnessed before this start", nil)
 	}
-	slices.SortStableFunc(r.again, byTime)
 	return nil
-}
-
-// use prepares a directory and reports if it had to be created again.
-func (r *Receiver) use(d *mailbox.Dir) (int, error) {
-	fd, mended, err := d.Use()
-	if mended != "" {
-		r.o.Report(r.bus.home.Path(d.Rel)+" "+mended, nil)
-	}
-	return fd, err
 }
 
 // Close stops the receiver, waits for its goroutine and releases the lock. Unconfirmed
@@ -222,7 +201,6 @@ func (r *Receiver) release() error {
 }
 
 func (r *Receiver) wake() { signal(r.ready) } // lets a waiting Next look again
-func (r *Receiver) prod() { signal(r.poke) }  // asks run for a pass
 
 func signal(c chan struct{}) {
 	select {
@@ -231,127 +209,143 @@ func signal(c chan struct{}) {
 	}
 }
 
-// trouble reports an error once, until passed is called with the same name.
-func (r *Receiver) trouble(name, what string, err error) {
-	if !r.reported[name] && len(r.reported) < 1000 {
-		r.reported[name] = true
-		r.o.Report(what, err)
+// Turn marks a turn as running until done is called; done may be called twice. A shutdown
+// is acked when no turn runs, or 45 s after its arrival as unfinished.
+func (r *Receiver) Turn() (done func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.o.Running {
+		r.o.Running = false // it is counted
+	} else {
+		r.turns++
+	}
+	var once sync.Once
+	return func() {
+		once.Do(func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.turns--
+			r.prod()
+		})
 	}
 }
 
-func (r *Receiver) passed(name string) { delete(r.reported, name) }
-
-// file remembers an envelope's ID and moves it from claimed/ to delivered/.
-func (r *Receiver) file(name string, e envelope.Envelope) error {
-	if err := r.seen.Add(r.bus.now(), e); err != nil {
-		return err
+// run is the receiver's goroutine: it looks when something has changed, judges invalid
+// files, and answers control mail, whatever else happens.
+func (r *Receiver) run(ctx context.Context, w *Watch) {
+	defer close(r.done)
+	defer w.Close()
+	if w.Polling() {
+		r.report("the system cannot watch the inbox of "+string(r.id)+": polling", nil)
 	}
-	return r.filed(name, mailbox.Why{}, e)
-}
-
-// filed moves a file whose ID is already remembered; the reason goes beside it.
-func (r *Receiver) filed(name string, w mailbox.Why, e envelope.Envelope) error {
-	from, err := r.use(&r.claimed)
-	if err != nil {
-		return err
-	}
-	return r.fileFrom(from, name, w, e)
-}
-
-func (r *Receiver) fileFrom(from int, name string, w mailbox.Why, e envelope.Envelope) error {
-	to, err := r.use(&r.delivered)
-	if err != nil {
-		return err
-	}
-	_, err = r.bus.file(from, name, to, w, r.o.Report)
-	if mailbox.Gone(err) {
-		r.strays(name, e) // a person tidied up and it is remembered; or the whole mailbox is away
-		return nil
-	}
-	return err
-}
-
-// maxAstray is how many are looked for; any others are offered again at the next start.
-const maxAstray = 1000
-
-func (r *Receiver) strays(name string, e envelope.Envelope) {
-	if r.astray == nil {
-		r.astray = make(map[string]envelope.Envelope)
-	}
-	if len(r.astray) < maxAstray {
-		e.Text = ""
-		r.astray[name] = e
+	for {
+		timer := time.NewTimer(r.pass())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			r.mu.Lock()
+			r.closed = true
+			r.wake()
+			r.mu.Unlock()
+			return
+		case <-w.C:
+			r.mu.Lock()
+			r.stale = true
+			r.mu.Unlock()
+		case <-r.poke:
+		case <-timer.C:
+		}
+		timer.Stop()
 	}
 }
 
-// fileAstray files what was confirmed while its mailbox was away, once that is back: the
-// file seen came back with it and lacks it. The caller holds mu.
-func (r *Receiver) fileAstray() {
-	if len(r.astray) == 0 {
+// pass does what is due and returns when to run again at the latest.
+func (r *Receiver) pass() (wait time.Duration) {
+	r.mu.Lock()
+	wait = r.due()
+	something := len(r.letters)+len(r.again) > 0 || r.given != nil || r.shut != nil && r.shut.obeyed
+	r.mu.Unlock()
+	if something { // reported last, so that a Next finds the lock free
+		r.wake()
+	}
+	return wait
+}
+
+func (r *Receiver) due() (wait time.Duration) {
+	wait = passEvery
+	r.takeMended()
+	if r.stale || len(r.letters) == 0 && r.more {
+		due := r.scanned.Add(scanShare * r.took)
+		if left := time.Until(due); left > 0 && len(r.letters) > 0 {
+			wait = min(wait, left)
+		} else if r.check("inbox", "cannot list the inbox of "+string(r.id), r.scan(r.grab)) {
+			wait = lookAgain
+		}
+	}
+	if left := r.judge(); left > 0 {
+		wait = min(wait, max(left, 10*time.Millisecond))
+	}
+	wait = min(wait, r.lapse())
+	if len(r.again)+len(r.reported) > 0 {
+		wait = min(wait, lookAgain)
+	}
+	r.fileAstray()
+	r.sortOut(&r.again)
+	r.sortOut(&r.letters)
+	r.readWitnesses()
+	if left := r.answerShutdown(len(r.held)); left > 0 {
+		wait = min(wait, left)
+	}
+	if time.Since(r.kept) >= passEvery {
+		r.kept = time.Now()
+		if removed, err := r.lock.Keep(); err != nil {
+			r.trouble("lock", "cannot record the holder of "+string(r.id)+"'s mailbox", err)
+		} else if removed {
+			r.report("run/lock was removed and has been restored; the mailbox of "+string(r.id)+" is still held by this process", nil)
+		}
+	}
+	if now := r.bus.now(); now.Sub(r.seen.Loaded) > time.Hour {
+		r.check("seen", "cannot read the remembered IDs", r.seen.Load(now))
+	}
+	return wait
+}
+
+// readWitnesses marks the deliveries in hand that have been witnessed.
+func (r *Receiver) readWitnesses() {
+	if !r.o.Witness || len(r.held) == 0 {
 		return
 	}
-	fd, err := r.use(&r.claimed)
-	if err != nil {
-		return // reported where mail is claimed
-	}
-	for name, e := range r.astray {
-		l := &letter{name: name, claimed: true}
-		if r.look(l, fd); l.sys != nil {
-			continue // not there yet
+	err := eachSeen(r.tail, func(id string, _ int64) {
+		d := r.held[id]
+		if d == nil {
+			return
 		}
-		if l.env == nil || l.env.ID != e.ID || l.env.From != e.From || r.held[e.ID] != nil {
-			delete(r.astray, name) // another file
-			continue
+		select {
+		case <-d.witnessed:
+		default:
+			close(d.witnessed)
 		}
-		delete(r.astray, name)
-		err := r.rememberAgain(e)
-		if err == nil {
-			err = r.fileFrom(fd, name, mailbox.Why{}, e)
-		}
-		if err != nil {
-			r.strays(name, e)
-			r.trouble(name, "cannot file "+name, err)
-			continue
-		}
-		r.o.Report("filed "+name+": its mailbox was away when it was confirmed", nil)
-	}
-}
-
-// rememberAgain adds the envelope to seen if that is another file now and lacks it.
-func (r *Receiver) rememberAgain(e envelope.Envelope) error {
-	now := r.bus.now()
-	if r.seen.Gone() {
-		if err := r.seen.Load(now); err != nil {
-			return err
-		}
-	}
-	if r.seen.Has(e) {
-		return nil
-	}
-	return r.seen.Add(now, e)
-}
-
-// sweep removes what dead senders left half written, once an hour.
-func (r *Receiver) sweep(inbox int, now time.Time) {
-	const tempAge = 36 * time.Hour
-	if now.Sub(r.swept) < time.Hour && !r.swept.IsZero() {
-		return
-	}
-	r.swept = now
-	var old []string
-	err := mailbox.Names(inbox, func(name string) bool {
-		if name[0] == '.' && len(name) > len(mailbox.TempSuffix) && name[len(name)-len(mailbox.TempSuffix):] == mailbox.TempSuffix {
-			old = append(old, name)
-		}
-		return len(old) < 10_000
 	})
-	for _, name := range old {
-		st, looked := mailbox.Lstat(inbox, name)
-		if looked == nil && now.Sub(timeOf(st.Mtim.Nano())) > tempAge && st.Mode&unix.S_IFMT == unix.S_IFREG {
-			err = errors.Join(err, mailbox.Unlink(inbox, name))
+	r.check("events", "cannot read what the witnesses of "+string(r.id)+" saw", err)
+}
+
+// Obeyed reports whether the receiver has obeyed a shutdown, so that Next would return
+// ErrShutdown; it does not wait.
+func (r *Receiver) Obeyed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.shut != nil && r.shut.obeyed
+}
+
+// eachSeen calls fn with the ID of every envelope that was seen since the last call, and
+// when. Repeating an ID does no harm.
+func eachSeen(tail *home.EventTail, fn func(id string, ms int64)) error {
+	if err := mailbox.Step("read"); err != nil {
+		return err
+	}
+	return tail.Read(func(e agent.Event) {
+		if e.Event == agent.EventSeen && e.ID != "" {
+			fn(e.ID, e.MS)
 		}
-	}
-	if err != nil {
-		r.o.Report("sweep the inbox of "+string(r.id), err)
-	}
+	})
 }

@@ -343,19 +343,6 @@ func TestShutdownBeforeTheTurn(t *testing.T) {
 	}
 }
 
-func TestShutdownWhileUnconfirmed(t *testing.T) {
-	t.Parallel()
-	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
-	r := mustReceive(t, b, a1, bus.ReceiveOptions{Start: "s"})
-	mustSend(t, b, message(agent.Owner, a1, "work"))
-	d := mustNext(t, r)
-	e := message(agent.Owner, a1, "the end")
-	e.Kind, e.Start = envelope.KindShutdown, "s"
-	mustSend(t, b, e)
-	testworld.Wait(t, "acked", func() bool { n, _ := b.Count(agent.Root, bus.Inbox); return n == 1 })
-	mustConfirm(t, d)
-}
-
 func TestControlMail(t *testing.T) {
 	t.Parallel()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)

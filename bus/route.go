@@ -187,7 +187,7 @@ func isRefusal(err error) bool {
 }
 
 func (rt *router) atRest(id agent.ID, out int, name string, m mailbox.Mark, err error, bad map[string]rest) bool {
-	l := letter{name: name, mark: m, bad: err, since: rt.b.now()}
+	l := letter{candidate: candidate{name: name}, mark: m, bad: err, since: rt.b.now()}
 	key := string(id) + "/" + name
 	if r, ok := rt.rest[key]; ok && r.mark == m {
 		l.since = r.since
@@ -231,7 +231,7 @@ func (rt *router) poison(id agent.ID, out int, name string, m mailbox.Mark, reas
 func (rt *router) takeMended(id agent.ID, out int) {
 	m := rt.mend[id]
 	if m == nil {
-		m = &mending{bus: rt.b, box: id, place: Outbox}
+		m = &mending{bus: rt.b.boxes, box: id, place: Outbox}
 		rt.mend[id] = m
 	}
 	poison, err := rt.b.openPlace(id, Poison)

@@ -3,10 +3,10 @@ package bus
 import (
 	"context"
 	"math"
+	"time"
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/bus/mailbox"
 )
 
 // Next waits for the next envelope, claims it and returns it: first what a dead holder had
@@ -65,10 +65,10 @@ func (r *Receiver) tryNext() (d *Delivery, err error) {
 
 // taken handles what is left behind d. The caller holds mu.
 func (r *Receiver) taken(d *Delivery) {
-	if d != nil && len(r.queue)+len(r.again) > 0 {
+	if d != nil && len(r.letters)+len(r.again) > 0 {
 		r.wake() // for another Next
 	}
-	if len(r.queue) == 0 && r.more {
+	if len(r.letters) == 0 && r.more {
 		r.prod()
 	}
 }
@@ -79,7 +79,7 @@ func (r *Receiver) taken(d *Delivery) {
 // holds mu.
 func (r *Receiver) take(room int, only func(*letter) bool) *Delivery {
 	troubled := make(map[agent.ID]bool)
-	for _, list := range []*[]*letter{&r.again, &r.queue} {
+	for _, list := range []*[]*letter{&r.again, &r.letters} {
 		for i := 0; i < len(*list); {
 			l := (*list)[i]
 			if troubled[l.from] || only != nil && !only(l) {
@@ -91,7 +91,7 @@ func (r *Receiver) take(room int, only func(*letter) bool) *Delivery {
 				return nil
 			}
 			troubled[l.from] = fate == inTrouble && l.from != ""
-			if fate == inTrouble && l.claimed && list == &r.queue {
+			if fate == inTrouble && l.claimed && list == &r.letters {
 				r.again = append(r.again, l) // it is in claimed/ now
 				fate = settled
 			}
@@ -136,8 +136,7 @@ func (r *Receiver) settle(l *letter, room int) (d *Delivery, _ fate) {
 	if _, busy := r.held[l.env.ID]; busy || l.kind.Control() {
 		return nil, waits
 	}
-	now := r.bus.now()
-	if room < math.MaxInt && !r.seen.Has(*l.env) && len(envelope.Render(*l.env, now)) > room {
+	if room < math.MaxInt && !r.seen.Has(*l.env) && len(envelope.Render(*l.env, r.bus.now())) > room {
 		return nil, tooLong
 	}
 	if !l.claimed {
@@ -150,13 +149,20 @@ func (r *Receiver) settle(l *letter, room int) (d *Delivery, _ fate) {
 			return nil, settled
 		}
 	}
-	d, err := r.weigh(l, now)
-	if err != nil {
-		r.trouble(l.name, "cannot settle "+l.name, err)
+	d, ok := r.handOver(l)
+	if !ok {
 		return nil, inTrouble
 	}
-	r.passed(l.name)
 	return d, settled
+}
+
+// handOver disposes of a letter in claimed/; d is set if it is to be handed over.
+func (r *Receiver) handOver(l *letter) (d *Delivery, ok bool) {
+	d, err := r.dispose(l, r.bus.now())
+	if d != nil {
+		d.r = r
+	}
+	return d, !r.check(l.name, "cannot settle "+l.name, err)
 }
 
 // grab claims the first file of a listing before reading any, if a caller waits and the
@@ -187,7 +193,7 @@ func (r *Receiver) grab(found *batch, inbox int) {
 		return // the slow path reports what is wrong
 	}
 	r.lastClaim = r.bus.now()
-	l := &letter{name: name, ns: c.ns, claimed: true, ours: true}
+	l := &letter{candidate: candidate{c.ns, name}, claimed: true, ours: true}
 	r.look(l, to)
 	if l.bad != nil {
 		if _, err := move(to, name, inbox); err == nil {
@@ -199,76 +205,10 @@ func (r *Receiver) grab(found *batch, inbox int) {
 		r.again = append(r.again, l)
 		return
 	}
-	if r.given, err = r.weigh(l, r.bus.now()); err != nil {
-		r.trouble(l.name, "cannot settle "+l.name, err)
+	var ok bool
+	if r.given, ok = r.handOver(l); !ok {
 		r.again = append(r.again, l)
 	}
-}
-
-// readable reads a letter again whose envelope is not in memory. An invalid letter is
-// judged elsewhere if it is in the inbox, and here if it had been claimed, as nothing
-// writes to it then.
-func (r *Receiver) readable(l *letter) bool {
-	if l.env != nil {
-		return true
-	}
-	from := &r.inbox
-	if l.claimed {
-		from = &r.claimed
-	}
-	fd, err := r.use(from)
-	if err != nil {
-		r.trouble(l.name, "cannot read "+l.name, err)
-		return false
-	}
-	r.look(l, fd)
-	switch {
-	case mailbox.Gone(l.sys):
-		delete(r.known, l.name)
-		return true
-	case l.sys != nil:
-		r.trouble(l.name, "cannot read "+l.name, l.sys)
-		return false
-	case l.bad != nil:
-		return l.claimed && r.poisonFrom(fd, l.name, l.mark, l.bad) == nil
-	}
-	return true
-}
-
-// claim moves a letter from inbox/ to claimed/. If it is no longer the file that was read,
-// claim puts it back and returns false.
-func (r *Receiver) claim(l *letter) (bool, error) {
-	from, err := r.use(&r.inbox)
-	if err != nil {
-		return false, err
-	}
-	to, err := r.use(&r.claimed)
-	if err != nil {
-		return false, err
-	}
-	delete(r.known, l.name)
-	name, err := move(from, l.name, to)
-	if mailbox.Gone(err) {
-		r.stale = true
-		r.prod()
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	r.lastClaim = r.bus.now()
-	st, err := mailbox.Lstat(to, name)
-	if err != nil || mailbox.MarkOf(st) != l.mark {
-		r.stale = true
-		r.prod()
-		if _, back := move(to, name, from); back != nil {
-			// It is read again, like everything a dead holder had claimed.
-			r.again = append(r.again, &letter{name: name, ns: l.ns, claimed: true})
-		}
-		return false, nil
-	}
-	l.name, l.claimed, l.ours = name, true, true
-	return true, nil
 }
 
 // Batch is Next for a runtime that accepts several at once: it waits for the first, which
@@ -308,4 +248,21 @@ func (r *Receiver) another(room int) *Delivery {
 	}
 	r.taken(d)
 	return d
+}
+
+// lapse files what has expired while it waited, also if nobody calls Next, and returns when
+// the next expires. It looks at no file that has not. The caller holds mu.
+func (r *Receiver) lapse() time.Duration {
+	wait, now := passEvery, r.bus.now()
+	if r.given == nil { // if the clock is set back meanwhile, one is given out after all
+		r.given = r.take(math.MaxInt, func(l *letter) bool {
+			left := l.expires.Sub(now)
+			if left > 0 {
+				wait = min(wait, left)
+			}
+			return left <= 0 && !l.expires.IsZero() && r.readable(l) && (l.env == nil || !r.offered(*l.env))
+		})
+		r.taken(nil)
+	}
+	return wait
 }

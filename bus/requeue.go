@@ -19,7 +19,7 @@ const maxMending = 1000
 // and that is valid then, moves back to where it was found. It is not safe for concurrent
 // use.
 type mending struct {
-	bus    *Bus
+	bus    *boxes
 	box    agent.ID
 	place  Place // only files found there
 	listed bool
@@ -73,7 +73,7 @@ func (m *mending) take(poison, to int, report func(string, error)) (n int) {
 		if err != nil || mailbox.MarkOf(st).Same(judged) {
 			continue
 		}
-		_, now, err := m.bus.readEnvelope(poison, name, form{m.bus.boxes, m.box, m.place})
+		_, now, err := m.bus.readEnvelope(poison, name, form{m.bus, m.box, m.place})
 		switch {
 		case errors.Is(err, envelope.ErrInvalid):
 			m.files[name] = now
@@ -101,20 +101,13 @@ func (m *mending) take(poison, to int, report func(string, error)) (n int) {
 }
 
 // takeMended puts files back into the inbox that were found there, were poisoned, and are
-// valid envelopes now. The caller holds mu.
-func (r *Receiver) takeMended() {
-	if r.mend.listed && len(r.mend.files) == 0 {
+// valid envelopes now.
+func (q *queue) takeMended() {
+	if q.mend.listed && len(q.mend.files) == 0 {
 		return
 	}
-	poison, err := r.use(&r.poisons)
-	if err != nil {
-		return
-	}
-	inbox, err := r.use(&r.inbox)
-	if err != nil {
-		return
-	}
-	if r.mend.take(poison, inbox, r.o.Report) > 0 {
-		r.stale = true
+	poison, inbox, err := q.both(&q.poisons, &q.inbox)
+	if err == nil && q.mend.take(poison, inbox, q.report) > 0 {
+		q.stale = true
 	}
 }
