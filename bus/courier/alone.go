@@ -63,7 +63,7 @@ func (a *alone) ends(e agent.Event, begun []string) {
 // curb interrupts a turn that is one too many, and says so once. A text that is about to come
 // to the turn asks for it.
 func (m *Courier) curb(ctx context.Context, e agent.Event) {
-	if m.stopping || m.flight != nil {
+	if m.stopping || m.offers.flight != nil {
 		return
 	}
 	if m.alone.since == 0 {

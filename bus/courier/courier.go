@@ -113,8 +113,7 @@ type Courier struct {
 	asked   bool // a batch has been asked for
 	over    bool // the mailbox is closed
 	backlog backlog
-	flight  *flight // nil: none
-	path    path
+	offers  offerer
 	answers answers
 
 	history   history
@@ -160,10 +159,13 @@ func New(o Options) *Courier {
 	m.deferrals = deferrals{program: &m.program, ledger: m.ledger, answers: &m.answers, list: make(map[string]*deferral)}
 	m.history = history{
 		o: &m.o, traits: m.traits, program: &m.program, ledger: m.ledger, talk: m.talk, answers: &m.answers, backlog: &m.backlog, deferrals: &m.deferrals,
-		trouble: m.trouble, sight: m.sight, doubts: make(map[string]bool), losses: make(map[string]int),
+		trouble: m.trouble, sight: m.offers.sight, doubts: make(map[string]bool), losses: make(map[string]int),
 	}
 	m.preface = newPreface(&m.o)
-	m.path = path{o: &m.o, pace: m.traits.Pace, trouble: m.trouble, tokens: float64(m.traits.Pace.Burst), channel: o.Notify != nil}
+	m.offers = offerer{
+		o: &m.o, traits: m.traits, program: &m.program, ledger: m.ledger, talk: m.talk, answers: &m.answers, backlog: &m.backlog, history: &m.history, preface: &m.preface, trouble: m.trouble,
+		path: path{o: &m.o, pace: m.traits.Pace, trouble: m.trouble, tokens: float64(m.traits.Pace.Burst), channel: o.Notify != nil},
+	}
 	return m
 }
 

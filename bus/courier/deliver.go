@@ -3,6 +3,7 @@ package courier
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -61,7 +62,7 @@ func (m *Courier) got(b batch) {
 // drop cancels a message: one that is held, or else the turn that took it.
 func (m *Courier) drop(ctx context.Context, c cancel) {
 	m.trouble("events", m.o.Events.Read(func(e Event) { m.event(ctx, e) }))
-	switch f := m.flight; {
+	switch f := m.offers.flight; {
 	case !m.history.restored || f != nil && slices.Contains(f.offer().About, c.about):
 		m.later = append(m.later, c) // until it is known whether the model has it
 	case m.backlog.withdraw(ctx, c), m.deferrals.letGo(ctx, c):
@@ -80,7 +81,7 @@ func (m *Courier) interrupt(ctx context.Context, c cancel) {
 	came, now := c.at.UnixMilli(), time.Now().UnixMilli()
 	later := func(ms int64) bool { return ms > came && ms <= now }   // else a clock was set back
 	none := !m.traits.Queues || !m.program.open && !m.program.busy() // a turn that a text could wait for
-	if f := m.flight; f != nil && f.pushed.After(c.at) && none || m.program.open && later(m.program.opened) {
+	if f := m.offers.flight; f != nil && f.pushed.After(c.at) && none || m.program.open && later(m.program.opened) {
 		m.o.Log("cancel from "+string(c.by)+": its turn had ended before", nil)
 		return
 	}
@@ -144,18 +145,11 @@ func (m *Courier) step(ctx context.Context) time.Duration {
 // turning tells the receiver when a turn begins and ends: a shutdown waits for it, and for
 // the answers to what it took.
 func (m *Courier) turning(now time.Time) {
-	if running := m.program.open || m.program.busy() || m.handing(now) || m.owing(now); running && m.turn == nil {
+	if running := m.program.open || m.program.busy() || m.offers.handing(now) || m.owing(now); running && m.turn == nil {
 		m.turn = m.box.Turn()
 	} else if !running {
 		m.turnOver()
 	}
-}
-
-// handing reports whether an offered text may be accepted at any moment. A first failure
-// is waited for only briefly each time.
-func (m *Courier) handing(now time.Time) bool {
-	f := m.flight
-	return f != nil && (f.times <= 1 || now.Sub(f.pushed) < m.traits.Pace.Told)
 }
 
 // owing reports whether answers are owed to earlier messages that the program can still
@@ -174,13 +168,13 @@ func (m *Courier) turnOver() {
 // deliver continues the flight, or starts the next. It returns when to run again; zero:
 // when something has happened.
 func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
-	if m.flight != nil {
+	if m.offers.flight != nil {
 		return m.pursue(ctx, now)
 	}
 	if !m.history.restored || m.over || m.stopping || !m.program.Takes {
 		return due
 	}
-	if wait := m.path.token(now); wait > 0 {
+	if wait := m.offers.path.token(now); wait > 0 {
 		return now.Add(wait)
 	}
 	if now.Before(m.gate.barred) {
@@ -195,20 +189,75 @@ func (m *Courier) deliver(ctx context.Context, now time.Time) (due time.Time) {
 		return due
 	case m.history.doubtful(now):
 		return now.Add(m.traits.Pace.Busy)
-	case m.path.closed.is && now.Before(m.path.closed.next):
-		return m.path.closed.next
+	case m.offers.path.closed.is && now.Before(m.offers.path.closed.next):
+		return m.offers.path.closed.next
 	case m.gate.trial && (m.program.open || m.program.busy()): // what tries the account is given nothing more until that is known
 		return now.Add(m.traits.Pace.Busy)
 	case !m.gate.pass(ctx, now):
 		return m.gate.barred
 	}
-	m.launch(ctx)
-	if m.flight == nil && len(m.backlog.lost) == 0 && len(m.backlog.pending) == 0 {
+	if m.offers.launch(ctx) {
+		m.turning(time.Now())
+		m.offers.push(ctx)
+	}
+	if m.offers.flight == nil && len(m.backlog.lost) == 0 && len(m.backlog.pending) == 0 {
 		m.gate.release(ctx) // nothing was left to offer
 	}
-	if m.path.closed.is && m.flight == nil {
-		m.path.nudge(ctx, time.Now(), m.program.State == agent.Idle, len(m.backlog.pending)+m.waiting())
-		return m.path.closed.next
+	if m.offers.path.closed.is && m.offers.flight == nil {
+		m.offers.path.nudge(ctx, time.Now(), m.program.State == agent.Idle, len(m.backlog.pending)+m.offers.waiting())
+		return m.offers.path.closed.next
+	}
+	return now.Add(m.traits.Pace.Busy)
+}
+
+// maxUnreported is how often a text that only names messages is offered again although a
+// turn has run since that no hook has reported.
+const maxUnreported = 2
+
+// pursue follows up a text that has been offered.
+func (m *Courier) pursue(ctx context.Context, now time.Time) time.Time {
+	f := m.offers.flight
+	if f.way == byHand {
+		if due := f.pushed.Add(m.traits.Pace.Read); now.Before(due) {
+			return due
+		}
+		m.offers.arrived()
+		return now
+	}
+	unseen := m.traits.Pace.Unseen
+	wait := unseen[min(f.times, len(unseen))-1]
+	idle := m.program.idleFor(now)
+	if now.Sub(f.pushed) < wait || idle < wait {
+		return now.Add(m.traits.Pace.Busy)
+	}
+	m.program.stir() // it may have started a turn since
+	if m.look(ctx, now); m.program.State != agent.Idle {
+		return m.program.looks
+	}
+	held, err := m.offers.held(ctx, f)
+	switch {
+	case err != nil:
+		return now.Add(wait)
+	case held, f.onlyNames() && f.calm && m.program.end.MS >= f.began.UnixMilli():
+		m.offers.arrived()
+		if m.offers.unreported(ctx, f) && m.program.open {
+			m.close(ctx, Event{Event: m.program.end})
+		}
+	case f.stirred && (f.times > 1 && !m.program.hooked || f.onlyNames() && f.turns >= maxUnreported):
+		m.o.Log("deliver mail", errors.New("a turn ran but no hook reported it; assuming the message arrived"))
+		m.offers.arrived()
+	case now.Before(m.gate.barred), len(f.lost) == 0 && m.backlog.holding(): // what is held goes first
+		m.offers.ground()
+		return now
+	case f.way == byChannel:
+		m.o.Log("channel", fmt.Errorf("a notification was not seen within %v; using the other delivery path from now on", wait))
+		m.offers.path.channel, f.way = false, byPush
+		m.offers.push(ctx)
+	case m.offers.path.token(now) > 0:
+		return now.Add(m.offers.path.token(now))
+	default:
+		m.offers.path.tokens--
+		m.offers.push(ctx)
 	}
 	return now.Add(m.traits.Pace.Busy)
 }

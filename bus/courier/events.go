@@ -63,7 +63,7 @@ func (m *Courier) event(ctx context.Context, e Event) {
 		m.program.heard, m.program.looks = time.Now(), time.Time{}
 		m.program.about(e.ID)
 		was := m.program.open
-		if m.sight(e.ID); m.program.open && !was {
+		if m.offers.sight(e.ID); m.program.open && !was {
 			m.program.opened = e.MS
 		}
 		return
@@ -80,8 +80,8 @@ func (m *Courier) event(ctx context.Context, e Event) {
 			m.preface.forgotten()
 		}
 		if e.Cut {
-			m.history.cut(m.flight)
-			m.flight = nil
+			m.history.cut(m.offers.flight)
+			m.offers.flight = nil
 		}
 	case agent.EventPrompt:
 		m.prompted(ctx, e.Event)
@@ -103,10 +103,10 @@ func (m *Courier) prompted(ctx context.Context, e agent.Event) {
 	if !m.program.open {
 		m.program.begins(e.MS)
 	}
-	f := m.flight
+	f := m.offers.flight
 	for _, id := range e.IDs {
 		m.program.about(id)
-		m.sight(id)
+		m.offers.sight(id)
 		m.ledger.took(id, e.ID)
 	}
 	for id, d := range m.deferrals.list {
@@ -114,12 +114,12 @@ func (m *Courier) prompted(ctx context.Context, e agent.Event) {
 			m.ledger.took(id, e.ID)
 		}
 	}
-	if f == nil || f != m.flight || f.notice == "" {
+	if f == nil || f != m.offers.flight || f.notice == "" {
 		return
 	}
 	named := func(l lost) bool { return slices.Contains(e.IDs, l.ID) }
 	if strings.HasPrefix(e.Text, noticeMark) || len(f.lost) > 0 && !slices.ContainsFunc(f.lost, func(l lost) bool { return !named(l) }) {
-		m.arrived()
+		m.offers.arrived()
 		for _, l := range f.lost {
 			m.ledger.took(l.ID, e.ID)
 		}
@@ -130,8 +130,8 @@ func (m *Courier) prompted(ctx context.Context, e agent.Event) {
 
 // ended handles the end of a turn: it settles what the turn took.
 func (m *Courier) ended(ctx context.Context, e Event) {
-	if f := m.flight; f != nil && f.way == byHand {
-		m.arrived()
+	if f := m.offers.flight; f != nil && f.way == byHand {
+		m.offers.arrived()
 	}
 	m.records.turn(ctx, e.Event, m.program.turnOf)
 	m.program.end = e.Event

@@ -37,77 +37,94 @@ const (
 	byHand // as the inbox tool's result
 )
 
-// launch offers the waiting messages, after storing in the ledger that it does.
-func (m *Courier) launch(ctx context.Context) {
+// An offerer gives the program what is to be offered, one text at a time. It belongs to the
+// goroutine of its courier.
+type offerer struct {
+	o       *Options
+	traits  Traits
+	program *program
+	ledger  *ledger
+	talk    conversation
+	answers *answers
+	backlog *backlog
+	history *history
+	preface *preface
+	path    path
+	trouble func(what string, err error) // logs what fails, once
+
+	flight *flight // nil: none
+}
+
+// launch makes a flight of messages, and stores in the ledger that they are offered; push
+// does that. It reports whether there is one.
+func (s *offerer) launch(ctx context.Context) bool {
 	f := &flight{unseen: make(map[string]bool)}
-	if len(m.backlog.lost) > 0 {
-		if !m.backlog.readHeld(ctx) || len(m.backlog.lost) == 0 {
-			return
+	if len(s.backlog.lost) > 0 {
+		if !s.backlog.readHeld(ctx) || len(s.backlog.lost) == 0 {
+			return false
 		}
-		m.loadLost(ctx, f)
-	} else if !m.load(ctx, f, m.backlog.pending) {
-		return
+		s.loadLost(ctx, f)
+	} else if !s.load(ctx, f, s.backlog.pending) {
+		return false
 	}
-	if err := m.writeDown(f); err != nil {
-		m.trouble("ledger of owed answers", err)
-		return
+	err := s.writeDown(f)
+	if s.trouble("ledger of owed answers", err); err != nil {
+		return false
 	}
-	m.trouble("ledger of owed answers", nil)
 	step("owed")
-	m.backlog.pending, m.backlog.lost = without(m.backlog.pending, f.list...), m.backlog.lost[len(f.lost):]
-	m.flight = f
-	m.path.tokens--
-	m.turning(time.Now())
-	m.push(ctx)
+	s.backlog.pending, s.backlog.lost = without(s.backlog.pending, f.list...), s.backlog.lost[len(f.lost):]
+	s.flight = f
+	s.path.tokens--
+	return true
 }
 
 // load puts messages into a text. It returns false if nothing is to be offered now,
 // because the conversation holds them already or can't be asked.
-func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) bool {
+func (s *offerer) load(ctx context.Context, f *flight, list []*bus.Delivery) bool {
 	var fresh []*bus.Delivery
 	for _, d := range list {
 		e := d.Envelope()
-		if m.ledger.mistakable(e) || m.backlog.lapsed(d) {
+		if s.ledger.mistakable(e) || s.backlog.lapsed(d) {
 			continue
 		}
-		o, offered := m.ledger.offered(e)
-		held := m.history.doubts[e.ID]
+		o, offered := s.ledger.offered(e)
+		held := s.history.doubts[e.ID]
 		if !held && offered {
 			var err error
-			if held, err = m.talk.holdsUnseen(ctx, e); err == nil && !held && o.Wants {
-				held, err = m.answers.answered(ctx, o) // so it was held
+			if held, err = s.talk.holdsUnseen(ctx, e); err == nil && !held && o.Wants {
+				held, err = s.answers.answered(ctx, o) // so it was held
 			}
 			if err != nil {
 				return false
 			}
 		}
 		late := offered && e.Expired(time.Now())
-		if !held && !late && !m.history.worn(e.ID) {
+		if !held && !late && !s.history.worn(e.ID) {
 			fresh = append(fresh, d)
 			continue
 		}
-		if !m.history.doubts[e.ID] && (late || o.Start != m.o.Start || !m.traits.Queues) { // accepted by a program, or over a connection, that has died since
-			done, err := m.history.resume(ctx, o, e, d)
+		if !s.history.doubts[e.ID] && (late || o.Start != s.o.Start || !s.traits.Queues) { // accepted by a program, or over a connection, that has died since
+			done, err := s.history.resume(ctx, o, e, d)
 			if err != nil {
 				return false
 			}
-			m.backlog.pending = without(m.backlog.pending, d)
-			if m.answers.file(d); done {
-				m.answers.settle(0, o)
+			s.backlog.pending = without(s.backlog.pending, d)
+			if s.answers.file(d); done {
+				s.answers.settle(0, o)
 			}
 			continue
 		}
-		delete(m.history.doubts, e.ID)
-		m.backlog.pending = without(m.backlog.pending, d)
-		m.answers.file(d)
-		m.sight(e.ID)
+		delete(s.history.doubts, e.ID)
+		s.backlog.pending = without(s.backlog.pending, d)
+		s.answers.file(d)
+		s.sight(e.ID)
 	}
 	if len(fresh) == 0 {
 		return false
 	}
 	f.list = fresh
 	texts := make([]string, 0, len(fresh)+2)
-	for _, text := range m.preface.texts(ctx, f) {
+	for _, text := range s.preface.texts(ctx, f) {
 		texts = append(texts, envelope.RenderNotice(text))
 	}
 	for _, d := range fresh {
@@ -115,7 +132,7 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 		texts = append(texts, d.Rendered())
 	}
 	f.text = strings.Join(texts, "\n")
-	if m.path.channel {
+	if s.path.channel {
 		f.way = byChannel
 	}
 	return true
@@ -124,12 +141,12 @@ func (m *Courier) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 // loadLost puts lost messages into a text, as many as fit: those that the conversation
 // holds are named, the others offered again. The words around them keep the text from
 // looking like a message that arrived twice, which Claude's hook would drop.
-func (m *Courier) loadLost(ctx context.Context, f *flight) {
-	most := m.backlog.most()
+func (s *offerer) loadLost(ctx context.Context, f *flight) {
+	most := s.backlog.most()
 	var named, texts, repeated []string
 	size, why := 0, ""
-	for _, l := range m.backlog.lost {
-		if size += len(l.text); len(f.lost) > 0 && (size > m.traits.BatchBytes || len(f.lost) == most) {
+	for _, l := range s.backlog.lost {
+		if size += len(l.text); len(f.lost) > 0 && (size > s.traits.BatchBytes || len(f.lost) == most) {
 			break
 		}
 		f.lost = append(f.lost, l)
@@ -155,8 +172,8 @@ func (m *Courier) loadLost(ctx context.Context, f *flight) {
 	}
 	f.notice = envelope.RenderNotice(words)
 	f.text = f.notice
-	for i, text := range m.preface.texts(ctx, f) {
-		if text = envelope.RenderNotice(text); i == 0 && m.preface.startup {
+	for i, text := range s.preface.texts(ctx, f) {
+		if text = envelope.RenderNotice(text); i == 0 && s.preface.startup {
 			f.text = text + "\n" + f.text
 		} else { // behind the names of the messages, by which an event's beginning is known
 			f.text += "\n" + text
@@ -171,35 +188,35 @@ func (m *Courier) loadLost(ctx context.Context, f *flight) {
 	}
 }
 
-func (m *Courier) writeDown(f *flight) error {
+func (s *offerer) writeDown(f *flight) error {
 	list := make([]Message, 0, len(f.list)+len(f.lost))
 	for _, l := range f.lost {
 		if l.State == StateHeld {
 			o := l.Message
-			o.Start = m.o.Start
+			o.Start = s.o.Start
 			list = append(list, o)
 		}
 	}
 	for _, d := range f.list {
-		o := messageOf(d.Envelope(), m.o.Start, m.traits.Wants(d.Envelope()))
+		o := messageOf(d.Envelope(), s.o.Start, s.traits.Wants(d.Envelope()))
 		list = append(list, o)
 	}
-	return m.ledger.offer(list)
+	return s.ledger.offer(list)
 }
 
 // push sends the flight's text, for the first time or again.
-func (m *Courier) push(ctx context.Context) {
-	f := m.flight
+func (s *offerer) push(ctx context.Context) {
+	f := s.flight
 	if f.stirred {
 		f.turns++
 	}
 	f.times++
 	f.pushed, f.stirred = time.Now(), false
 	if f.times == 1 {
-		f.began, f.calm = f.pushed, m.program.State == agent.Idle
+		f.began, f.calm = f.pushed, s.program.State == agent.Idle
 	}
-	if m.path.offer(ctx, f) {
-		m.ground()
+	if s.path.offer(ctx, f) {
+		s.ground()
 	}
 }
 
@@ -222,10 +239,17 @@ func (f *flight) offer() (o Offer) {
 }
 
 // ground takes the flight back: nothing of it was accepted.
-func (m *Courier) ground() {
-	f := m.flight
-	m.flight = nil
-	m.path.tokens++
-	m.backlog.pending = append(f.list[:len(f.list):len(f.list)], m.backlog.pending...)
-	m.backlog.lost = append(f.lost[:len(f.lost):len(f.lost)], m.backlog.lost...)
+func (s *offerer) ground() {
+	f := s.flight
+	s.flight = nil
+	s.path.tokens++
+	s.backlog.pending = append(f.list[:len(f.list):len(f.list)], s.backlog.pending...)
+	s.backlog.lost = append(f.lost[:len(f.lost):len(f.lost)], s.backlog.lost...)
+}
+
+// handing reports whether an offered text may be accepted at any moment. A first failure
+// is waited for only briefly each time.
+func (s *offerer) handing(now time.Time) bool {
+	f := s.flight
+	return f != nil && (f.times <= 1 || now.Sub(f.pushed) < s.traits.Pace.Told)
 }

@@ -28,12 +28,12 @@ func (m *Courier) look(ctx context.Context, now time.Time) {
 	switch {
 	case m.program.busy():
 		m.program.looks = now.Add(m.traits.Pace.Busy)
-	case r.State == agent.Idle && m.flight == nil && !m.program.open:
+	case r.State == agent.Idle && m.offers.flight == nil && !m.program.open:
 		m.program.looks = now.Add(m.traits.Pace.Idle)
 	default:
 		m.program.looks = now.Add(m.traits.Pace.Busy)
 	}
-	if f := m.flight; f != nil && r.State == agent.Busy {
+	if f := m.offers.flight; f != nil && r.State == agent.Busy {
 		f.stirred = true
 	}
 	if m.gate.state.Tripped() && m.program.looks.After(now.Add(gateAgain)) {

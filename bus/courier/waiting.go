@@ -2,10 +2,7 @@ package courier
 
 import (
 	"context"
-	"strings"
 	"time"
-
-	"netsky/bus"
 )
 
 // Waiting returns the waiting messages, rendered, if no other way is open: as many at a
@@ -19,7 +16,7 @@ func (m *Courier) Waiting(ctx context.Context) (texts string, left int, err erro
 		var more bool
 		done := make(chan struct{})
 		ask := func() {
-			texts, left, more = m.hand(ctx)
+			texts, left, more = m.offers.hand(ctx, m.over)
 			close(done)
 		}
 		select {
@@ -41,55 +38,4 @@ func (m *Courier) Waiting(ctx context.Context) (texts string, left int, err erro
 			return "", left, nil
 		}
 	}
-}
-
-// maxResult is the most bytes of text in a tool's result.
-const maxResult = 20 << 10
-
-// hand makes a flight of what fits in a tool's result. more reports that there may be
-// something in a moment.
-func (m *Courier) hand(ctx context.Context) (text string, left int, more bool) {
-	if m.box == nil {
-		return "", m.waiting(), false
-	}
-	if m.flight != nil && m.flight.way == byHand {
-		m.arrived() // a client that asks again has read the last result
-	}
-	flying := 0
-	if m.flight != nil {
-		flying = len(m.flight.list)
-	}
-	if m.flight != nil || !m.path.closed.is || len(m.backlog.pending) == 0 {
-		left = m.waiting() + len(m.backlog.pending) + flying
-		return "", left, m.path.closed.is && !m.over && m.flight == nil && left > 0
-	}
-	n, size := 0, 0
-	for n < len(m.backlog.pending) {
-		size += len(m.backlog.pending[n].Rendered()) + 1
-		if n > 0 && size > maxResult {
-			break
-		}
-		n++
-	}
-	f := &flight{unseen: make(map[string]bool)}
-	if !m.load(ctx, f, m.backlog.pending[:n]) {
-		return "", m.waiting() + len(m.backlog.pending), true
-	}
-	if err := m.writeDown(f); err != nil {
-		m.trouble("ledger of owed answers", err)
-		return "", m.waiting() + len(m.backlog.pending), false
-	}
-	m.backlog.pending = without(m.backlog.pending, f.list...)
-	f.way, f.pushed, f.times = byHand, time.Now(), 1
-	m.flight = f
-	return strings.TrimSpace(f.text), m.waiting() + len(m.backlog.pending), false
-}
-
-// waiting counts the files in the inbox.
-func (m *Courier) waiting() int {
-	n, err := m.o.Bus.Count(m.o.Agent, bus.Inbox)
-	if err != nil {
-		return 0
-	}
-	return n
 }
