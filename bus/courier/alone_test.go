@@ -94,8 +94,8 @@ func TestAlone(t *testing.T) {
 	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "begin them"})
 	p.mustTurn("owner-0")
 	for i, w := range works {
-		p.program.set(func() { p.program.left = works[i+1:] })
 		p.begin(fmt.Sprint("result-", i), w)
+		p.program.set(func() { p.program.left = works[i+1:] })
 		p.finish(fmt.Sprint("result-", i), "the result")
 	}
 	p.mustWait("owner-0")
@@ -165,15 +165,15 @@ func TestBackgroundOfTwo(t *testing.T) {
 		p.drop(envelope.Envelope{ID: fmt.Sprint("owner-", i), From: agent.Owner, To: me, Text: "begin"})
 		p.mustTurn(fmt.Sprint("owner-", i))
 	}
-	p.program.set(func() { p.program.left = []agent.Work{one} })
 	p.begin("of two", two)
+	p.program.set(func() { p.program.left = []agent.Work{one} })
 	p.finish("of two", "the second")
 	p.mustWait("owner-1")
 	if n := len(p.answers(agent.Owner, "owner-0")); n != 0 {
 		t.Errorf("%d answers to the first, whose work goes on", n)
 	}
-	p.program.set(func() { p.program.left = nil })
 	p.begin("of one", one)
+	p.program.set(func() { p.program.left = nil })
 	p.finish("of one", "the first")
 	p.mustWait("owner-0")
 	for i, want := range []string{"the first", "the second"} {

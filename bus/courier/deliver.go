@@ -61,7 +61,7 @@ func (m *Courier) got(b batch) {
 
 // drop cancels a message: one that is held, or else the turn that took it.
 func (m *Courier) drop(ctx context.Context, c cancel) {
-	m.trouble("events", m.o.Events.Read(func(e Event) { m.event(ctx, e) }))
+	m.readEvents(ctx)
 	switch f := m.offers.flight; {
 	case !m.history.restored || f != nil && slices.Contains(f.offer().About, c.about):
 		m.later = append(m.later, c) // until it is known whether the model has it
@@ -77,7 +77,7 @@ func (m *Courier) drop(ctx context.Context, c cancel) {
 // offered meanwhile, nor before another cancel that came meanwhile: the next turn is not
 // meant.
 func (m *Courier) interrupt(ctx context.Context, c cancel) {
-	m.trouble("events", m.o.Events.Read(func(e Event) { m.event(ctx, e) }))
+	m.readEvents(ctx)
 	came, now := c.at.UnixMilli(), time.Now().UnixMilli()
 	later := func(ms int64) bool { return ms > came && ms <= now }   // else a clock was set back
 	none := !m.traits.Queues || !m.program.open && !m.program.busy() // a turn that a text could wait for
@@ -119,7 +119,7 @@ func (m *Courier) interrupted(ctx context.Context) {
 
 // step does what is due and returns when to run again at the latest.
 func (m *Courier) step(ctx context.Context) time.Duration {
-	m.trouble("events", m.o.Events.Read(func(e Event) { m.event(ctx, e) }))
+	m.readEvents(ctx)
 	now := time.Now()
 	m.look(ctx, now)
 	m.history.restore(ctx, now)

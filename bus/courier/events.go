@@ -53,6 +53,11 @@ func (m *Courier) remember(ctx context.Context) {
 	}
 }
 
+// readEvents handles what has happened in the program.
+func (m *Courier) readEvents(ctx context.Context) {
+	m.trouble("events", m.o.Events.Read(func(e Event) { m.event(ctx, e) }))
+}
+
 // event handles what happened in the program.
 func (m *Courier) event(ctx context.Context, e Event) {
 	switch e.Event.Event {
@@ -205,7 +210,12 @@ func (m *Courier) abandoned(ctx context.Context, now time.Time) {
 	if len(m.deferrals.list) > 0 && len(m.program.Works) > 0 {
 		return
 	}
-	if m.program.open && idle >= pace.Told && (idle >= pace.Silent || m.allEnded(ctx)) {
+	if !m.program.open || idle < pace.Told {
+		return
+	}
+	heard := m.program.heard
+	m.readEvents(ctx) // a turn may have begun and ended while the state was asked for
+	if m.program.heard.Equal(heard) && (idle >= pace.Silent || m.allEnded(ctx)) {
 		clear(m.deferrals.list)
 		m.close(ctx, Event{Event: interrupted})
 	}

@@ -199,7 +199,7 @@ func (p *program) State(context.Context) courier.Condition {
 		state = agent.Waiting
 	}
 	takes := state == agent.Idle || state == agent.Busy || state == agent.Waiting
-	return courier.Condition{Report: agent.Report{State: state, Evidence: "test"}, Takes: takes}
+	return courier.Condition{Report: agent.Report{State: state, Evidence: "test"}, Takes: takes, Works: p.left}
 }
 
 func (p *program) Holds(_ context.Context, id string) (bool, error) {
