@@ -42,9 +42,7 @@ func (d *deferral) reported(e agent.Event) bool {
 // deferrals are the messages that wait for work in the background. They belong to the
 // goroutine of their courier.
 type deferrals struct {
-	program *program
-	ledger  *ledger
-	answers *answers
+	common
 
 	works []agent.Work         // what was left after the last turn
 	list  map[string]*deferral // by the message's ID

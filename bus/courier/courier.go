@@ -81,13 +81,22 @@ const (
 	pushWithin = 15 * time.Second
 )
 
+// common is what the parts of a courier work with. All but the ledger belongs to the
+// goroutine of the courier.
+type common struct {
+	o       *Options
+	traits  Traits
+	program *program
+	ledger  *ledger
+	talk    conversation
+	answers *answers
+	trouble func(what string, err error) // logs what fails, once
+}
+
 // A Courier is the working receiver of a mailbox. Its exported methods may be called from
 // any goroutine.
 type Courier struct {
-	o      Options
-	traits Traits
-
-	ledger  *ledger
+	common
 	asks    chan func()    // run by Run's goroutine for others
 	stopped chan struct{}  // closed when Run has returned
 	cancels chan cancel    // that want the running turn interrupted
@@ -96,26 +105,21 @@ type Courier struct {
 	batches chan batch     // the requested batches
 	group   sync.WaitGroup // the goroutines of Run
 	records records
-	talk    conversation
-	told    map[string]bool // problems already logged, until they have passed
 
 	// The rest belongs to Run's goroutine.
 	box      *bus.Receiver
-	program  program
+	asked    bool         // a batch has been asked for
+	over     bool         // the mailbox is closed
 	later    []cancel     // of messages of which it is not known yet whether the model has them
 	saved    agent.Report // on disk
 	reported bool         // saved is what is to be reported
-	gate     gate
-	stopping bool   // it is being interrupted
-	turn     func() // reports the end of the turn to the receiver; nil: none is running
-	preface  preface
+	stopping bool         // the running turn is being interrupted
+	turn     func()       // reports the end of the turn to the receiver; nil: none is running
 
-	asked   bool // a batch has been asked for
-	over    bool // the mailbox is closed
-	backlog backlog
-	offers  offerer
-	answers answers
-
+	gate      gate
+	preface   preface
+	backlog   backlog
+	offers    offerer
 	history   history
 	deferrals deferrals
 	alone     alone
@@ -141,32 +145,46 @@ func New(o Options) *Courier {
 		o.Log = func(string, error) {}
 	}
 	m := &Courier{
-		o: o, traits: o.Runtime.Traits(), ledger: newLedger(o.Home, o.Agent),
 		asks: make(chan func()), stopped: make(chan struct{}), cancels: make(chan cancel, 1), drops: make(chan cancel, maxDrops), wants: make(chan struct{}, 1), batches: make(chan batch),
-		told: make(map[string]bool),
 	}
-	if m.traits.Wants == nil {
-		m.traits.Wants = WantsAnswer
+	traits, trouble := o.Runtime.Traits(), troubles(o.Log)
+	if traits.Wants == nil {
+		traits.Wants = WantsAnswer
 	}
-	m.program.pace = m.traits.Pace
-	m.talk = conversation{o: &m.o, trouble: m.trouble}
-	m.records = records{o: &m.o, runtime: m.traits.Name, works: &m.group}
-	m.gate = gate{o: &m.o, runtime: m.traits.Name, trouble: m.trouble, stir: m.program.stir}
-	m.answers = answers{o: &m.o, implicit: m.traits.Implicit, ledger: m.ledger, trouble: m.trouble, finished: m.history.finished}
-	m.backlog = backlog{
-		o: &m.o, traits: m.traits, ledger: m.ledger, talk: m.talk, records: m.records, gate: &m.gate, preface: &m.preface, answers: &m.answers, trouble: m.trouble,
+	m.common = common{
+		o: &o, traits: traits, program: &program{pace: traits.Pace}, ledger: newLedger(o.Home, o.Agent),
+		talk: conversation{o: &o, trouble: trouble}, answers: &answers{}, trouble: trouble,
 	}
-	m.deferrals = deferrals{program: &m.program, ledger: m.ledger, answers: &m.answers, list: make(map[string]*deferral)}
+	*m.answers = answers{o: &o, implicit: traits.Implicit, ledger: m.ledger, trouble: trouble, finished: m.history.finished}
+	m.records = records{o: &o, runtime: traits.Name, works: &m.group}
+	m.gate = gate{o: &o, runtime: traits.Name, trouble: trouble, stir: m.program.stir}
+	m.preface = newPreface(&o)
+	m.backlog = backlog{common: m.common, records: m.records, gate: &m.gate, preface: &m.preface}
+	m.deferrals = deferrals{common: m.common, list: make(map[string]*deferral)}
 	m.history = history{
-		o: &m.o, traits: m.traits, program: &m.program, ledger: m.ledger, talk: m.talk, answers: &m.answers, backlog: &m.backlog, deferrals: &m.deferrals,
-		trouble: m.trouble, sight: m.offers.sight, doubts: make(map[string]bool), losses: make(map[string]int),
+		common: m.common, backlog: &m.backlog, deferrals: &m.deferrals, sight: m.offers.sight,
+		doubts: make(map[string]bool), losses: make(map[string]int),
 	}
-	m.preface = newPreface(&m.o)
 	m.offers = offerer{
-		o: &m.o, traits: m.traits, program: &m.program, ledger: m.ledger, talk: m.talk, answers: &m.answers, backlog: &m.backlog, history: &m.history, preface: &m.preface, trouble: m.trouble,
-		path: path{o: &m.o, pace: m.traits.Pace, trouble: m.trouble, tokens: float64(m.traits.Pace.Burst), channel: o.Notify != nil},
+		common: m.common, backlog: &m.backlog, history: &m.history, preface: &m.preface,
+		path: path{o: &o, pace: traits.Pace, trouble: trouble, tokens: float64(traits.Pace.Burst), channel: o.Notify != nil},
 	}
 	return m
+}
+
+// troubles returns a function that logs an error once, and once more when it has passed.
+func troubles(log func(what string, err error)) func(what string, err error) {
+	told := make(map[string]bool)
+	return func(what string, err error) {
+		switch {
+		case err == nil && told[what]:
+			delete(told, what)
+			log(what+": works again", nil)
+		case err != nil && !told[what]:
+			told[what] = true
+			log(what, err)
+		}
+	}
 }
 
 // Run works until ctx ends, which is no error; it may be called once. It waits for the
@@ -284,18 +302,6 @@ func (m *Courier) fetch(ctx context.Context) {
 		if err != nil {
 			return
 		}
-	}
-}
-
-// trouble logs an error once, and once more when it has passed.
-func (m *Courier) trouble(what string, err error) {
-	switch told := m.told[what]; {
-	case err == nil && told:
-		delete(m.told, what)
-		m.o.Log(what+": works again", nil)
-	case err != nil && !told:
-		m.told[what] = true
-		m.o.Log(what, err)
 	}
 }
 

@@ -40,17 +40,11 @@ const (
 // An offerer gives the program what is to be offered, one text at a time. It belongs to the
 // goroutine of its courier.
 type offerer struct {
-	o       *Options
-	traits  Traits
-	program *program
-	ledger  *ledger
-	talk    conversation
-	answers *answers
+	common
 	backlog *backlog
 	history *history
 	preface *preface
 	path    path
-	trouble func(what string, err error) // logs what fails, once
 
 	flight *flight // nil: none
 }

@@ -47,15 +47,10 @@ type lost struct {
 // A backlog is what is to be offered to the program. It belongs to the goroutine of its
 // courier.
 type backlog struct {
-	o       *Options
-	traits  Traits
-	ledger  *ledger
-	talk    conversation
+	common
 	records records
 	gate    *gate
 	preface *preface
-	answers *answers
-	trouble func(what string, err error) // logs what fails, once
 
 	lost    []lost          // from an earlier conversation or held: they go first
 	pending []*bus.Delivery // claimed and not offered

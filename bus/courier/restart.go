@@ -43,16 +43,10 @@ func (p *past) ends(e agent.Event, begun []string) {
 // or before the program was cut off from its conversation. It belongs to the goroutine of its
 // courier.
 type history struct {
-	o         *Options
-	traits    Traits
-	program   *program
-	ledger    *ledger
-	talk      conversation
-	answers   *answers
+	common
 	backlog   *backlog
 	deferrals *deferrals
-	trouble   func(what string, err error) // logs what fails, once
-	sight     func(id string)              // is called with each message that the program has all the same
+	sight     func(id string) // is called with each message that the program has all the same
 
 	restored bool             // what was left is settled
 	left     []Message        // from the ledger, to be restored
