@@ -1,26 +1,21 @@
 package cli
 
 import (
-	"bytes"
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/cli/view"
-	"netsky/config"
 	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/words"
-	"netsky/store"
 	"netsky/work/git"
 	"netsky/work/land"
 	"netsky/work/record"
@@ -47,43 +42,31 @@ func (a *app) checkCommand() *cli.Command {
 	}
 }
 
-func (a *app) check(c *cli.Context) error {
-	self, err := a.self()
-	if err != nil {
-		return err
-	}
-	id := self
-	if c.NArg() > 0 || !self.IsClone() {
-		if id, err = oneAgent(c, "the agent whose work to check"); err != nil {
+func (a *app) check(c *cli.Context) (err error) {
+	r := fleet.CheckRequest{Onto: c.String("onto"), Again: c.Bool("again"), Yes: c.Bool("yes")}
+	if c.NArg() > 0 {
+		if r.Agent, err = oneAgent(c, "the agent whose work to check"); err != nil {
 			return err
 		}
 	}
 	if c.IsSet("set") {
-		if err := a.setCheck(self, c.String("set")); err != nil {
-			return err
-		}
+		text := c.String("set")
+		r.Set = &text
 	}
-	d, done, err := a.lander(self)
+	w, err := a.workOf(progress{a: a})
 	if err != nil {
 		return err
 	}
-	defer done()
-	if d.Command.Text == "" {
-		return exitError{exitUsage, land.ErrNoCheck}
+	k, err := w.Check(c.Context, r)
+	if err != nil && !errors.Is(err, land.ErrNothing) {
+		return err
 	}
-	d.Agree = func() error { return a.agreeToCheck(d, c.Bool("yes")) }
-	out, flush := a.commandOutput()
-	k, err := d.Check(c.Context, id, land.CheckOptions{Onto: c.String("onto"), Again: c.Bool("again"), Out: out})
-	flush()
-	if errors.Is(err, land.ErrNothing) {
-		a.tellLoose(id, k.Loose, "checked")
+	id := cmp.Or(r.Agent, w.Actor)
+	a.tellLoose(id, k.Loose, "checked")
+	if err != nil {
 		a.complain(err)
 		return nil
 	}
-	if err != nil {
-		return a.needsWorktree(d.Home, id, err)
-	}
-	a.tellLoose(id, k.Loose, "checked")
 	for _, n := range k.Notes {
 		a.warn("%s", n)
 	}
@@ -93,7 +76,7 @@ func (a *app) check(c *cli.Context) error {
 		}
 	} else {
 		next := ""
-		if _, err := a.mayLand("land"); err == nil && k.State == record.Passed {
+		if w.MayLand("land") == nil && k.State == record.Passed {
 			next = "; `netsky land " + string(id)
 			if c.IsSet("onto") {
 				next += " --onto " + advice.Word(c.String("onto"))
@@ -105,34 +88,11 @@ func (a *app) check(c *cli.Context) error {
 	if k.State == record.Passed {
 		return nil
 	}
-	if out == nil {
-		a.tailOf(d.Home, k.Log)
+	if _, shown := view.Width(a.err); !shown {
+		a.tailOf(w.Home, k.Log)
 	}
-	a.warn("its output: %s", tilde(a, d.Home.Path(k.Log)))
+	a.warn("its output: %s", tilde(a, w.Home.Path(k.Log)))
 	return exitError{exitFailed, errTold}
-}
-
-// setCheck makes a text the check command, which the owner has agreed to by typing it.
-func (a *app) setCheck(self agent.ID, text string) error {
-	if err := fleet.May(self, "check --set"); err != nil {
-		return err
-	}
-	if words.Blank(text) {
-		return usagef("check: --set: needs the command, in quotes, such as --set \"make test\"")
-	}
-	h, err := a.home()
-	if err != nil {
-		return err
-	}
-	if _, err := a.cfg(); err != nil {
-		return err
-	}
-	if err := config.SetCheck(h, text); err != nil {
-		return err
-	}
-	a.config.Work.Check = text
-	a.warn("the check is from now on, as written to %s: %s", tilde(a, h.Path(home.ConfigFile)), words.Brief(text, 200))
-	return fleet.CheckOf(a.config).Agree(h)
 }
 
 // checkLine says how a check ended.
@@ -174,98 +134,5 @@ func (a *app) tailOf(h home.Dir, log string) {
 	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
 	for _, l := range lines[max(0, len(lines)-20):] {
 		fmt.Fprintln(a.err, envelope.Plain(l))
-	}
-}
-
-// checkOf is the command that proves work.
-// lander returns what checks and lands work, and what releases it.
-func (a *app) lander(self agent.ID) (d land.Desk, done func(), err error) {
-	h, err := a.madeHome()
-	if err != nil {
-		return d, nil, err
-	}
-	environ, err := fleet.OwnersEnviron(h, self, a.environ)
-	if err != nil {
-		return d, nil, err
-	}
-	cfg, err := a.cfg()
-	if err != nil {
-		return d, nil, err
-	}
-	b, err := a.bus()
-	if err != nil {
-		return d, nil, err
-	}
-	journal := store.NewJournal(h)
-	return land.Desk{
-		Home: h, Journal: journal, Records: func(ctx context.Context) (*store.DB, error) { return a.records(ctx, h) },
-		Command: fleet.CheckOf(cfg), Within: cfg.Work.CheckTime.Duration, Environ: environ, Asker: self,
-		Say:  a.warn,
-		Wait: func(err error) { a.warn("%v; waiting until that is done", err) },
-		Tell: func(to agent.ID, key, text string) error {
-			ctx := context.Background() // what was found is told, even if the verb is cut off now
-			if list, err := b.Received(ctx, to, key); err != nil || len(list) > 0 {
-				return err
-			}
-			_, again, err := b.SendOnce(ctx, envelope.Envelope{ID: key, From: self, To: to, Text: text, Via: "cli", Time: time.Now()})
-			if err == nil && !again {
-				a.warn("%s was told", to)
-			}
-			if errors.Is(err, bus.ErrUsed) {
-				err = nil // with other words
-			}
-			return err
-		},
-	}, func() { journal.Close() }, nil
-}
-
-// agreeToCheck has the owner agree to the check command.
-func (a *app) agreeToCheck(d land.Desk, yes bool) error {
-	f, err := a.fleet()
-	if err != nil {
-		return err
-	}
-	f.Actor = d.Asker
-	return f.Agree(d.Command, "is run on the merged work of agents, in a worktree of its own", yes)
-}
-
-// commandOutput returns what prints a command's output as it comes, if somebody may be looking, and
-// what prints its last line, should that have no end.
-func (a *app) commandOutput() (out io.Writer, flush func()) {
-	if _, ok := view.Width(a.err); !ok {
-		return nil, func() {}
-	}
-	p := &plainLines{to: a.err}
-	return p, func() {
-		if len(p.rest) > 0 {
-			_, _ = p.Write([]byte("\n"))
-		}
-	}
-}
-
-// plainLines prints lines without what a terminal would obey.
-type plainLines struct {
-	to   io.Writer
-	rest []byte
-}
-
-// maxLine is where a line without an end is broken.
-const maxLine = 8 << 10
-
-func (p *plainLines) Write(data []byte) (int, error) {
-	p.rest = append(p.rest, data...)
-	for {
-		i := bytes.IndexByte(p.rest, '\n')
-		if i < 0 && len(p.rest) < maxLine {
-			return len(data), nil
-		}
-		line, after := p.rest, 0
-		if i >= 0 {
-			line, after = p.rest[:i], i+1
-		} else {
-			after = len(line)
-		}
-		fmt.Fprintln(p.to, envelope.Plain(string(line)))
-		p.rest = append(p.rest[:0], p.rest[after:]...)
 	}
 }

@@ -126,7 +126,7 @@ func status(err error) int {
 // complain prints an error and what to do next.
 func (a *app) complain(err error) {
 	gone := errors.Is(a.broken, syscall.EPIPE) && errors.Is(err, syscall.EPIPE) // nobody reads it
-	if gone || errors.Is(err, errTold) || errors.Is(err, fleet.ErrNotReady) {
+	if gone || errors.Is(err, errTold) || errors.Is(err, fleet.ErrNotReady) || errors.Is(err, fleet.ErrStayed) {
 		return
 	}
 	for line := range strings.SplitSeq(envelope.Plain(err.Error()), "\n") {

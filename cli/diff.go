@@ -74,7 +74,7 @@ func (a *app) diff(c *cli.Context) error {
 	}
 	w, err := tree.Load(h, id)
 	if errors.Is(err, fs.ErrNotExist) {
-		return a.needsWorktree(h, id, fmt.Errorf("%s: %w", id, land.ErrNoWorktree))
+		return land.NoWorktree(h, id)
 	}
 	if err != nil {
 		return err

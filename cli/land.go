@@ -10,7 +10,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent"
 	"netsky/cli/view"
 	"netsky/fleet"
 	"netsky/internal/words"
@@ -57,53 +56,36 @@ func (a *app) landCommand() *cli.Command {
 	}
 }
 
-// mayLand returns who lands work, if that may.
-func (a *app) mayLand(verb string) (agent.ID, error) {
-	self, err := a.self()
-	if err != nil {
-		return "", err
-	}
-	cfg, err := a.cfg()
-	if err == nil {
-		err = fleet.MayLand(self, cfg, verb)
-	}
-	return self, err
-}
-
-func (a *app) land(c *cli.Context) error {
-	self, err := a.mayLand("land")
-	if err != nil {
-		return err
-	}
-	o := land.LandOptions{Onto: c.String("onto"), Unchecked: c.Bool("unchecked"), PR: c.Bool("pr"), Message: c.String("message")}
+func (a *app) land(c *cli.Context) (err error) {
+	r := fleet.LandRequest{Yes: c.Bool("yes"), LandOptions: land.LandOptions{
+		Onto: c.String("onto"), Unchecked: c.Bool("unchecked"), PR: c.Bool("pr"), Message: c.String("message"),
+	}}
 	for _, how := range []string{land.Merging, land.Squash, land.Rebase} {
 		if c.Bool(how) {
-			o.How = how
+			r.How = how
 		}
 	}
 	if c.Bool("all") {
 		if c.NArg() > 0 {
 			return usagef("land: --all lands the work of every agent, so it takes no name")
 		}
-		return a.landAll(c, self, o)
+		return a.landAll(c, r)
 	}
-	id, err := oneAgent(c, "the agent whose work to land, or --all")
+	if r.Agent, err = oneAgent(c, "the agent whose work to land, or --all"); err != nil {
+		return err
+	}
+	w, err := a.workOf(nil)
 	if err != nil {
 		return err
 	}
-	d, done, err := a.lander(self)
-	if err != nil {
-		return err
-	}
-	defer done()
-	l, err := d.Land(c.Context, id, o)
+	l, err := w.Land(c.Context, r)
 	if errors.Is(err, land.ErrNothing) {
-		a.tellLoose(id, l.Loose, "landed")
+		a.tellLoose(r.Agent, l.Loose, "landed")
 		a.complain(err)
 		return nil
 	}
 	if err != nil && l.State != record.Pushed {
-		return a.needsWorktree(d.Home, id, err)
+		return err
 	}
 	if perr := a.printLanding(l, c.Bool("json")); perr != nil {
 		return perr
@@ -132,17 +114,9 @@ func landingLine(l record.Landing) string {
 	return line + fmt.Sprintf("; `netsky undo %s` takes it back", l.ID)
 }
 
-func (a *app) landAll(c *cli.Context, self agent.ID, o land.LandOptions) error {
-	d, done, err := a.lander(self)
-	if err != nil {
-		return err
-	}
-	defer done()
-	d.Agree = func() error { return a.agreeToCheck(d, c.Bool("yes")) }
+func (a *app) landAll(c *cli.Context, r fleet.LandRequest) error {
 	landed, failed := []land.Landing{}, 0
-	out, flush := a.commandOutput()
-	defer flush()
-	err = d.LandAll(c.Context, o, out, func(one land.Outcome) {
+	w, err := a.workOf(progress{a, func(one land.Outcome) {
 		if one.Err != nil {
 			failed++
 			a.complain(one.Err)
@@ -153,8 +127,11 @@ func (a *app) landAll(c *cli.Context, self agent.ID, o land.LandOptions) error {
 				_ = a.printLanding(one.Landing, false)
 			}
 		}
-	})
+	}})
 	if err != nil {
+		return err
+	}
+	if _, err := w.LandAll(c.Context, r); err != nil {
 		return err
 	}
 	if c.Bool("json") {
@@ -290,10 +267,6 @@ func (a *app) undoCommand() *cli.Command {
 }
 
 func (a *app) undo(c *cli.Context) error {
-	self, err := a.mayLand("undo")
-	if err != nil {
-		return err
-	}
 	if c.NArg() > 1 {
 		return usagef("undo: takes one landing, not %d", c.NArg())
 	}
@@ -301,12 +274,11 @@ func (a *app) undo(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	d, done, err := a.lander(self)
+	w, err := a.workOf(nil)
 	if err != nil {
 		return err
 	}
-	defer done()
-	u, err := d.Undo(c.Context, id)
+	u, err := w.Undo(c.Context, id)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"netsky/daemon"
 	"netsky/daemon/observe"
+	"netsky/fleet"
 	"netsky/home"
 	"netsky/store"
 )
@@ -14,8 +15,7 @@ import (
 func (a *app) records(ctx context.Context, h home.Dir) (*store.DB, error) {
 	db, rebuilt, err := observe.Records(ctx, h, a.bus)
 	if rebuilt {
-		a.warn("%s was missing; rebuilt it from the agents' files and mailboxes; older log entries and sessions are lost",
-			tilde(a, h.Path(home.DBFile)))
+		a.warn(fleet.Rebuilt, tilde(a, h.Path(home.DBFile)))
 	}
 	return db, err
 }

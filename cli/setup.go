@@ -12,7 +12,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent"
 	"netsky/cli/view"
 	"netsky/config"
 	"netsky/fleet"
@@ -104,9 +103,8 @@ func (a *app) uninstall(c *cli.Context) error {
 	there := err == nil
 	var ignored []string
 	if purge && there {
-		if d, done, err := a.lander(agent.Owner); err == nil { // a broken home is purged as well
-			d.Recover(c.Context)
-			done()
+		if w, err := a.workOf(nil); err == nil { // a broken home is purged as well
+			w.Settle(c.Context)
 		}
 		if ignored, err = fleet.Unsaved(c.Context, h, "nothing was ended or removed"); err != nil {
 			return err

@@ -18,7 +18,6 @@ import (
 	"netsky/config"
 	"netsky/fleet"
 	"netsky/home"
-	"netsky/internal/advice"
 	"netsky/internal/words"
 	"netsky/store"
 	"netsky/work"
@@ -154,17 +153,6 @@ func (a *app) running(ctx context.Context, id agent.ID) (bool, error) {
 	return st.State != "" && st.Alive(), err
 }
 
-// needsWorktree adds to the error of an agent without a worktree what to do; others stay as they are.
-func (a *app) needsWorktree(h home.Dir, id agent.ID, err error) error {
-	if !errors.Is(err, land.ErrNoWorktree) {
-		return err
-	}
-	if _, lerr := h.LoadLaunch(id); errors.Is(lerr, fs.ErrNotExist) {
-		return advice.With(fmt.Errorf("%s: was never started: it %w", id, land.ErrNoWorktree), "`netsky agent %s` starts it; `netsky status` lists the agents", id.N())
-	}
-	return advice.With(err, "`netsky work` lists the agents that have one, `netsky work gone` what was retired")
-}
-
 // oneWork is all that is known of one agent's work, a fact a line.
 func oneWork(st work.State) []string {
 	lines := []string{fmt.Sprintf("%s  %s", st.Agent, st.State)}
@@ -199,7 +187,7 @@ func (a *app) states(ctx context.Context, r *work.Reader, only agent.ID) ([]work
 		}
 	}
 	h, herr := a.home()
-	return nil, errors.Join(err, herr, a.needsWorktree(h, only, fmt.Errorf("%s: %w", only, land.ErrNoWorktree)))
+	return nil, errors.Join(err, herr, land.NoWorktree(h, only))
 }
 
 // workLines are one line for each agent: who, how its work is, and the next step. They have at most
@@ -291,62 +279,47 @@ func (a *app) repos(ctx context.Context, h home.Dir) (list []string, err error) 
 }
 
 func (a *app) workRetire(c *cli.Context) error {
-	if err := a.may("work retire"); err != nil {
-		return err
-	}
 	ids, err := agentArgs(c)
 	if err != nil {
 		return err
 	}
-	if len(ids) == 0 {
-		return usagef("work retire: needs an agent that is down; `netsky work` lists their work")
-	}
-	l, err := a.launcher()
+	w, err := a.workOf(nil)
 	if err != nil {
 		return err
 	}
-	// Nothing is started meanwhile.
-	lock, err := l.Home.WaitLock(c.Context, home.UpLock, nil)
-	if err != nil {
-		return err
-	}
-	defer lock.Unlock()
-	list, err := l.Inspect(c.Context)
-	if err != nil { // an agent may run unseen
-		return err
-	}
-	done, failed := 0, 0
-	for _, id := range ids {
-		w, err := tree.Load(l.Home, id)
-		switch st := list.Find(id); {
-		case errors.Is(err, fs.ErrNotExist):
-			err = a.needsWorktree(l.Home, id, fmt.Errorf("%s: %w", id, land.ErrNoWorktree))
-		case err == nil && (st.State != agent.Down && st.State != "" || st.Wanted):
-			err = advice.With(fmt.Errorf("%s: is %s", id, st.State), "`netsky down %s` ends it", id)
-		case err == nil:
-			if err := a.planner(l).Leave(id); err != nil { // a crash before it is removed changes nothing by that
-				a.warn("%v", err)
-			}
-			var ref string
-			if ref, err = retire.Retire(c.Context, retire.Options{Home: l.Home, Record: l.Journal.Record}, id); err == nil {
-				done++
-				kept := ""
-				if ref != "" {
-					kept = "; " + ref + " keeps its last commit"
-				}
-				a.print("%s: removed %s and the branch %s%s", id, tilde(a, w.Dir), w.Short(), kept)
-			}
+	done, err := w.Retire(c.Context, ids)
+	for _, r := range done {
+		kept := ""
+		if r.Ref != "" {
+			kept = "; " + r.Ref + " keeps its last commit"
 		}
-		if err != nil {
-			failed++
-			a.complain(err) // with its own next step
-		}
+		a.print("%s: removed %s and the branch %s%s", r.Agent, tilde(a, r.Dir), r.Branch, kept)
 	}
-	switch {
-	case failed == 0:
-		return nil
-	case done > 0:
-		return exitError{exitPartly, errTold}
-	}
-	return exitError{exitFailed, errTold}
+	return err
 }
+
+// workOf returns the deeds of the agents' work on behalf of whoever runs the verb.
+func (a *app) workOf(r report) (*fleet.Work, error) {
+	f, err := a.fleetFor(ui{a, r})
+	if err != nil {
+		return nil, err
+	}
+	return fleet.NewWork(f)
+}
+
+// A progress prints what commands of the owner's print, if somebody may be looking, and what lands.
+type progress struct {
+	a      *app
+	landed func(land.Outcome)
+}
+
+func (p progress) Step(s fleet.Step) {
+	if _, ok := view.Width(p.a.err); ok && s.Output != "" {
+		fmt.Fprintln(p.a.err, envelope.Plain(s.Output))
+	}
+	if s.Landed != nil {
+		p.landed(*s.Landed)
+	}
+}
+
+func (progress) Above(do func()) { do() }

@@ -19,6 +19,7 @@ import (
 	"netsky/spawn/pane"
 	"netsky/store"
 	"netsky/watch/backoff"
+	"netsky/work/land"
 )
 
 // A StartRequest asks for agents to be started.
@@ -38,6 +39,8 @@ type Step struct {
 	As     As
 	Daemon *DaemonStep         // of the daemon's
 	Down   *spawn.DownProgress // of an end
+	Landed *land.Outcome       // of one agent's work
+	Output string              // a line that a command of the owner's prints
 	Line   string              // about something else
 }
 

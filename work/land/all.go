@@ -17,9 +17,9 @@ import (
 
 // An Outcome is what became of one agent's work in LandAll.
 type Outcome struct {
-	Agent   agent.ID
-	Landing Landing
-	Err     error // nil if it has landed
+	Agent   agent.ID `json:"agent"`
+	Landing Landing  `json:"landing"`
+	Err     error    `json:"-"` // nil if it has landed
 }
 
 // A candidate is work that could land.

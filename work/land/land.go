@@ -128,11 +128,19 @@ func Worktree(h home.Dir, id agent.ID) (tree.Worktree, error) {
 	w, err := tree.Load(h, id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err = fmt.Errorf("%s: %w", id, ErrNoWorktree)
+		err = NoWorktree(h, id)
 	case err == nil && !w.Ready:
 		err = advice.With(fmt.Errorf("%s: its worktree is not whole", id), "run `netsky up %s`", id)
 	}
 	return w, err
+}
+
+// NoWorktree is the error for an agent without a worktree.
+func NoWorktree(h home.Dir, id agent.ID) error {
+	if _, err := h.LoadLaunch(id); errors.Is(err, fs.ErrNotExist) {
+		return advice.With(fmt.Errorf("%s: was never started: it %w", id, ErrNoWorktree), "`netsky agent %s` starts it; `netsky status` lists the agents", id.N())
+	}
+	return advice.With(fmt.Errorf("%s: %w", id, ErrNoWorktree), "`netsky work` lists the agents that have one, `netsky work gone` what was retired")
 }
 
 // Repo opens the worktree's repository: where it was made from, or, if that is gone, there.

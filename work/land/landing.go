@@ -20,12 +20,12 @@ import (
 
 // LandOptions say how an agent's work lands.
 type LandOptions struct {
-	How       string // Merging, Squash or Rebase; "" is Forward if that is possible, else Merging
-	Onto      string // the branch; "" is the worktree's own
-	Unchecked bool   // without a check that has passed, which is recorded
-	PR        bool   // push the branch and ask for it to be merged, instead of moving the target
-	Task      string
-	Message   string // of the commit that is made; "" is made from the branch's commits
+	How       string `json:"how,omitempty"`       // Merging, Squash or Rebase; "" is Forward if that is possible, else Merging
+	Onto      string `json:"onto,omitempty"`      // the branch; "" is the worktree's own
+	Unchecked bool   `json:"unchecked,omitempty"` // without a check that has passed, which is recorded
+	PR        bool   `json:"pr,omitempty"`        // push the branch and ask for it to be merged, instead of moving the target
+	Task      string `json:"task,omitempty"`
+	Message   string `json:"message,omitempty"` // of the commit that is made; "" is made from the branch's commits
 }
 
 // A Landing is what Land did.
