@@ -60,11 +60,11 @@ func (a *app) cost(c *cli.Context) error {
 		return err
 	}
 	if id := c.String("task"); id != "" {
-		cr, err := a.crew(l)
+		t, err := a.tasks()
 		if err != nil {
 			return err
 		}
-		k, err := cr.Book().Find(c.Context, id)
+		k, err := t.Book().Find(c.Context, id)
 		if err != nil {
 			return a.taskErr("cost: --task", err)
 		}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"io"
 
@@ -10,7 +9,6 @@ import (
 	"netsky/bus/mcp"
 	"netsky/fleet"
 	"netsky/fleet/bridge"
-	"netsky/store"
 	"netsky/work/task"
 )
 
@@ -63,14 +61,10 @@ func (a *app) ioServe(c *cli.Context) error {
 	if !ok {
 		in = io.NopCloser(a.in)
 	}
-	book, err := a.crew(l)
-	if err != nil {
-		return err
-	}
+	f := a.fleetOf(l)
 	o := mcp.Options{
-		Head: book.Book().Head, TakeBack: book.TakeBack, Word: func(ctx context.Context, k store.Task) string { return a.wordOf(ctx, l.Home, k) },
 		Agent: self, Start: a.getenv("NETSKY_START"), Home: l.Home, Bus: l.Bus,
-		Records: task.Shelf{Journal: l.Journal, Home: l.Home}, Members: fleet.Team{Fleet: a.fleetOf(l)}, Checks: &fleet.Checks{Binary: l.Binary, Environ: a.environ}, In: in, Out: a.out, Version: Version, Log: a.logIO,
+		Records: task.Shelf{Journal: l.Journal, Home: l.Home}, Tasks: fleet.Tasks{Fleet: f}, Members: fleet.Team{Fleet: f}, Checks: &fleet.Checks{Binary: l.Binary, Environ: a.environ}, In: in, Out: a.out, Version: Version, Log: a.logIO,
 	}
 	if server == "imessage" {
 		o.Phone = bridge.Tools{Home: l.Home, Secrets: a.phone(l.Home).Secrets()}

@@ -41,16 +41,16 @@ func (a *app) noteAdd(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	_, cr, err := a.tasks()
+	t, err := a.tasks()
 	if err != nil {
 		return err
 	}
-	if db, err := a.freshRecords(c.Context, cr.Home); err == nil { // what has just arrived is on record as well
+	if db, err := a.freshRecords(c.Context, t.Home); err == nil { // what has just arrived is on record as well
 		db.Close()
 	}
-	about, err := cr.Book().Note(c.Context, c.Args().First(), text)
+	about, err := t.Note(c.Context, c.Args().First(), text)
 	if errors.Is(err, task.ErrNothing) {
-		return advice.With(usagef("note add: %w%s", err, meantAgent(cr.Bus, c.Args().First())), "`netsky find TEXT` finds the ids of messages, tasks and notes, `netsky status` lists the agents")
+		return advice.With(usagef("note add: %w%s", err, meantAgent(t.Launcher.Bus, c.Args().First())), "`netsky find TEXT` finds the ids of messages, tasks and notes, `netsky status` lists the agents")
 	}
 	if err != nil && !errors.Is(err, store.ErrSpooled) {
 		return a.taskErr("note add", err)

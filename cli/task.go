@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,9 +15,7 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/words"
-	"netsky/spawn"
 	"netsky/store"
-	"netsky/work/dispatch"
 	"netsky/work/task"
 )
 
@@ -75,23 +72,10 @@ func (a *app) taskAddCommand() *cli.Command {
 	}
 }
 
-// crew returns what gives out tasks on behalf of who runs this.
-func (a *app) crew(l *spawn.Launcher) (dispatch.Crew, error) {
-	_, err := a.self()
-	return a.fleetOf(l).Crew(), err
-}
-
-// tasks returns the launcher and the crew for a verb that changes tasks.
-func (a *app) tasks() (*spawn.Launcher, dispatch.Crew, error) {
-	if _, err := a.madeHome(); err != nil {
-		return nil, dispatch.Crew{}, err
-	}
-	l, err := a.launcher()
-	if err != nil {
-		return nil, dispatch.Crew{}, err
-	}
-	c, err := a.crew(l)
-	return l, c, err
+// tasks returns the deeds of tasks on behalf of whoever runs the verb.
+func (a *app) tasks() (fleet.Tasks, error) {
+	f, err := a.fleet()
+	return fleet.Tasks{Fleet: f}, err
 }
 
 // judge returns what decides what tasks are called.
@@ -153,11 +137,11 @@ func (a *app) taskAdd(c *cli.Context) error {
 			return usagef("task add: agent: %w", err)
 		}
 	}
-	_, crew, err := a.tasks()
+	t, err := a.tasks()
 	if err != nil {
 		return err
 	}
-	k, err := crew.Book().Add(c.Context, w)
+	k, err := t.Add(c.Context, w)
 	if err != nil && !errors.Is(err, store.ErrSpooled) {
 		return a.taskErr("task add", err)
 	}
@@ -180,7 +164,7 @@ func (a *app) taskDone(c *cli.Context) error {
 	if n := wholeMinutes(c.Duration("took")); n != 0 {
 		change.ActualMinutes = &n
 	}
-	return a.endTask(c, id, change)
+	return a.editTask(c, id, change)
 }
 
 func (a *app) taskBlock(c *cli.Context) error {
@@ -195,7 +179,7 @@ func (a *app) taskBlock(c *cli.Context) error {
 	case len(change.Needs) == 0:
 		return usagef("task block: needs an id and a reason, in quotes, or --needs")
 	}
-	return a.endTask(c, id, change)
+	return a.editTask(c, id, change)
 }
 
 func (a *app) taskCancel(c *cli.Context) error {
@@ -212,7 +196,7 @@ func (a *app) taskCancel(c *cli.Context) error {
 		return usagef("task cancel: needs an id, or several, and perhaps a reason, in quotes")
 	}
 	return a.each(ids, func(id string) error {
-		return a.endTask(c, id, task.Change{State: store.TaskCancelled, Note: text})
+		return a.editTask(c, id, task.Change{State: store.TaskCancelled, Note: text})
 	})
 }
 
@@ -224,31 +208,22 @@ func idAndText(c *cli.Context, what string) (id, text string, err error) {
 	return c.Args().Get(0), c.Args().Get(1), nil
 }
 
-// endTask changes a task and prints what it is called now.
-func (a *app) endTask(c *cli.Context, id string, change task.Change) error {
-	l, crew, err := a.tasks()
+// editTask changes a task and prints what it is called now.
+func (a *app) editTask(c *cli.Context, id string, change task.Change) error {
+	t, err := a.tasks()
 	if err != nil {
 		return err
 	}
-	verb := "task " + c.Command.Name
-	k, note, err := crew.Stop(c.Context, id, change)
+	e, err := t.Edit(c.Context, task.Edit{Task: id, Change: change})
 	if err != nil && !errors.Is(err, store.ErrSpooled) {
-		return a.taskErr(verb, err)
+		return a.taskErr(verbOf(c), err)
 	}
-	a.print("%s: %s  %s", k.ID, strings.ReplaceAll(a.wordOf(c.Context, l.Home, k), "_", " "), words.Brief(k.Title, 80))
-	if note != "" {
-		a.warn("%s", note)
+	if !e.Changed {
+		a.warn("nothing to change")
 	}
-	a.wakeDaemon(c.Context, l.Home)
-	return a.taskErr(verb, err)
-}
-
-// wordOf returns what a task is called.
-func (a *app) wordOf(ctx context.Context, h home.Dir, k store.Task) string {
-	db, err := store.OpenRead(ctx, h)
-	if err != nil {
-		return k.Word()
+	a.print("%s: %s  %s", e.Task.ID, strings.ReplaceAll(t.Word(c.Context, e.Task), "_", " "), words.Brief(e.Task.Title, 80))
+	if e.Note != "" {
+		a.warn("%s", e.Note)
 	}
-	defer db.Close()
-	return a.judge(h, db).Word(ctx, k)
+	return a.taskErr(verbOf(c), err)
 }

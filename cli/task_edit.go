@@ -1,13 +1,8 @@
 package cli
 
 import (
-	"errors"
-	"strings"
-
 	"github.com/urfave/cli/v2"
 
-	"netsky/internal/words"
-	"netsky/store"
 	"netsky/work/task"
 )
 
@@ -45,17 +40,5 @@ func (a *app) taskEdit(c *cli.Context) error {
 	if c.NumFlags() == 0 {
 		return usagef("task edit: needs what to change: --title, --agent, --priority or --estimate")
 	}
-	l, crew, err := a.tasks()
-	if err != nil {
-		return err
-	}
-	_, k, changed, err := crew.Book().Update(c.Context, id, change)
-	if err != nil && !errors.Is(err, store.ErrSpooled) {
-		return a.taskErr("task edit", err)
-	}
-	if !changed {
-		a.warn("nothing to change")
-	}
-	a.print("%s: %s  %s", k.ID, strings.ReplaceAll(a.wordOf(c.Context, l.Home, k), "_", " "), words.Brief(k.Title, 80))
-	return a.taskErr("task edit", err)
+	return a.editTask(c, id, change)
 }

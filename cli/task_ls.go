@@ -133,11 +133,11 @@ func (a *app) taskViews(ctx context.Context, l *spawn.Launcher, f task.Filter) (
 		return nil, err
 	}
 	defer db.Close()
-	cr, err := a.crew(l)
+	t, err := a.tasks()
 	if err != nil {
 		return nil, err
 	}
-	list, err := cr.Book().List(ctx, f)
+	list, err := t.Book().List(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (a *app) taskShow(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	cr, err := a.crew(l)
+	t, err := a.tasks()
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (a *app) taskShow(c *cli.Context) error {
 		return a.taskErr("task show", err)
 	}
 	defer db.Close()
-	k, err := cr.Book().Find(c.Context, id)
+	k, err := t.Book().Find(c.Context, id)
 	if err != nil {
 		return a.taskErr("task show", err)
 	}

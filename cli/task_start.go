@@ -1,16 +1,13 @@
 package cli
 
 import (
-	"context"
 	"errors"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
 	"netsky/cli/view"
-	"netsky/daemon"
 	"netsky/fleet"
-	"netsky/home"
 	"netsky/work/dispatch"
 )
 
@@ -35,10 +32,6 @@ func (a *app) taskStart(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	l, _, err := a.tasks()
-	if err != nil {
-		return err
-	}
 	req := fleet.TaskRequest{
 		Task: id, Queue: c.Bool("queue"), Anyway: c.Bool("anyway"), Again: c.Bool("again"), Start: startRequest(c, nil, ""),
 	}
@@ -47,11 +40,14 @@ func (a *app) taskStart(c *cli.Context) error {
 			return usagef("task start: agent: %w", err)
 		}
 	}
-	f := a.fleetOf(l)
+	t, err := a.tasks()
+	if err != nil {
+		return err
+	}
 	p := a.printer(false)
 	p.Out, p.Size = a.err, nil // the task is what stdout is about
-	f.UI = ui{a, view.NewUp(p)}
-	s, err := f.StartTask(c.Context, req)
+	t.UI = ui{a, view.NewUp(p)}
+	s, err := t.Start(c.Context, req)
 	if s.Task.Brief == "" && err != nil { // nothing was recorded
 		var told exitError
 		if errors.As(err, &told) {
@@ -60,7 +56,7 @@ func (a *app) taskStart(c *cli.Context) error {
 		return a.taskErr("task start", err)
 	}
 	if !c.Bool("json") {
-		a.print("%s", f.TaskStarted(s))
+		a.print("%s", t.Started(s))
 	} else if werr := a.writeJSON(map[string]any{"task": s.Task, "waits": append([]string{}, idsOf(s)...), "kept": s.Kept}); werr != nil {
 		return werr
 	}
@@ -72,11 +68,4 @@ func idsOf(s dispatch.Started) (ids []string) {
 		ids = append(ids, k.ID)
 	}
 	return ids
-}
-
-// wakeDaemon has the daemon look at once at what has changed.
-func (a *app) wakeDaemon(ctx context.Context, h home.Dir) {
-	if err := daemon.Wake(ctx, h); err != nil {
-		a.warn("%v", err)
-	}
 }

@@ -26,7 +26,7 @@ var rights = map[string]struct {
 }{
 	// What starts, ends and changes agents, or speaks for all of them.
 	"up": {managers, askRoot}, "agent": {managers, askRoot}, "down": {managers, askRoot}, "restart": {managers, askRoot},
-	"interrupt": {managers, askRoot}, "codex": {managers, askRoot}, "task start": {managers, askRoot}, "work retire": {managers, askRoot},
+	othersTasks: {managers, askRoot}, "interrupt": {managers, askRoot}, "codex": {managers, askRoot}, "task start": {managers, askRoot}, "work retire": {managers, askRoot},
 	"daemon run": {managers, askRoot}, "daemon stop": {managers, askRoot}, "doctor --fix": {managers, askRoot}, "init": {managers, askRoot},
 	"service install": {managers, askRoot}, "service uninstall": {managers, askRoot}, "service run": {managers, askRoot},
 	"escalate": {managers, askRoot}, "forget": {managers, askRoot},
@@ -40,6 +40,9 @@ var rights = map[string]struct {
 	"imessage access pair": {owner, atTerminal},
 	"inbox":                {owner, "only for the owner; an agent reads its mail with `netsky channel drain`"},
 }
+
+// othersTasks is to assign tasks to others, to change theirs, and to accept what they have claimed.
+const othersTasks = "task of another's"
 
 const (
 	askRoot    = "ask agent0 to do it"

@@ -15,7 +15,7 @@ func TestRights(t *testing.T) {
 	const managers, owner, everybody = "yyny", "ynnn", "yyyy"
 	for deed, want := range map[string]string{
 		"up": managers, "agent": managers, "down": managers, "restart": managers, "interrupt": managers, "codex": managers,
-		"task start": managers, "work retire": managers, "daemon run": managers, "daemon stop": managers, "doctor --fix": managers,
+		"task start": managers, "task of another's": managers, "work retire": managers, "daemon run": managers, "daemon stop": managers, "doctor --fix": managers,
 		"init": managers, "service install": managers, "service uninstall": managers, "service run": managers, "escalate": managers,
 		"forget": managers, "imessage history": managers, "imessage send": managers, "imessage doctor": managers,
 		"io serve -s imessage": "nyny",

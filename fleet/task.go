@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -30,26 +31,79 @@ type TaskRequest struct {
 	Start StartRequest `json:"start,omitzero"`
 }
 
-// Crew returns what gives out tasks on behalf of the actor.
-func (f *Fleet) Crew() dispatch.Crew {
+// Tasks are the deeds of tasks. What a crash leaves of each stands in packages [task] and [dispatch].
+type Tasks struct{ *Fleet }
+
+// crew returns what gives out tasks on behalf of the actor.
+func (t Tasks) crew() dispatch.Crew {
 	return dispatch.Crew{
-		Home: f.Home, Bus: f.Launcher.Bus, Records: task.Shelf{Journal: f.Launcher.Journal, Home: f.Home}, By: f.Actor, Environ: f.Environ,
+		Home: t.Home, Bus: t.Launcher.Bus, Records: task.Shelf{Journal: t.Launcher.Journal, Home: t.Home}, By: t.Actor, Environ: t.Environ,
+		Own: t.May(othersTasks) != nil,
 		Hold: func(ctx context.Context) error {
-			db, err := store.Open(ctx, f.Home)
+			db, err := store.Open(ctx, t.Home)
 			if err != nil {
 				return err
 			}
 			defer db.Close()
-			return cost.Hold(ctx, f.Launcher.Bus, db)
+			return cost.Hold(ctx, t.Launcher.Bus, db)
 		},
 		Enough: func(ctx context.Context, k store.Task) bool {
-			db, err := store.OpenRead(ctx, f.Home)
+			db, err := store.OpenRead(ctx, t.Home)
 			if err != nil {
 				return k.State == store.TaskDone
 			}
 			defer db.Close()
-			return Judge(f.Home, db, *f.Config).Enough(ctx, k)
+			return Judge(t.Home, db, *t.Config).Enough(ctx, k)
 		},
+	}
+}
+
+// Book returns the tasks as the actor may read them.
+func (t Tasks) Book() task.Book { return t.crew().Book() }
+
+// Add records a task. If the error matches store.ErrSpooled, it will be one.
+func (t Tasks) Add(ctx context.Context, w task.Wish) (store.Task, error) {
+	if err := t.Make(); err != nil {
+		return store.Task{}, err
+	}
+	return t.Book().Add(ctx, w)
+}
+
+// Edit changes a task, and takes it back from its worker if nobody is to work on it any more. If the error
+// matches store.ErrSpooled, it will be so.
+func (t Tasks) Edit(ctx context.Context, r task.Edit) (task.Edited, error) {
+	if err := t.Make(); err != nil {
+		return task.Edited{}, err
+	}
+	e, err := t.crew().Edit(ctx, r.Task, r.Change)
+	if err == nil || errors.Is(err, store.ErrSpooled) {
+		t.wake(ctx)
+	}
+	return e, err
+}
+
+// Note records a text about something, and returns the whole ID of that.
+func (t Tasks) Note(ctx context.Context, about, text string) (id string, err error) {
+	if err := t.Make(); err != nil {
+		return "", err
+	}
+	return t.Book().Note(ctx, about, text)
+}
+
+// Word returns what a task is called.
+func (t Tasks) Word(ctx context.Context, k store.Task) string {
+	db, err := store.OpenRead(ctx, t.Home)
+	if err != nil {
+		return k.Word()
+	}
+	defer db.Close()
+	return Judge(t.Home, db, *t.Config).Word(ctx, k)
+}
+
+// wake has the daemon look at once at what has changed.
+func (t Tasks) wake(ctx context.Context) {
+	if err := daemon.Wake(ctx, t.Home); err != nil {
+		t.warn("%v", err)
 	}
 }
 
@@ -69,28 +123,29 @@ func Judge(h home.Dir, db *store.DB, c config.Config) *task.Judge {
 // CheckOf returns the check command of netsky.toml.
 func CheckOf(c config.Config) check.Command { return check.Command{What: "check", Text: c.Work.Check} }
 
-// StartTask gives a task to an agent, which is started if it is not up, or records that it is to be
+// Start gives a task to an agent, which is started if it is not up, or records that it is to be
 // given once the tasks that it needs are done. If the result names no task, nothing was done.
-func (f *Fleet) StartTask(ctx context.Context, r TaskRequest) (dispatch.Started, error) {
-	s, err := f.Crew().Start(ctx, r.Task, dispatch.Wish{
+func (t Tasks) Start(ctx context.Context, r TaskRequest) (dispatch.Started, error) {
+	if err := t.Make(); err != nil {
+		return dispatch.Started{}, err
+	}
+	s, err := t.crew().Start(ctx, r.Task, dispatch.Wish{
 		Agent: r.Agent, Queue: r.Queue, Anyway: r.Anyway, Again: r.Again,
 		Status: func(ctx context.Context, id agent.ID) (spawn.Status, error) {
-			list, err := f.Launcher.Inspect(ctx)
+			list, err := t.Launcher.Inspect(ctx)
 			return list.Find(id), err
 		},
-		Up: func(ctx context.Context, id agent.ID) error { return f.raise(ctx, id, r.Start) },
+		Up: func(ctx context.Context, id agent.ID) error { return t.raise(ctx, id, r.Start) },
 	})
 	if s.Task.Brief == "" && err != nil {
 		return s, err
 	}
 	if s.Note != "" {
-		f.warn("%s", s.Note)
+		t.warn("%s", s.Note)
 	}
-	if werr := daemon.Wake(ctx, f.Home); werr != nil {
-		f.warn("%v", werr)
-	}
-	if _, ping := daemon.Ping(ctx, f.Home); ping != nil && !s.Own {
-		f.warn("the daemon, which sees the answer, is not running: the task goes on after `netsky up`")
+	t.wake(ctx)
+	if _, ping := daemon.Ping(ctx, t.Home); ping != nil && !s.Own {
+		t.warn("the daemon, which sees the answer, is not running: the task goes on after `netsky up`")
 	}
 	if err != nil {
 		err = partly(fmt.Errorf("task start: %w", err))
@@ -99,23 +154,23 @@ func (f *Fleet) StartTask(ctx context.Context, r TaskRequest) (dispatch.Started,
 }
 
 // raise starts an agent for a task. One that is slow is no error: its mail waits.
-func (f *Fleet) raise(ctx context.Context, id agent.ID, r StartRequest) error {
-	if err := f.May("task start"); err != nil {
+func (t Tasks) raise(ctx context.Context, id agent.ID, r StartRequest) error {
+	if err := t.May("task start"); err != nil {
 		return err
 	}
 	r.Agents = []agent.ID{id}
-	_, err := f.Start(ctx, r)
+	_, err := t.Fleet.Start(ctx, r)
 	if err == nil {
 		return nil
 	}
-	if list, ierr := f.Launcher.Inspect(ctx); ierr == nil && list.Find(id).Alive() {
+	if list, ierr := t.Launcher.Inspect(ctx); ierr == nil && list.Find(id).Alive() {
 		return nil
 	}
 	return err
 }
 
-// TaskStarted says what starting a task did.
-func (f *Fleet) TaskStarted(s dispatch.Started) string {
+// Started says what starting a task did.
+func (t Tasks) Started(s dispatch.Started) string {
 	k := s.Task
 	switch {
 	case s.Own:
@@ -127,7 +182,7 @@ func (f *Fleet) TaskStarted(s dispatch.Started) string {
 		for i, w := range s.Waits {
 			short[i] = dispatch.Short(w.ID)
 		}
-		after := Judge(f.Home, nil, *f.Config).Needed()
+		after := Judge(t.Home, nil, *t.Config).Needed()
 		if after == task.Claimed {
 			after = "closed"
 		}

@@ -108,11 +108,11 @@ func (t Team) Stop(ctx context.Context, id agent.ID) (string, error) {
 // StartTask gives a task to an agent and returns what that did.
 func (t Team) StartTask(ctx context.Context, task string, id agent.ID) (string, error) {
 	return t.do(ctx, func(ctx context.Context, f *Fleet) (string, error) {
-		s, err := f.StartTask(ctx, TaskRequest{Task: task, Agent: id})
+		s, err := Tasks{f}.Start(ctx, TaskRequest{Task: task, Agent: id})
 		if s.Task.Brief == "" && err != nil {
 			return "", err
 		}
-		return f.TaskStarted(s), err
+		return Tasks{f}.Started(s), err
 	})
 }
 

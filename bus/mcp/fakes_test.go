@@ -9,6 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/mcp"
 	"netsky/store"
+	"netsky/work/task"
 )
 
 var errBroken = errors.New("broken")
@@ -17,6 +18,38 @@ var errBroken = errors.New("broken")
 type records struct{ *store.DB }
 
 func (r records) Record(ctx context.Context, ops ...store.Op) error { return r.Apply(ctx, ops...) }
+
+// book is the tasks on record, which a test may have taken back from somebody.
+type book struct {
+	o        *mcp.Options
+	takeBack func(before, now store.Task) string
+}
+
+func (b *book) Book() task.Book {
+	return task.Book{
+		Home: b.o.Home, Records: b.o.Records.(task.Records), By: b.o.Agent, Own: b.o.Agent.IsClone(),
+		Mail: func(ctx context.Context, id string) bool {
+			list, err := b.o.Bus.Received(ctx, b.o.Agent, id)
+			return err == nil && len(list) > 0 && list[0].Envelope.ID == id
+		},
+	}
+}
+
+func (b *book) Add(ctx context.Context, w task.Wish) (store.Task, error) { return b.Book().Add(ctx, w) }
+
+func (b *book) Note(ctx context.Context, about, text string) (string, error) {
+	return b.Book().Note(ctx, about, text)
+}
+
+func (b *book) Word(_ context.Context, k store.Task) string { return k.Word() }
+
+func (b *book) Edit(ctx context.Context, r task.Edit) (e task.Edited, err error) {
+	e.Before, e.Task, e.Changed, err = b.Book().Update(ctx, r.Task, r.Change)
+	if b.takeBack != nil && r.State != "" {
+		e.Note = b.takeBack(e.Before, e.Task)
+	}
+	return e, err
+}
 
 // team is a team by list.
 type team struct {

@@ -16,7 +16,6 @@ import (
 	"netsky/bus"
 	_ "netsky/bus/mcp/sdkenv"
 	"netsky/home"
-	"netsky/store"
 )
 
 // Options configure a server. Agent, Home, Bus, In and Out are required.
@@ -25,19 +24,13 @@ type Options struct {
 	Start   string // the agent's start id
 	Home    home.Dir
 	Bus     *bus.Bus
-	Records Records // nil: the record tools return an error
+	Records Records
+	Tasks   Tasks   // nil: the record tools return an error
 	Members Members // nil: likewise the team tools
 	Checks  Checks  // nil: likewise work_check
-	// Head returns the commit that an agent is at, "" if there is none; nil: unknown.
-	Head func(ctx context.Context, id agent.ID) string
-	// TakeBack takes the brief of a task whose state was changed back from its worker, and returns what
-	// is left to say about that; nil: no briefs are sent.
-	TakeBack func(ctx context.Context, before, now store.Task) (note string)
-	// Word returns what a task is called, by the evidence; nil: there is none.
-	Word    func(ctx context.Context, k store.Task) string
-	Mail    Mail  // nil: another process holds the mailbox
-	Phone   Phone // not nil: the server has the tools for the owner's phone, and no others
-	Channel bool  // declare that mail may be pushed as a channel notification
+	Mail    Mail    // nil: another process holds the mailbox
+	Phone   Phone   // not nil: the server has the tools for the owner's phone, and no others
+	Channel bool    // declare that mail may be pushed as a channel notification
 
 	In      io.ReadCloser
 	Out     io.Writer // the wire: nothing else may write to it

@@ -32,6 +32,7 @@ type station struct {
 	bus     *bus.Bus
 	db      *store.DB
 	team    *team
+	book    *book
 	post    *postbox
 	options mcp.Options
 	server  *mcp.Server
@@ -59,6 +60,8 @@ func mustStation(tb testing.TB, self agent.ID) *station {
 		Agent: self, Start: "0123456789abcdef", Home: home, Bus: s.bus, Records: records{s.db},
 		Members: s.team, Mail: s.post, Channel: true, Version: "test", Log: s.log.note,
 	}
+	s.book = &book{o: &s.options}
+	s.options.Tasks = s.book
 	return s
 }
 

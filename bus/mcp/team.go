@@ -6,6 +6,7 @@ import (
 
 	"netsky/agent"
 	"netsky/store"
+	"netsky/work/task"
 )
 
 // Mail is the agent's mailbox.
@@ -23,13 +24,18 @@ type Mail interface {
 type Records interface {
 	// Record stores what happened; its error may match store.ErrSpooled.
 	Record(ctx context.Context, ops ...store.Op) error
-	// The errors of Task match store.ErrNotFound if nothing has that ID.
-	Task(ctx context.Context, id string) (store.Task, error)
-	Tasks(ctx context.Context, f store.TaskFilter) (store.List[store.Task], error)
-	Dependencies(ctx context.Context, task string) ([]store.Dependency, error)
 	Notes(ctx context.Context, f store.NoteFilter) (store.List[store.Note], error)
-	// Resolve returns what an ID refers to; its errors match store.ErrNotFound or store.ErrAmbiguous.
-	Resolve(ctx context.Context, id string) (store.Subject, error)
+}
+
+// Tasks is the recorded tasks as the agent may read and change them. The errors may match store.ErrSpooled.
+type Tasks interface {
+	Book() task.Book
+	Add(ctx context.Context, w task.Wish) (store.Task, error)
+	// Edit changes a task, and takes it back from its worker if nobody is to work on it any more.
+	Edit(ctx context.Context, r task.Edit) (task.Edited, error)
+	Note(ctx context.Context, about, text string) (string, error)
+	// Word returns what a task is called.
+	Word(ctx context.Context, k store.Task) string
 }
 
 // Members is the team.

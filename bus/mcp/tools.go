@@ -14,7 +14,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"netsky/agent"
-	"netsky/work/task"
 )
 
 // A tool is one the model can call.
@@ -45,15 +44,9 @@ func (o *Options) tools() []tool {
 	if o.Phone != nil {
 		return (&phone{m, o.Phone}).tools()
 	}
-	records := &tasks{self: o.Agent, records: o.Records, members: o.Members, takeBack: o.TakeBack, word: o.Word, log: o.Log, book: task.Book{
-		Home: o.Home, Records: o.Records, By: o.Agent, Head: o.Head,
-		Mail: func(ctx context.Context, id string) bool {
-			list, err := o.Bus.Received(ctx, o.Agent, id)
-			return err == nil && len(list) > 0 && list[0].Envelope.ID == id
-		},
-	}}
+	records := &tasks{Tasks: o.Tasks, self: o.Agent, records: o.Records, members: o.Members, log: o.Log}
 	agents := unless(o.Members == nil, noTeam, (&team{o.Members, o.Agent}).tools())
-	work := unless(o.Records == nil, "the records are not available here", records.tools())
+	work := unless(o.Tasks == nil, "the records are not available here", records.tools())
 	check := unless(o.Checks == nil, "checks are not available here", (&checks{o.Checks, o.Agent}).tools())
 	list := slices.Concat(m.tools(), agents[:2], work[:4], check)
 	if o.Agent == agent.Root {

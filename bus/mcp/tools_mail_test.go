@@ -293,7 +293,7 @@ func TestInbox(t *testing.T) {
 func TestWithoutMail(t *testing.T) {
 	t.Parallel()
 	s := mustStation(t, agent.Clone(1))
-	s.options.Mail, s.options.Records, s.options.Members = nil, nil, nil
+	s.options.Mail, s.options.Tasks, s.options.Members = nil, nil, nil
 	c := s.serve().client("", nil)
 	if text := s.mustCall(c, "inbox", map[string]any{}); !strings.Contains(text, "delivered to you") {
 		t.Error(text)

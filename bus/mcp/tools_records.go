@@ -18,13 +18,11 @@ const spooled = "; the database cannot be written at the moment, so tasks shows 
 
 // tasks are the recorded tasks, and notes, as an agent may read and change them.
 type tasks struct {
-	self     agent.ID
-	book     task.Book
-	records  Records
-	members  Members
-	takeBack func(ctx context.Context, before, now store.Task) (note string)
-	word     func(ctx context.Context, k store.Task) string
-	log      func(what string, err error)
+	Tasks
+	self    agent.ID
+	records Records
+	members Members
+	log     func(what string, err error)
 }
 
 // tools are those of the records: task_start, which is agent0's, comes last.
@@ -35,7 +33,7 @@ func (t *tasks) tools() []tool {
 			description: "Record a piece of work for the owner and the other agents to see. " +
 				"Nobody is notified: send a brief to the agent that will do it.",
 			schema: taskAddSchema,
-			run:    with("task_add", t.add),
+			run:    with("task_add", t.taskAdd),
 		},
 		{
 			name: "task_update",
@@ -57,7 +55,7 @@ func (t *tasks) tools() []tool {
 			description: "Record something worth remembering about a task, a message or an agent. The owner and the other agents can read it there; " +
 				"nobody is notified.",
 			schema: noteSchema,
-			run:    with("note", t.note),
+			run:    with("note", t.noteAdd),
 		},
 		{
 			name: "task_start",
@@ -71,7 +69,7 @@ func (t *tasks) tools() []tool {
 
 // find finds a task by its ID or by the beginning of it.
 func (t *tasks) find(ctx context.Context, what, id string) (store.Task, error) {
-	k, err := t.book.Find(ctx, id)
+	k, err := t.Book().Find(ctx, id)
 	_, err = t.failed(what, err)
 	return k, err
 }
@@ -100,7 +98,7 @@ func (t *tasks) list(ctx context.Context, in tasksArgs) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	list, err := t.book.List(ctx, f)
+	list, err := t.Book().List(ctx, f)
 	if err != nil {
 		return "", fmt.Errorf("tasks: %w", err)
 	}
@@ -138,14 +136,11 @@ func (t *tasks) lines(ctx context.Context, list []store.Task) string {
 
 // line describes a task. What only its worker calls done is not called so.
 func (t *tasks) line(ctx context.Context, k store.Task) string {
-	who, word := string(k.Assignee), k.Word()
+	who := string(k.Assignee)
 	if who == "" {
 		who = task.Nobody
 	}
-	if t.word != nil {
-		word = t.word(ctx, k)
-	}
-	return fmt.Sprintf("%s  %s  priority %d  %s  %s", k.ID, word, k.Priority, who, envelope.Line(k.Title, task.MaxTitle))
+	return fmt.Sprintf("%s  %s  priority %d  %s  %s", k.ID, t.Word(ctx, k), k.Priority, who, envelope.Line(k.Title, task.MaxTitle))
 }
 
 // show returns one task in full.
@@ -191,7 +186,7 @@ func (t *tasks) notes(ctx context.Context, about string) string {
 
 // unfinished lists the unfinished tasks that a task waits for, a line each.
 func (t *tasks) unfinished(ctx context.Context, id string) (list []string) {
-	needs, _ := t.book.Unfinished(ctx, id) // what can't be read is shown nowhere
+	needs, _ := t.Book().Unfinished(ctx, id) // what can't be read is shown nowhere
 	for _, k := range needs {
 		list = append(list, t.line(ctx, k))
 	}

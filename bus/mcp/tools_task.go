@@ -52,13 +52,13 @@ type taskAddArgs struct {
 	Message         string   `json:"message"`
 }
 
-func (t *tasks) add(ctx context.Context, in taskAddArgs) (string, error) {
+func (t *tasks) taskAdd(ctx context.Context, in taskAddArgs) (string, error) {
 	w := task.Wish{Title: in.Title, Body: in.Body, Priority: in.Priority, EstimateMinutes: in.EstimateMinutes, Needs: in.Needs, Message: in.Message}
 	var err error
 	if w.Assignee, err = assignee("task_add", in.Assignee); err != nil {
 		return "", err
 	}
-	k, err := t.book.Add(ctx, w)
+	k, err := t.Add(ctx, w)
 	noted, err := t.failed("task_add", err)
 	if err != nil {
 		return "", err
@@ -105,23 +105,21 @@ type taskUpdateArgs struct {
 }
 
 func (t *tasks) update(ctx context.Context, in taskUpdateArgs) (string, error) {
-	before, k, changed, err := t.book.Update(ctx, in.ID, task.Change{
+	e, err := t.Edit(ctx, task.Edit{Task: in.ID, Change: task.Change{
 		State: in.State, Note: in.Note, Proof: in.Proof, ActualMinutes: in.ActualMinutes, EstimateMinutes: in.EstimateMinutes,
 		Assignee: in.Assignee, Priority: in.Priority, Needs: in.Needs,
-	})
+	}})
 	noted, err := t.failed("task_update", err)
 	if err != nil {
 		return "", err
 	}
-	if !changed {
-		return "nothing to change: " + t.line(ctx, k), nil
+	if !e.Changed {
+		return "nothing to change: " + t.line(ctx, e.Task), nil
 	}
-	if in.State != "" && t.takeBack != nil {
-		if note := t.takeBack(ctx, before, k); note != "" {
-			noted += "\n" + note
-		}
+	if e.Note != "" {
+		noted += "\n" + e.Note
 	}
-	return "now: " + t.line(ctx, k) + noted + t.waitsFor(ctx, k) + t.untold(before.Assignee, k), nil
+	return "now: " + t.line(ctx, e.Task) + noted + t.waitsFor(ctx, e.Task) + t.untold(e.Before.Assignee, e.Task), nil
 }
 
 // waitsFor lists what should have been done before a task that continues.
@@ -201,8 +199,8 @@ type noteArgs struct {
 	Text  string `json:"text"`
 }
 
-func (t *tasks) note(ctx context.Context, in noteArgs) (string, error) {
-	about, err := t.book.Note(ctx, in.About, in.Text)
+func (t *tasks) noteAdd(ctx context.Context, in noteArgs) (string, error) {
+	about, err := t.Note(ctx, in.About, in.Text)
 	if errors.Is(err, task.ErrNothing) {
 		return "", argumentf("note: about: %v; the tools tasks and agents list what there is, a message's id is in its tag", err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/bus/mcp"
 	"netsky/store"
 )
 
@@ -161,7 +160,7 @@ func TestTaskTakenBack(t *testing.T) {
 	t.Parallel()
 	s := mustStation(t, agent.Root)
 	var taken []string
-	s.options.TakeBack = func(_ context.Context, before, now store.Task) string {
+	s.book.takeBack = func(before, now store.Task) string {
 		taken = append(taken, before.State+" to "+now.State)
 		return "agent2 is told"
 	}
@@ -308,7 +307,7 @@ func TestNote(t *testing.T) {
 func TestRecordsThatFail(t *testing.T) {
 	t.Parallel()
 	s := mustStation(t, agent.Root)
-	broken := &failing{Records: records{s.db}}
+	broken := &failing{records: records{s.db}}
 	s.options.Records = broken
 	c := s.serve().client("", nil)
 	broken.err = fmt.Errorf("%w: disk full", store.ErrSpooled)
@@ -336,7 +335,7 @@ func TestRecordsThatFail(t *testing.T) {
 }
 
 type failing struct {
-	mcp.Records
+	records
 	err error
 }
 

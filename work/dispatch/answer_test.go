@@ -50,7 +50,7 @@ func TestLateAnswer(t *testing.T) {
 			t.Errorf("%s: the owner is told %d times", tt.name, told)
 		}
 		if tt.state != "" {
-			_, _, err := r.crew(agent.Owner).Stop(t.Context(), id, task.Change{State: tt.state, Note: "so be it", Proof: "seen"})
+			_, err := r.crew(agent.Owner).Edit(t.Context(), id, task.Change{State: tt.state, Note: "so be it", Proof: "seen"})
 			r.must(err)
 		}
 		r.answer("agent1", brief, tt.kind, "late")
@@ -116,9 +116,9 @@ func TestSilentWorkerKeepsIt(t *testing.T) {
 	}
 	cancel := func(id, want string) {
 		t.Helper()
-		_, note, err := r.crew(agent.Owner).Stop(t.Context(), id, task.Change{State: store.TaskCancelled})
-		if err != nil || !strings.Contains(note, want) || want == "" && note != "" {
-			t.Errorf("%q, %v; want %q", note, err, want)
+		e, err := r.crew(agent.Owner).Edit(t.Context(), id, task.Change{State: store.TaskCancelled})
+		if err != nil || !strings.Contains(e.Note, want) || want == "" && e.Note != "" {
+			t.Errorf("%q, %v; want %q", e.Note, err, want)
 		}
 	}
 	again := func(id string, to agent.ID) error {

@@ -187,25 +187,16 @@ func (c Crew) unclaim(ctx context.Context, brief string, from agent.ID, at bus.P
 	return courier.Forget(c.Home, from, brief)
 }
 
-// Stop changes a task so that nobody works on it any more, if the change is to another state, and
-// takes it back from its worker. note is what is left to say about that. If the error matches
-// store.ErrSpooled, it is changed once the records can be written.
-func (c Crew) Stop(ctx context.Context, id string, change task.Change) (k store.Task, note string, err error) {
-	before, k, _, err := c.Book().Update(ctx, id, change)
+// Edit changes a task, and takes it back from its worker if the change is to another state, unless the
+// worker goes on or has changed it itself. If the error matches store.ErrSpooled, it is changed once the
+// records can be written.
+func (c Crew) Edit(ctx context.Context, id string, change task.Change) (e task.Edited, err error) {
+	e.Before, e.Task, e.Changed, err = c.Book().Update(ctx, id, change)
 	if err != nil && !errors.Is(err, store.ErrSpooled) {
-		return k, "", err
+		return e, err
 	}
-	if change.State != "" {
-		note = c.TakeBack(ctx, before, k)
+	if change.State != "" && e.Before.Brief != "" && e.Before.Assignee != c.By && e.Task.State != store.TaskInProgress {
+		e.Note = c.withdraw(ctx, e.Before.Brief, e.Before.Assignee)
 	}
-	return k, note, err
-}
-
-// TakeBack takes the brief of a task whose state was changed back from its worker, unless the worker goes
-// on, or has changed it itself. note is what is left to say about that.
-func (c Crew) TakeBack(ctx context.Context, before, now store.Task) (note string) {
-	if before.Brief == "" || before.Assignee == c.By || now.State == store.TaskInProgress {
-		return ""
-	}
-	return c.withdraw(ctx, before.Brief, before.Assignee)
+	return e, err
 }

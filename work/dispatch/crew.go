@@ -40,6 +40,7 @@ type Crew struct {
 	Bus     *bus.Bus
 	Records task.Records
 	By      agent.ID
+	Own     bool     // By may start and change only its own tasks, and those of nobody
 	Environ []string // for HOME
 	// Hold, if set, is called when a task has a worker, before that gets the brief: a budget that the task
 	// has used up holds its worker.
@@ -51,7 +52,7 @@ type Crew struct {
 // Book returns the tasks as that address may change them.
 func (c Crew) Book() task.Book {
 	return task.Book{
-		Home: c.Home, Records: c.Records, By: c.By, Enough: c.Enough,
+		Home: c.Home, Records: c.Records, By: c.By, Own: c.Own, Enough: c.Enough,
 		Head: func(ctx context.Context, id agent.ID) string {
 			return Head(ctx, c.Home, id, execx.Value(c.Environ, "HOME"))
 		},
@@ -167,14 +168,14 @@ func (c Crew) worker(k store.Task, w Wish) (agent.ID, error) {
 		to = k.Assignee
 	}
 	switch {
-	case c.By.IsClone() && to == "" && k.Assignee == "":
+	case c.Own && to == "" && k.Assignee == "":
 		to = c.By
 	case to == "":
 		return "", advice.With(fmt.Errorf("%s: is assigned to nobody", k.ID), "`netsky task start %s --agent N` says who does it", Short(k.ID))
 	case !to.IsAgent():
 		return "", fmt.Errorf("%s: %s is not an agent", k.ID, to)
 	}
-	if c.By.IsClone() && (to != c.By || k.Assignee != "" && k.Assignee != c.By) {
+	if c.Own && (to != c.By || k.Assignee != "" && k.Assignee != c.By) {
 		return "", fmt.Errorf("%s: %w: %s may start only its own; tell agent0", k.ID, task.ErrNotYours, c.By)
 	}
 	return to, nil

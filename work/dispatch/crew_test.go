@@ -81,7 +81,7 @@ func (r *rig) set(id agent.ID, s agent.State) {
 }
 
 func (r *rig) crew(by agent.ID) dispatch.Crew {
-	return dispatch.Crew{Home: r.home, Bus: r.bus, Records: records{r.db}, By: by}
+	return dispatch.Crew{Home: r.home, Bus: r.bus, Records: records{r.db}, By: by, Own: by.IsClone()}
 }
 
 func (r *rig) wish(to agent.ID) dispatch.Wish {
@@ -342,7 +342,7 @@ func TestCancelledNeed(t *testing.T) {
 	first := r.add("first")
 	second := r.add("second", first)
 	r.start(second, "agent1")
-	_, _, err := r.crew(agent.Owner).Stop(t.Context(), first, task.Change{State: store.TaskCancelled})
+	_, err := r.crew(agent.Owner).Edit(t.Context(), first, task.Change{State: store.TaskCancelled})
 	r.must(err)
 	r.pass()
 	r.begin()
@@ -502,7 +502,7 @@ func TestBegun(t *testing.T) {
 		{to: "agent1", change: task.Change{State: store.TaskBlocked, Note: "why"}, want: &second},
 	} {
 		if step.change.State != "" {
-			_, _, err := r.crew(agent.Owner).Stop(t.Context(), id, step.change)
+			_, err := r.crew(agent.Owner).Edit(t.Context(), id, step.change)
 			r.must(err)
 		}
 		r.start(id, step.to)
@@ -593,7 +593,7 @@ func TestTakenBack(t *testing.T) {
 	if mail := r.inbox(agent.Owner, envelope.KindNotice); len(mail) != 1 || !strings.Contains(mail[0].Text, "(one) is blocked: agent1 did not get it: ") {
 		t.Errorf("told: %+v", mail)
 	}
-	_, _, err = r.crew(agent.Owner).Stop(t.Context(), two, task.Change{State: store.TaskCancelled, Note: "not needed"})
+	_, err = r.crew(agent.Owner).Edit(t.Context(), two, task.Change{State: store.TaskCancelled, Note: "not needed"})
 	r.must(err)
 	r.pass()
 	r.says(two, "cancelled agent2 1")

@@ -77,7 +77,7 @@ func drive(dir string) error {
 			return err
 		}
 	}
-	if _, _, err := c.Stop(ctx, "t-gone-000", task.Change{State: store.TaskCancelled}); err != nil {
+	if _, err := c.Edit(ctx, "t-gone-000", task.Change{State: store.TaskCancelled}); err != nil {
 		return err
 	}
 	keeper := dispatch.NewKeeper(&spawn.Launcher{Home: h, Bus: b}, func() *store.DB { return db }, states, slog.New(slog.DiscardHandler))

@@ -48,7 +48,7 @@ func TestTakenBackBeforeTheBrief(t *testing.T) {
 			id := r.add("one")
 			c := r.crew(agent.Owner)
 			c.Records = &meddled{records{r.db}, func() {
-				_, _, err := r.crew(agent.Owner).Stop(t.Context(), id, tt.change)
+				_, err := r.crew(agent.Owner).Edit(t.Context(), id, tt.change)
 				r.must(err)
 				if tt.again {
 					r.start(id, "agent1")

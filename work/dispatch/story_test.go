@@ -34,7 +34,7 @@ func TestReason(t *testing.T) {
 	r := newRig(t)
 	owner := r.crew(agent.Owner)
 	ids := map[string]string{"word": r.add("one"), "answer": r.add("two"), "before": r.add("three")}
-	_, _, err := owner.Stop(t.Context(), ids["word"], task.Change{State: store.TaskBlocked, Note: "no network"})
+	_, err := owner.Edit(t.Context(), ids["word"], task.Change{State: store.TaskBlocked, Note: "no network"})
 	r.must(err)
 	r.start(ids["answer"], "agent1")
 	r.answer("agent1", r.task(ids["answer"]).Brief, envelope.KindError, "no disk")
@@ -54,7 +54,7 @@ func TestReason(t *testing.T) {
 			t.Errorf("blocked by %s: %q, want %q", name, got, want)
 		}
 	}
-	_, _, err = owner.Stop(t.Context(), ids["word"], task.Change{State: store.TaskBlocked, Note: "no power either"})
+	_, err = owner.Edit(t.Context(), ids["word"], task.Change{State: store.TaskBlocked, Note: "no power either"})
 	r.must(err)
 	if got := r.now(ids["word"]); got != "no power either" {
 		t.Errorf("blocked once more: %q", got)
@@ -66,7 +66,7 @@ func TestStoryNeeds(t *testing.T) {
 	r := newRig(t)
 	first := r.add("one")
 	second := r.add("two", first)
-	_, _, err := r.crew("agent1").Stop(t.Context(), first, task.Change{State: store.TaskDone, Proof: "go test: ok", Assignee: "agent1"})
+	_, err := r.crew("agent1").Edit(t.Context(), first, task.Change{State: store.TaskDone, Proof: "go test: ok", Assignee: "agent1"})
 	r.must(err)
 	r.must(r.db.Apply(t.Context(), record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Task: first, Repo: "/r", Target: "refs/heads/main", Base: "b", Head: "h", State: record.Landed, Started: 1})))
 	j := &task.Judge{Work: record.Records{DB: r.db}}

@@ -49,6 +49,7 @@ type Book struct {
 	Home    home.Dir
 	Records Records
 	By      agent.ID // who asks
+	Own     bool     // By may take and change only its own tasks, and those of nobody
 	// Head returns the commit that an agent is at, or "" if it works in no repository. nil: unknown.
 	Head func(ctx context.Context, id agent.ID) string
 	// Mail reports whether By has a message with that ID, which the records may not have yet. nil: none.
@@ -81,7 +82,7 @@ func (e *MissingError) Short() string { return envelope.Line(e.ID, 60) }
 // Is reports whether the target is store.ErrNotFound.
 func (e *MissingError) Is(target error) bool { return target == store.ErrNotFound }
 
-// ErrNotYours is returned to a clone for a task of another's.
+// ErrNotYours is returned for a task of another's.
 var ErrNotYours = errors.New("not this agent's")
 
 // Prefix begins the id of every task.
@@ -89,12 +90,13 @@ const Prefix = "t-"
 
 // A Wish is a task to be added.
 type Wish struct {
-	Title, Body     string
-	Assignee        agent.ID
-	Priority        *int // nil is 5
-	EstimateMinutes int
-	Needs           []string // ids
-	Message         string   // the id of the one that asks for it
+	Title           string   `json:"title"`
+	Body            string   `json:"body,omitempty"`
+	Assignee        agent.ID `json:"assignee,omitempty"`
+	Priority        *int     `json:"priority,omitempty"` // nil is 5
+	EstimateMinutes int      `json:"estimate_minutes,omitempty"`
+	Needs           []string `json:"needs,omitempty"`   // ids
+	Message         string   `json:"message,omitempty"` // the id of the one that asks for it
 }
 
 // Add records a task. If the error matches store.ErrSpooled, it will be one.
@@ -168,18 +170,17 @@ func numbers(k store.Task) error {
 	return nil
 }
 
-// mayAssign refuses an assignee. A clone may take work and give it back; only the manager, the
-// repair agent and the owner may assign it to others.
+// mayAssign refuses an assignee. Who may do so only with its own may take work and give it back.
 func (b Book) mayAssign(to agent.ID) error {
-	if b.By.IsClone() && to != "" && to != b.By {
+	if b.Own && to != "" && to != b.By {
 		return fieldf("assignee", "%s may not assign work to %s; leave assignee out and tell agent0", b.By, to)
 	}
 	return nil
 }
 
-// mayChange refuses a task of another's to a clone.
+// mayChange refuses a task of another's.
 func (b Book) mayChange(k store.Task) error {
-	if b.By.IsClone() && k.Assignee != "" && k.Assignee != b.By {
+	if b.Own && k.Assignee != "" && k.Assignee != b.By {
 		return fmt.Errorf("%s: %w: it is assigned to %s; tell %s or agent0 what you know about it", k.ID, ErrNotYours, k.Assignee, k.Assignee)
 	}
 	return nil

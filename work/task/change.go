@@ -16,14 +16,29 @@ import (
 
 // A Change is what is to become of a task; what is empty stays.
 type Change struct {
-	State           string
-	Title           *string
-	Note, Proof     string
-	ActualMinutes   *int
-	EstimateMinutes *int
-	Priority        *int
-	Assignee        string   // an address, or Nobody
-	Needs           []string // ids of tasks that it must wait for, too
+	State           string   `json:"state,omitempty"`
+	Title           *string  `json:"title,omitempty"`
+	Note            string   `json:"note,omitempty"`
+	Proof           string   `json:"proof,omitempty"`
+	ActualMinutes   *int     `json:"actual_minutes,omitempty"`
+	EstimateMinutes *int     `json:"estimate_minutes,omitempty"`
+	Priority        *int     `json:"priority,omitempty"`
+	Assignee        string   `json:"assignee,omitempty"` // an address, or Nobody
+	Needs           []string `json:"needs,omitempty"`    // ids of tasks that it must wait for, too
+}
+
+// An Edit asks for a task to be changed.
+type Edit struct {
+	Task string `json:"task"` // an id, or its beginning
+	Change
+}
+
+// An Edited is what an Edit did.
+type Edited struct {
+	Task    store.Task `json:"task"`
+	Before  store.Task `json:"before"`
+	Changed bool       `json:"changed"`        // false: it was so already
+	Note    string     `json:"note,omitempty"` // what is left to say about its worker
 }
 
 // CheckState returns an error for a word that is no task's state.
@@ -154,7 +169,7 @@ func (b Book) move(k *store.Task, c Change, head string, now store.Time) error {
 		return err
 	}
 	if c.State == k.State {
-		if c.State == store.TaskDone && k.Word() != store.TaskDone && !b.By.IsClone() {
+		if c.State == store.TaskDone && k.Word() != store.TaskDone && !b.Own {
 			k.ClosedBy = b.By // who accepts what its worker has claimed
 			if k.Word() == store.TaskDone {
 				k.Ended = now

@@ -44,7 +44,7 @@ func newDesk(t *testing.T) *desk {
 }
 
 func (d *desk) book(by agent.ID) task.Book {
-	return task.Book{Home: d.home, Records: records{d.db}, By: by}
+	return task.Book{Home: d.home, Records: records{d.db}, By: by, Own: by.IsClone()}
 }
 
 func (d *desk) must(err error) {
