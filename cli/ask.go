@@ -13,7 +13,6 @@ import (
 	"netsky/cli/view"
 	"netsky/fleet"
 	"netsky/spawn"
-	"netsky/watch/backoff"
 )
 
 func (a *app) askCommand() *cli.Command {
@@ -47,48 +46,20 @@ func (a *app) ask(c *cli.Context) error {
 	if c.Duration("wait") <= 0 {
 		return usagef("ask: --wait %v: must be above 0", c.Duration("wait"))
 	}
-	self, err := a.self()
-	if err != nil {
-		return err
-	}
-	if self == to {
-		return usagef("ask: %s can't ask itself", self)
-	}
-	if _, err := a.madeHome(); err != nil {
-		return err
-	}
-	l, err := a.launcher()
-	if err != nil {
-		return err
-	}
-	ctx := c.Context
-	list, err := l.Inspect(ctx)
-	if err != nil {
-		a.warn("%v", err)
-	}
-	st := list.Find(to)
-	returns := st.State == agent.Dead && backoff.Soon(l.Home, to, st.Start)
-	if !st.Alive() && !c.Bool("queue") && !returns {
-		what := "not sent"
-		if l.Bus.Exists(to) {
-			what += " (--queue sends it anyway)"
-		}
-		return spawn.NeedsUp(st, what)
-	}
 	_, tty := view.Width(a.err)
-	q := fleet.Question{Launcher: l, From: self, To: to, Text: text, Up: st.Alive(), Returns: returns, Start: st.Start, Limit: c.Duration("wait"), Warn: a.warn, Say: func(format string, args ...any) {
+	f, err := a.fleetFor(ui{a, lines(func(text string) {
 		if tty {
-			a.warn(format, args...)
+			a.warn("%s", text)
 		}
-	}}
-	e, err := q.Put(ctx)
-	if errors.Is(err, fleet.ErrUnanswered) {
-		return exitError{exitPartly, err}
-	}
+	})})
 	if err != nil {
 		return err
 	}
-	return a.printAnswer(l, self, e, c.Bool("json"))
+	r, err := fleet.Mail{Fleet: f}.Ask(c.Context, fleet.AskRequest{Agent: to, Text: text, Wait: c.Duration("wait"), Queue: c.Bool("queue")})
+	if err != nil {
+		return err
+	}
+	return a.printAnswer(f.Launcher, f.Actor, r.Entry, c.Bool("json"))
 }
 
 func (a *app) printAnswer(l *spawn.Launcher, self agent.ID, e bus.Entry, asJSON bool) error {

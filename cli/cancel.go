@@ -1,15 +1,10 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/fleet"
-	"netsky/home"
-	"netsky/store"
 )
 
 func (a *app) cancelCommand() *cli.Command {
@@ -22,41 +17,15 @@ func (a *app) cancelCommand() *cli.Command {
 			if c.NArg() != 1 {
 				return usagef("cancel: needs the id of a message; `netsky inbox --sent` lists those you have sent")
 			}
-			self, err := a.self()
+			f, err := a.fleet()
 			if err != nil {
 				return err
 			}
-			l, err := a.launcher()
-			if err != nil {
-				return err
+			r, err := fleet.Mail{Fleet: f}.Cancel(c.Context, fleet.CancelRequest{Message: c.Args().First()})
+			if err == nil {
+				a.print("%s: %s", r.Message, r.How)
 			}
-			id, err := a.wholeID(c.Context, l.Home, c.Args().First())
-			if err != nil {
-				return err
-			}
-			how, err := fleet.Cancel(c.Context, l, self, id)
-			if err != nil {
-				return err
-			}
-			a.print("%s", fmt.Sprintf("%s: %s", id, how))
-			return nil
+			return err
 		},
 	}
-}
-
-// wholeID returns the id of the message that begins so, if the records have one; else the word itself.
-func (a *app) wholeID(ctx context.Context, h home.Dir, word string) (string, error) {
-	db, err := a.freshRecords(ctx, h)
-	if err != nil {
-		return word, nil // the mailboxes know whole ids
-	}
-	defer db.Close()
-	s, err := db.Resolve(ctx, word)
-	switch {
-	case errors.Is(err, store.ErrAmbiguous):
-		return "", exitError{exitUsage, err}
-	case err != nil || s.Kind != store.SubjectMessage:
-		return word, nil
-	}
-	return s.ID, nil
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/words"
 )
@@ -115,147 +114,43 @@ func (a *app) send(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	to, err := agent.ParseArg(c.Args().First())
-	if err != nil {
-		return err
-	}
-	self, err := a.self()
-	if err != nil {
-		return err
-	}
 	until := c.String("wait")
+	for _, d := range []string{"timeout", "expires"} {
+		if (d == "expires" && c.IsSet(d) || d == "timeout" && until != "") && c.Duration(d) <= 0 {
+			return usagef("%s: --%s %v: must be above 0", verb, d, c.Duration(d))
+		}
+	}
 	if until != "" && until != "delivered" && until != "answered" {
 		return usagef("%s: --wait %q: must be delivered or answered", verb, until)
 	}
-	if until != "" && c.Duration("timeout") <= 0 {
-		return usagef("%s: --timeout %v: must be above 0", verb, c.Duration("timeout"))
-	}
-	if _, err := a.madeHome(); err != nil {
-		return err
-	}
-	b, err := a.bus()
+	f, err := a.fleet()
 	if err != nil {
 		return err
 	}
-	e := envelope.Envelope{
-		ID: c.String("id"), From: self, To: to, Kind: kind, Text: text, Via: "cli", Time: time.Now(),
-		InReplyTo: c.String("in-reply-to"), Thread: c.String("thread"), RequiresAck: c.Bool("requires-ack"),
-	}
-	if c.IsSet("expires") {
-		d := c.Duration("expires")
-		if d <= 0 {
-			return usagef("%s: --expires %v: must be above 0", verb, d)
-		}
-		e.Expires = e.Time.Add(d)
-	}
-	if e.Kind.Control() && self != agent.Owner {
-		return usagef("%s: kind %q: agents can't send it", verb, e.Kind)
-	}
-	if e.InReplyTo != "" {
-		q, err := bus.FindOne(c.Context, b, self, e.InReplyTo, to)
-		switch {
-		case err == nil:
-			e.InReplyTo, e.Hops = q.ID, q.Hops+1
-			if e.Thread == "" {
-				e.Thread = q.Thread
-			}
-		case errors.Is(err, bus.ErrNoMessage): // another address may have received it
-			a.warn("--in-reply-to %s: no message with this id from %s is in the mailbox of %s; sending it anyway", e.InReplyTo, to, self)
-		default:
-			return fmt.Errorf("not sent: --in-reply-to: %w", err)
-		}
-	}
-	if !e.Kind.Known() {
-		a.warn("--kind %s: not a kind netsky knows; the agent gets it as a plain message", e.Kind)
-	}
-	ctx := c.Context
-	r, again, err := b.SendOnce(ctx, e)
-	if errors.Is(err, bus.ErrUsed) {
-		return exitError{exitUsage, err}
-	}
+	m := fleet.Mail{Fleet: f}
+	r, err := m.Send(c.Context, fleet.SendRequest{
+		To: c.Args().First(), Text: text, Kind: string(kind), InReplyTo: c.String("in-reply-to"), Thread: c.String("thread"), ID: c.String("id"),
+		RequiresAck: c.Bool("requires-ack"), Expires: c.Duration("expires"),
+	})
 	if err != nil {
-		return fmt.Errorf("not sent: %w", err)
-	}
-	if again {
-		a.warn("%s was used already: %s has that message; nothing was sent again", r.ID, to)
-		e.Time = time.Time{} // its answer may be older
+		return err
 	}
 	if c.Bool("json") {
-		err = a.writeJSON(map[string]any{"id": r.ID, "to": to, "file": r.File})
+		err = a.writeJSON(map[string]any{"id": r.ID, "to": r.To, "file": r.File})
 	} else {
 		a.print("%s", r.ID)
 	}
-	if err == nil && self == agent.Owner && to.IsAgent() && !again {
-		a.tellDown(to)
+	if err == nil && f.Actor == agent.Owner && r.To.IsAgent() && !r.Again {
+		m.TellDown(r.To)
 	}
 	if err != nil || until == "" {
 		return err
 	}
-	if again && until == "delivered" {
-		a.print("delivered")
-		return nil
+	w, err := m.Await(c.Context, fleet.AwaitRequest{SendResult: r, Until: until, Timeout: c.Duration("timeout")})
+	if w.Text != "" {
+		a.print("%s", w.Text)
 	}
-	return a.waitFor(ctx, b, self, to, r, until, e.Time, c.Duration("timeout"))
-}
-
-// tellDown says so if the agent is down, as the owner wants it to be: nobody reads its mail.
-func (a *app) tellDown(to agent.ID) {
-	h, err := a.home()
-	if err != nil {
-		return
-	}
-	if d, err := home.Desired(h).Load(string(to)); err == nil && !d.Up {
-		a.warn("%s is down: the message waits in its inbox until `netsky up %[1]s`", to)
-	}
-}
-
-// waitFor waits until the message is delivered, or answered.
-func (a *app) waitFor(ctx context.Context, b *bus.Bus, self, to agent.ID, r bus.Receipt, until string, sent time.Time, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	where, arrived := to, func() (bool, error) { return a.delivered(b, to, r) }
-	if until == "answered" {
-		where, arrived = self, func() (bool, error) { return a.answered(ctx, b, to, self, r, sent) }
-	}
-	w, err := b.Watch(ctx, bus.Spots(where)...)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	for {
-		select {
-		case <-ctx.Done():
-			return exitError{exitPartly, fmt.Errorf("%s: sent, but not %s within %v", r.ID, until, limit)}
-		case <-w.C:
-		}
-		if done, err := arrived(); done || err != nil && ctx.Err() == nil {
-			return err
-		}
-	}
-}
-
-func (a *app) answered(ctx context.Context, b *bus.Bus, by, self agent.ID, r bus.Receipt, sent time.Time) (bool, error) {
-	e, ok, err := b.FindAnswer(ctx, by, self, r.ID, sent)
-	if ok {
-		a.print("answered by %s: %s", e.Envelope.From, e.Envelope.ID)
-	}
-	return ok, err
-}
-
-func (a *app) delivered(b *bus.Bus, to agent.ID, r bus.Receipt) (bool, error) {
-	e, err := b.Find(to, r.File)
-	switch {
-	case err != nil:
-		return false, err
-	case e.Place == bus.Poison:
-		return true, fmt.Errorf("%s: poisoned: %s", r.ID, e.Why)
-	case e.Place == bus.Delivered && e.Why != "":
-		return true, fmt.Errorf("%s: filed unread: %s", r.ID, e.Why)
-	case e.Place == bus.Delivered:
-		a.print("delivered")
-		return true, nil
-	}
-	return false, nil
+	return err
 }
 
 // mailboxArg returns the address named, else the caller's own.

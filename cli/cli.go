@@ -300,6 +300,19 @@ type ui struct {
 	report // nil: without steps
 }
 
+// lines is the report of a deed that prints lines.
+type lines func(text string)
+
+// Step prints a line.
+func (l lines) Step(s fleet.Step) {
+	if s.Line != "" {
+		l(s.Line)
+	}
+}
+
+// Above prints a message for people.
+func (lines) Above(do func()) { do() }
+
 // Ask asks on the terminal.
 func (u ui) Ask(question string) (string, error) {
 	_, in := view.Width(u.a.in)

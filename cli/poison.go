@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,32 +10,32 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/words"
 )
 
 func (a *app) poisonCommand() *cli.Command {
-	act := func(do func(*bus.Bus, agent.ID, string) (word string, err error)) cli.ActionFunc {
+	act := func(do func(fleet.Mail, context.Context, fleet.PoisonRequest) (fleet.PoisonResult, error)) cli.ActionFunc {
 		return func(c *cli.Context) error {
 			if c.NArg() != 2 {
 				return usagef("channel poison %s: needs an address and a file name; `netsky channel poison ls` lists both", c.Command.Name)
 			}
-			id, err := agent.ParseArg(c.Args().Get(0))
+			f, err := a.fleet()
 			if err != nil {
 				return err
 			}
-			if name := c.Args().Get(1); filepath.Base(name) != name || filepath.Ext(name) != ".json" {
-				return usagef("channel poison %s: %q: needs a file name from `netsky channel poison ls`", c.Command.Name, name)
-			}
-			b, err := a.bus()
+			r := fleet.PoisonRequest{Mailbox: c.Args().Get(0), File: c.Args().Get(1)}
+			v, err := do(fleet.Mail{Fleet: f}, c.Context, r)
 			if err != nil {
 				return err
 			}
-			word, err := do(b, id, c.Args().Get(1))
-			if err != nil {
-				return err
+			word := "deleted"
+			if v.Place != "" {
+				word = "back in the " + v.Place
 			}
-			a.print("%s: %s: %s", id, c.Args().Get(1), word)
+			id, _ := agent.ParseArg(r.Mailbox)
+			a.print("%s: %s: %s", id, r.File, word)
 			return nil
 		}
 	}
@@ -46,28 +44,11 @@ func (a *app) poisonCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{Name: "ls", Usage: "list them, with the reasons", ArgsUsage: "[ADDR]", Action: a.poisonLs},
 			{Name: "show", Usage: "print one and what is wrong with it", ArgsUsage: "ADDR FILE", Action: a.poisonShow},
-			{Name: "retry", Usage: "move one back to the inbox or outbox where it was found, if it is valid now", ArgsUsage: "ADDR FILE", Action: act(poisonRetry)},
-			{Name: "drop", Usage: "delete one", ArgsUsage: "ADDR FILE", Action: act(poisonDrop)},
+			{Name: "retry", Usage: "move one back to the inbox or outbox where it was found, if it is valid now", ArgsUsage: "ADDR FILE", Action: act(fleet.Mail.Requeue)},
+			{Name: "drop", Usage: "delete one", ArgsUsage: "ADDR FILE", Action: act(fleet.Mail.Drop)},
 		},
 		Action: a.needsSub,
 	}
-}
-
-func poisonRetry(b *bus.Bus, id agent.ID, name string) (string, error) {
-	place, err := b.PoisonRetry(id, name)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return "back in the " + string(place), err
-	}
-	for _, p := range append(bus.Arrived(), bus.Outbox, bus.Sent) {
-		if _, elsewhere := b.Read(id, p, name); elsewhere == nil {
-			return "", fmt.Errorf("%w; a file of that name is in %s (a poisoned file moves back by itself once it is valid)", err, p)
-		}
-	}
-	return "", err
-}
-
-func poisonDrop(b *bus.Bus, id agent.ID, name string) (string, error) {
-	return "deleted", b.PoisonDrop(id, name)
 }
 
 func (a *app) poisonLs(c *cli.Context) error {

@@ -1,16 +1,11 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent"
-	"netsky/bus"
-	"netsky/bus/envelope"
+	"netsky/fleet"
+
 )
 
 func (a *app) replyCommand() *cli.Command {
@@ -29,44 +24,16 @@ func (a *app) replyCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			self, err := a.self()
+			f, err := a.fleet()
 			if err != nil {
 				return err
 			}
-			b, err := a.bus()
+			r, err := fleet.Mail{Fleet: f}.Reply(c.Context, fleet.ReplyRequest{Message: id, Text: text, Error: c.Bool("error")})
 			if err != nil {
 				return err
-			}
-			e, err := a.replied(c.Context, b, self, id)
-			if err != nil {
-				return err
-			}
-			kind := envelope.KindReply
-			if c.Bool("error") {
-				kind = envelope.KindError
-			}
-			r, err := b.Send(c.Context, envelope.Envelope{
-				From: self, To: e.From, Kind: kind, Text: text, InReplyTo: e.ID, Thread: e.Thread,
-				Hops: e.Hops + 1, Via: "cli", Time: time.Now(),
-			})
-			if err != nil {
-				return fmt.Errorf("not sent: %w", err)
 			}
 			a.print("%s", r.ID)
 			return nil
 		},
 	}
-}
-
-// replied returns the message that a reply answers: by its id, or the last one of an agent.
-func (a *app) replied(ctx context.Context, b *bus.Bus, self agent.ID, word string) (envelope.Envelope, error) {
-	e, err := bus.FindOne(ctx, b, self, word, "")
-	from, unnamed := agent.ParseAgent(word)
-	if err == nil || unnamed != nil || !errors.Is(err, bus.ErrNoMessage) {
-		return e, err
-	}
-	if e, err = bus.FindLast(ctx, b, self, from); err == nil {
-		a.warn("answering %s: %s", e.ID, envelope.Line(e.Text, 80))
-	}
-	return e, err
 }

@@ -29,17 +29,13 @@ import (
 	"netsky/watch/backoff"
 )
 
-// A Question is one message whose answer is waited for.
-type Question struct {
-	Launcher *spawn.Launcher
-	From, To agent.ID
-	Text     string
-	Up       bool   // the agent has been seen alive
-	Returns  bool   // it has died, and is about to be started again
-	Start    string // its start id then
-	Limit    time.Duration
-	Say      func(format string, args ...any) // reports progress
-	Warn     func(format string, args ...any) // reports what a person has to do
+// A question is one message whose answer is waited for.
+type question struct {
+	Mail
+	AskRequest
+	up      bool   // the agent has been seen alive
+	returns bool   // it has died, and is about to be started again
+	start   string // its start id then
 
 	id      string
 	file    string // its file name in the agent's mailbox
@@ -70,29 +66,34 @@ func unanswered(format string, args ...any) error {
 	return unansweredError{fmt.Errorf(format, args...)}
 }
 
-// Put sends the question and waits for the answer.
-func (p *Question) Put(ctx context.Context) (bus.Entry, error) {
+// put sends the question and waits for the answer.
+func (p *question) put(ctx context.Context) (bus.Entry, error) {
 	// The watch starts before the message is sent, so that no answer is missed.
-	w, err := p.Launcher.Bus.Watch(ctx, bus.Spots(p.From)...)
+	w, err := p.Launcher.Bus.Watch(ctx, bus.Spots(p.Actor)...)
 	if err != nil {
 		return bus.Entry{}, err
 	}
 	defer w.Close()
 	p.sent = time.Now()
-	r, err := p.Launcher.Bus.Send(ctx, envelope.Envelope{From: p.From, To: p.To, Text: p.Text, Via: "cli", RequiresAck: true, Time: p.sent})
+	r, err := p.Launcher.Bus.Send(ctx, envelope.Envelope{From: p.Actor, To: p.Agent, Text: p.Text, Via: "cli", RequiresAck: true, Time: p.sent})
 	if err != nil {
 		return bus.Entry{}, fmt.Errorf("not sent: %w", err)
 	}
 	p.id, p.file = r.ID, r.File
-	p.Say("sent %s to %s", r.ID, p.To)
+	p.say("sent %s to %s", r.ID, p.Agent)
 	switch {
-	case p.Up:
-	case p.Returns:
-		p.Warn("%s has died and is about to be started again: the message %s waits in its inbox; waiting up to %v for the answer", p.To, p.id, p.Limit)
+	case p.up:
+	case p.returns:
+		p.warn("%s has died and is about to be started again: the message %s waits in its inbox; waiting up to %v for the answer", p.Agent, p.id, p.Wait)
 	default:
-		p.Warn("%s is down: the message %s waits in its inbox until `netsky up %[1]s`; waiting up to %[3]v for the answer (Ctrl-C stops only this wait; `netsky cancel %[2]s` cancels the message)", p.To, p.id, p.Limit)
+		p.warn("%s is down: the message %s waits in its inbox until `netsky up %[1]s`; waiting up to %[3]v for the answer (Ctrl-C stops only this wait; `netsky cancel %[2]s` cancels the message)", p.Agent, p.id, p.Wait)
 	}
 	return p.wait(ctx, w)
+}
+
+// say reports progress.
+func (p *question) say(format string, args ...any) {
+	p.UI.Step(Step{Line: fmt.Sprintf(format, args...)})
 }
 
 func note(s string) string {
@@ -106,10 +107,10 @@ func note(s string) string {
 // its answer ends: one that is being restarted is back sooner.
 const mourning = 5 * time.Second
 
-func (p *Question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, err error) {
-	wctx, cancel := context.WithTimeout(ctx, p.Limit)
+func (p *question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, err error) {
+	wctx, cancel := context.WithTimeout(ctx, p.Wait)
 	defer cancel()
-	there, err := p.Launcher.Bus.Watch(wctx, append(bus.Spots(p.To), shows...)...) // where the message goes
+	there, err := p.Launcher.Bus.Watch(wctx, append(bus.Spots(p.Agent), shows...)...) // where the message goes
 	if err != nil {
 		return answer, err
 	}
@@ -131,9 +132,9 @@ func (p *Question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, er
 			}
 			p.progress(ctx, deaths) // stuck may be of half a minute ago
 			return answer, unanswered("no answer from %s in %v%s; the message %s is %s; its answer will be in `netsky inbox`",
-				p.To, p.Limit, p.stuck, p.id, p.whereabouts())
+				p.Agent, p.Wait, p.stuck, p.id, p.whereabouts())
 		case <-w.C:
-			e, ok, err := p.Launcher.Bus.FindAnswer(wctx, p.To, p.From, p.id, p.sent)
+			e, ok, err := p.Launcher.Bus.FindAnswer(wctx, p.Agent, p.Actor, p.id, p.sent)
 			switch {
 			case ok && err == nil:
 				return e, nil
@@ -174,7 +175,7 @@ var shows = []bus.Spot{
 }
 
 // by has the agent looked at by that time.
-func (p *Question) by(t time.Time) {
+func (p *question) by(t time.Time) {
 	if p.next.IsZero() || t.Before(p.next) {
 		p.next = t
 	}
@@ -183,24 +184,24 @@ func (p *Question) by(t time.Time) {
 // progress reports changes. It returns an error when the agent has ended, and no answer
 // can be expected. It is due again in a moment while time alone, or what leaves no file, may
 // change that.
-func (p *Question) progress(ctx context.Context, deaths *proc.Watcher) error {
+func (p *question) progress(ctx context.Context, deaths *proc.Watcher) error {
 	p.arrived()
 	list, err := p.Launcher.Inspect(ctx)
 	if err != nil {
 		p.by(p.looked.Add(lookRest))
 		return nil
 	}
-	st := list.Find(p.To)
-	if k, err := p.Launcher.Home.LoadKeeper(p.To); err == nil && k.Own.Named() && k.Own != p.keeper && deaths.Add("keeper", k.Own) == nil {
+	st := list.Find(p.Agent)
+	if k, err := p.Home.LoadKeeper(p.Agent); err == nil && k.Own.Named() && k.Own != p.keeper && deaths.Add("keeper", k.Own) == nil {
 		p.keeper = k.Own // the end of one that is killed is in no file
 	}
-	if st.Silent || st.State == agent.Unknown || p.Up && !st.Alive() {
+	if st.Silent || st.State == agent.Unknown || p.up && !st.Alive() {
 		p.by(p.looked.Add(lookRest))
 	}
 	untaken := st.Silent && !p.taken && st.Detail != "" && st.Alive()
 	if st.State != p.state || untaken && st.Detail != p.detail {
 		p.state, p.detail = st.State, st.Detail
-		p.Say("%s is %s%s", p.To, st.State, note(st.Detail))
+		p.say("%s is %s%s", p.Agent, st.State, note(st.Detail))
 	}
 	p.stuck = ""
 	if untaken || st.State == agent.Waiting || st.State == agent.Blocked || st.State == agent.Unknown {
@@ -208,46 +209,46 @@ func (p *Question) progress(ctx context.Context, deaths *proc.Watcher) error {
 	}
 	switch {
 	case st.Alive():
-		again := p.Up && p.Start != "" && p.Start != st.Start
-		p.Up, p.Start, p.gone = true, st.Start, time.Time{}
+		again := p.up && p.start != "" && p.start != st.Start
+		p.up, p.start, p.gone = true, st.Start, time.Time{}
 		if p.renewed = p.renewed || again; p.renewed {
 			return p.restarted(ctx, st, again)
 		}
-	case !p.Up: // --queue: it may wait
-	case p.gone.IsZero() || p.atWork() || st.State == agent.Dead && backoff.Soon(p.Launcher.Home, p.To, st.Start):
+	case !p.up: // --queue: it may wait
+	case p.gone.IsZero() || p.atWork() || st.State == agent.Dead && backoff.Soon(p.Home, p.Agent, st.Start):
 		p.gone = time.Now()
 	case time.Since(p.gone) >= mourning:
 		return advice.With(unanswered("%s is %s and has not answered; the message %s is %s; an answer after its next start will be in `netsky inbox`",
-			p.To, st.How(), p.id, p.whereabouts()), "`netsky agent %s` starts it", p.To.N())
+			p.Agent, st.How(), p.id, p.whereabouts()), "`netsky agent %s` starts it", p.Agent.N())
 	}
 	return nil
 }
 
 // heldUp reports that the message is held because the model's vendor does not serve the
 // agent, or waits behind one that is. It returns an error if that lasts longer than the wait.
-func (p *Question) heldUp(ctx context.Context) error {
-	if !p.Up || !p.gone.IsZero() {
+func (p *question) heldUp(ctx context.Context) error {
+	if !p.up || !p.gone.IsZero() {
 		return nil // its next start will show
 	}
-	m, _ := courier.ReadLedger(p.Launcher.Home, p.To).Find(p.id)
+	m, _ := courier.ReadLedger(p.Home, p.Agent).Find(p.id)
 	where, fault := "is held, and is given to it again", agent.Fault{}
 	if m.State == courier.StateHeld {
 		fault = m.Held.Fault
 	} else {
-		r, err := p.Launcher.Home.LoadReport(p.To)
+		r, err := p.Home.LoadReport(p.Agent)
 		if err != nil || r.State != agent.Blocked || !r.Fault.Reason.OfAccount() && r.Fault.Reason != agent.ContextFull {
 			return nil
 		}
 		fault, where = r.Fault, "waits, and is given to it"
 	}
 	retry, known := fault.Until(), true
-	if s, err := breaker.Of(p.Launcher.Home, fault.Account).Load(); err == nil && s.Tripped() {
+	if s, err := breaker.Of(p.Home, fault.Account).Load(); err == nil && s.Tripped() {
 		retry, known = s.Retry(), s.RetryMS != 0
 	}
 	when := "in a moment"
 	switch {
 	case fault.Reason == agent.ContextFull:
-		when = "once its conversation is compacted (`netsky attach " + string(p.To) + "`, then /compact), else in some minutes"
+		when = "once its conversation is compacted (`netsky attach " + string(p.Agent) + "`, then /compact), else in some minutes"
 	case !known:
 		when = "when that has been mended"
 	case retry.After(time.Now()):
@@ -257,14 +258,14 @@ func (p *Question) heldUp(ctx context.Context) error {
 			when, fault.UntilMS = when+", or after a login", 0
 		}
 	}
-	text := fmt.Sprintf("%s can't answer now: %s; the message %s %s %s", p.To, fault, p.id, where, when)
+	text := fmt.Sprintf("%s can't answer now: %s; the message %s %s %s", p.Agent, fault, p.id, where, when)
 	deadline, _ := ctx.Deadline()
 	if !known || retry.After(deadline) {
 		return advice.With(unanswered("%s; its answer will be in `netsky inbox`", text), "`netsky cancel %s` cancels it", p.id)
 	}
 	if text != p.held {
 		p.held = text
-		p.Warn("%s", text)
+		p.warn("%s", text)
 	}
 	return nil
 }
@@ -272,19 +273,19 @@ func (p *Question) heldUp(ctx context.Context) error {
 // restarted reports that the agent has been started again. It returns an error if the new
 // start has been idle for some time and has done nothing about the message: one that only
 // the program itself knows of is answered when that has come so far.
-func (p *Question) restarted(ctx context.Context, st spawn.Status, again bool) error {
-	owed := courier.ReadLedger(p.Launcher.Home, p.To).Owes(p.id) // until the answer is sent
+func (p *question) restarted(ctx context.Context, st spawn.Status, again bool) error {
+	owed := courier.ReadLedger(p.Home, p.Agent).Owes(p.id) // until the answer is sent
 	if place := p.whereabouts(); owed || place == waits || place == handled {
 		p.renewed = false
-		p.Warn("%s was ended and started again; its new start answers the message, or gets it again", p.To)
+		p.warn("%s was ended and started again; its new start answers the message, or gets it again", p.Agent)
 		return nil
 	}
-	if _, found, err := p.Launcher.Bus.FindAnswer(ctx, p.To, p.From, p.id, p.sent); found || err != nil {
+	if _, found, err := p.Launcher.Bus.FindAnswer(ctx, p.Agent, p.Actor, p.id, p.sent); found || err != nil {
 		return nil // it is read next
 	}
 	if again {
 		p.rests = time.Time{}
-		p.Warn("%s was ended and started again; it may not know of the message %s any more", p.To, p.id)
+		p.warn("%s was ended and started again; it may not know of the message %s any more", p.Agent, p.id)
 	}
 	switch {
 	case st.State != agent.Idle || st.Detail != "": // as it waits for somebody else
@@ -298,23 +299,23 @@ func (p *Question) restarted(ctx context.Context, st spawn.Status, again bool) e
 		return nil
 	}
 	return unanswered("%s was ended and started again, and has not answered; the message %s is %s, and its new start does not know of it",
-		p.To, p.id, p.whereabouts())
+		p.Agent, p.id, p.whereabouts())
 }
 
 // cancelled returns an error if the message is in none of the agent's places any more, or
 // was taken back.
-func (p *Question) cancelled(ctx context.Context) error {
-	e, err := p.Launcher.Bus.Find(p.To, p.file)
+func (p *question) cancelled(ctx context.Context) error {
+	e, err := p.Launcher.Bus.Find(p.Agent, p.file)
 	taken := err == nil && e.Place == bus.Delivered && e.Why != ""
 	if !taken && !errors.Is(err, fs.ErrNotExist) {
 		p.missing = 0
 		return nil
 	}
 	p.by(p.looked.Add(lookRest))
-	if p.missing++; p.missing < 3 || courier.ReadLedger(p.Launcher.Home, p.To).Owes(p.id) {
+	if p.missing++; p.missing < 3 || courier.ReadLedger(p.Home, p.Agent).Owes(p.id) {
 		return nil // it may be moving, or be held
 	}
-	if _, found, err := p.Launcher.Bus.FindAnswer(ctx, p.To, p.From, p.id, p.sent); found || err != nil {
+	if _, found, err := p.Launcher.Bus.FindAnswer(ctx, p.Agent, p.Actor, p.id, p.sent); found || err != nil {
 		return nil // it is read next
 	}
 	if taken {
@@ -324,21 +325,21 @@ func (p *Question) cancelled(ctx context.Context) error {
 }
 
 // arrived reports, once, that the agent has the message.
-func (p *Question) arrived() {
+func (p *question) arrived() {
 	if !p.taken && p.whereabouts() == string(bus.Delivered) {
 		p.taken = true
-		p.Say("%s has it", p.To)
+		p.say("%s has it", p.Agent)
 	}
 }
 
 // permission names the command that answers the agent's request for permission, and
 // prints it once as soon as it is asked.
-func (p *Question) permission() string {
-	if p.From != agent.Owner {
+func (p *question) permission() string {
+	if p.Actor != agent.Owner {
 		return "" // an agent can't answer
 	}
-	list, err := home.Approvals(p.Launcher.Home).List()
-	i := slices.IndexFunc(list, func(q agent.Approval) bool { return q.Agent == p.To })
+	list, err := home.Approvals(p.Home).List()
+	i := slices.IndexFunc(list, func(q agent.Approval) bool { return q.Agent == p.Agent })
 	if err != nil || i < 0 {
 		return ""
 	}
@@ -347,20 +348,20 @@ func (p *Question) permission() string {
 	line, cut := q.Brief(200)
 	switch {
 	case q.Closed() != "":
-		how = fmt.Sprintf("`netsky attach %s` opens its pane to answer it there: %s", p.To, q.Closed())
+		how = fmt.Sprintf("`netsky attach %s` opens its pane to answer it there: %s", p.Agent, q.Closed())
 	case cut:
 		how = fmt.Sprintf("`netsky needs %s` shows all of it, and how to answer it", q.Code)
 	}
 	if p.code != q.Code {
 		p.code = q.Code
-		p.Warn("%s asks for permission to use %s: %s; %s", p.To, q.Tool, line, how)
+		p.warn("%s asks for permission to use %s: %s; %s", p.Agent, q.Tool, line, how)
 	}
 	return "; " + how
 }
 
 // atWork reports whether an up or a down is running.
-func (p *Question) atWork() bool {
-	_, ok := p.Launcher.Home.LockHolder(home.UpLock)
+func (p *question) atWork() bool {
+	_, ok := p.Home.LockHolder(home.UpLock)
 	return ok
 }
 
@@ -369,8 +370,8 @@ const (
 	handled = "in progress"
 )
 
-func (p *Question) whereabouts() string {
-	e, err := p.Launcher.Bus.Find(p.To, p.file)
+func (p *question) whereabouts() string {
+	e, err := p.Launcher.Bus.Find(p.Agent, p.file)
 	if err != nil {
 		return "no longer in its mailbox"
 	}
@@ -378,7 +379,7 @@ func (p *Question) whereabouts() string {
 	case bus.Inbox:
 		return waits
 	case bus.Claimed:
-		if !p.gone.IsZero() || !p.Up {
+		if !p.gone.IsZero() || !p.up {
 			return "not finished: its next start gets it again"
 		}
 		return handled

@@ -17,11 +17,28 @@ import (
 	"netsky/spawn"
 )
 
-// Cancel cancels a message on behalf of its sender or of an address that may cancel
-// anything: one that waits in the inbox is filed unread, one that the agent holds is given
-// up by the agent. One that was cancelled before is no error. how says what was done. A
-// crash leaves the message as it was, or cancelled.
-func Cancel(ctx context.Context, l *spawn.Launcher, by agent.ID, id string) (how string, err error) {
+// A CancelRequest asks for a message to be cancelled.
+type CancelRequest struct {
+	Message string `json:"message"` // its ID, or the beginning
+}
+
+// A CancelResult says what was done.
+type CancelResult struct {
+	Message string `json:"message"` // its ID
+	How     string `json:"how"`
+}
+
+// Cancel cancels a message on behalf of its sender, or of an actor that may cancel anything: one that
+// waits in the inbox is filed unread, one that the agent holds is given up by the agent. One that was
+// cancelled before is no error. A crash leaves the message as it was, or cancelled.
+func (m Mail) Cancel(ctx context.Context, r CancelRequest) (v CancelResult, err error) {
+	if v.Message, err = m.wholeID(ctx, r.Message); err == nil {
+		v.How, err = cancel(ctx, m.Launcher, m.Actor, v.Message)
+	}
+	return v, err
+}
+
+func cancel(ctx context.Context, l *spawn.Launcher, by agent.ID, id string) (how string, err error) {
 	found, err := l.Bus.Locate(ctx, id)
 	if err != nil {
 		return "", err

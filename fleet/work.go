@@ -13,7 +13,6 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/config"
-	"netsky/daemon/observe"
 	"netsky/fleet/plan"
 	"netsky/home"
 	"netsky/internal/advice"
@@ -46,16 +45,9 @@ func NewWork(f *Fleet) (*Work, error) {
 	return w, err
 }
 
-// Rebuilt says that the records were lost.
-const Rebuilt = "%s was missing; rebuilt it from the agents' files and mailboxes; older log entries and sessions are lost"
-
 // records opens the database for reading.
 func (w *Work) records(ctx context.Context) (*store.DB, error) {
-	db, rebuilt, err := observe.Records(ctx, w.Home, func() (*bus.Bus, error) { return w.Launcher.Bus, nil })
-	if rebuilt {
-		w.warn(Rebuilt, w.tilde(w.Home.Path(home.DBFile)))
-	}
-	return db, err
+	return Records(ctx, w.Home, w.bus, w.UI)
 }
 
 // tell sends an agent a message, once for each key. What was found is told, even if the deed is cut off.
