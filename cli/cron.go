@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/daemon"
 	"netsky/daemon/schedule"
-	"netsky/home"
+	"netsky/fleet"
 	"netsky/internal/words"
-	"netsky/store"
 )
 
 const cronDescription = "Each run is a message to the agent, as if you had sent it, and costs what a turn costs; its answer is in `netsky inbox`.\n" +
@@ -33,7 +29,7 @@ func (a *app) cronCommand() *cli.Command {
 				Description: "WHEN is one argument, in quotes: five fields (minute hour day month weekday, in local time, as in cron), @hourly,\n" +
 					"@daily, @weekly, @monthly, or \"every 30m\". For example: netsky cron add \"*/15 9-17 * * 1-5\" agent0 \"check the build\"\n\n" + cronDescription,
 				Action: func(c *cli.Context) error {
-					return a.addSchedule(c, 1, schedule.Wish{Spec: c.Args().Get(0)}, "a schedule, an agent and a text, each in quotes: netsky cron add \"0 9 * * 1-5\" agent0 \"check the build\"")
+					return a.addSchedule(c, 1, fleet.ScheduleRequest{When: c.Args().Get(0)}, "a schedule, an agent and a text, each in quotes: netsky cron add \"0 9 * * 1-5\" agent0 \"check the build\"")
 				},
 			},
 			{
@@ -53,114 +49,84 @@ func (a *app) loopCommand() *cli.Command {
 		Name: "loop", Usage: "send an agent a message now, and again and again", ArgsUsage: "ADDR EVERY TEXT", Flags: limitFlags,
 		Description: "EVERY is an interval of at least 1m, such as 30m or 6h. `netsky cron ls` lists it, `netsky cron rm ID` ends it.\n\n" + cronDescription,
 		Action: func(c *cli.Context) error {
-			return a.addSchedule(c, 0, schedule.Wish{Spec: "every " + strings.TrimPrefix(c.Args().Get(1), "every "), AtOnce: true}, "an agent, an interval and a text, in quotes: netsky loop agent0 30m \"how is it going?\"")
+			return a.addSchedule(c, 0, fleet.ScheduleRequest{When: "every " + strings.TrimPrefix(c.Args().Get(1), "every "), Now: true}, "an agent, an interval and a text, in quotes: netsky loop agent0 30m \"how is it going?\"")
 		},
 	}
 }
 
-// book returns the schedules, for one who may change them.
-func (a *app) book(c *cli.Context, h home.Dir) schedule.Book {
-	return schedule.Book{
-		Home: h, Records: func() (*store.DB, error) { return a.records(c.Context, h) },
-		Idle: func() string {
-			switch p, err := daemon.Ping(c.Context, h); {
-			case err != nil:
-				return "the daemon, which sends it, is not running: nothing is sent until `netsky up`"
-			case p.Schema < store.Schema():
-				return "the daemon, which sends it, is of an older netsky: nothing is sent until `netsky daemon stop`, then `netsky up`"
-			}
-			return ""
-		},
-	}
+func (a *app) schedules() (fleet.Schedules, error) {
+	f, err := a.fleet()
+	return fleet.Schedules{Fleet: f}, err
 }
 
 // addSchedule adds what is asked for; the agent is argument number who.
-func (a *app) addSchedule(c *cli.Context, who int, w schedule.Wish, usage string) (err error) {
+func (a *app) addSchedule(c *cli.Context, who int, r fleet.ScheduleRequest, usage string) (err error) {
 	verb := verbOf(c)
-	if w.Who, err = a.self(); err != nil {
+	if err := a.may(verb); err != nil {
 		return err
 	}
-	if err := schedule.May(w.Who); err != nil {
-		return usagef("%s: %w", verb, err)
-	}
-	if w.Text, err = a.textArg(c, 2, verb+": needs "+usage); err != nil {
+	if r.Text, err = a.textArg(c, 2, verb+": needs "+usage); err != nil {
 		return err
 	}
-	if w.Target, err = agent.ParseAgent(c.Args().Get(who)); err != nil {
+	if r.Agent, err = agent.ParseAgent(c.Args().Get(who)); err != nil {
 		return err
 	}
-	if w.Times, w.Until = c.Int("times"), c.String("until"); c.IsSet("times") && w.Times < 1 {
-		return usagef("%s: --times %d: must be above 0", verb, w.Times)
+	if r.Times, r.Until = c.Int("times"), c.String("until"); c.IsSet("times") && r.Times < 1 {
+		return usagef("%s: --times %d: must be above 0", verb, r.Times)
 	}
-	h, err := a.madeHome()
+	f, err := a.schedules()
 	if err != nil {
 		return err
 	}
-	s, err := a.book(c, h).Add(c.Context, w)
-	if errors.Is(err, schedule.ErrWish) {
-		return usagef("%s: %w", verb, err)
-	}
-	if err != nil && !errors.Is(err, store.ErrSpooled) {
+	s, err := f.Add(c.Context, r)
+	if s.ID == "" {
 		return err
 	}
 	a.print("%s: sends %s this text, %s, first %s; `netsky cron rm %s` removes it", s.ID, s.Target, schedule.Words(s.Schedule), s.Begins, s.ID)
 	for _, text := range s.Warnings {
 		a.warn("%s", text)
 	}
-	if err != nil {
-		return exitError{exitPartly, err}
-	}
-	if err := daemon.Wake(c.Context, h); err != nil {
-		a.warn("%v", err)
-	}
-	return nil
+	return err
 }
 
 func (a *app) listSchedules(c *cli.Context) error {
-	h, err := a.home()
+	f, err := a.schedules()
 	if err != nil {
 		return err
 	}
-	list, warning, err := a.book(c, h).List(c.Context, c.Bool("all"))
+	r, err := f.List(c.Context, fleet.SchedulesRequest{All: c.Bool("all")})
 	if err != nil {
 		return err
 	}
 	if c.Bool("json") {
-		return a.writeJSON(map[string]any{"schedules": list})
+		return a.writeJSON(map[string]any{"schedules": r.Schedules})
 	}
-	for _, v := range list {
+	for _, v := range r.Schedules {
 		a.print("%s  %-14s %s  %s%s", v.ID, v.Target, v.Line(), words.Brief(v.Text, 60), words.Note(v.Warning))
 	}
-	if len(list) == 0 {
-		warning = "no schedules; `netsky cron add` and `netsky loop` add one"
+	if len(r.Schedules) == 0 {
+		r.Warning = "no schedules; `netsky cron add` and `netsky loop` add one"
 	}
-	if warning != "" {
-		a.warn("%s", warning)
+	if r.Warning != "" {
+		a.warn("%s", r.Warning)
 	}
 	return nil
 }
 
 func (a *app) removeSchedules(c *cli.Context) error {
-	self, err := a.self()
-	if err != nil {
+	if err := a.may("cron rm"); err != nil {
 		return err
-	}
-	if err := schedule.May(self); err != nil {
-		return usagef("cron rm: %w", err)
 	}
 	if c.NArg() == 0 {
 		return usagef("cron rm: needs an id; `netsky cron ls` lists them")
 	}
-	h, err := a.home()
+	f, err := a.schedules()
 	if err != nil {
 		return err
 	}
-	done, err := a.book(c, h).Remove(c.Context, self, c.Args().Slice())
-	for _, id := range done {
+	r, err := f.Remove(c.Context, fleet.UnscheduleRequest{IDs: c.Args().Slice()})
+	for _, id := range r.Removed {
 		a.print("%s: removed", id)
-	}
-	if err != nil && len(done) > 0 {
-		return exitError{exitPartly, fmt.Errorf("cron rm: %w", err)}
 	}
 	return err
 }

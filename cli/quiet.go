@@ -6,7 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
-	"netsky/attention"
+	"netsky/fleet"
 	"netsky/internal/words"
 	"netsky/watch/hang"
 )
@@ -27,40 +27,33 @@ func (a *app) quiet(c *cli.Context) error {
 	if c.NArg() > 1 {
 		return usagef("quiet: takes one duration, such as 1h, or off")
 	}
-	h, err := a.madeHome()
+	f, err := a.fleet()
 	if err != nil {
 		return err
 	}
-	now, word := time.Now(), c.Args().First()
-	switch word {
-	case "":
-		a.printQuiet(attention.QuietNow(h, now), now)
-	case "off":
-		was, err := attention.EndQuiet(c.Context, h, now)
-		if err != nil {
-			return err
+	word := c.Args().First()
+	req := fleet.QuietRequest{Off: word == "off"}
+	if word != "" && !req.Off {
+		if req.For, err = time.ParseDuration(word); err != nil || req.For == 0 {
+			return usagef("quiet: %q: must be a duration, such as 1h, or off", words.FirstLine(word))
 		}
-		if was {
-			a.print("no longer quiet")
-		} else {
-			a.print("was not quiet")
-		}
+	}
+	r, err := f.Quiet(c.Context, req)
+	switch {
+	case err != nil:
+		return err
+	case !req.Off:
+		a.printQuiet(r.Until, time.Now())
+	case r.Was:
+		a.print("no longer quiet")
 	default:
-		d, err := time.ParseDuration(word)
-		if err != nil || d < time.Minute || d > attention.LongestQuiet {
-			return usagef("quiet: %q: must be a duration from 1m to %s, such as 1h, or off", words.FirstLine(word), hang.Span(attention.LongestQuiet))
-		}
-		q, err := attention.Silence(c.Context, h, d, string(agent.Owner), now)
-		if err != nil {
-			return err
-		}
-		a.printQuiet(q, now)
+		a.print("was not quiet")
 	}
 	return nil
 }
 
-func (a *app) printQuiet(q attention.QuietHour, now time.Time) {
-	if until := q.Until(); !until.IsZero() {
+func (a *app) printQuiet(until, now time.Time) {
+	if !until.IsZero() {
 		a.print("quiet until %s, for %s more", agent.Clock(until, now), hang.Span(until.Sub(now)))
 		return
 	}

@@ -33,6 +33,8 @@ var rights = map[string]struct {
 	"imessage history": {managers, askRoot}, "imessage send": {managers, askRoot}, "imessage doctor": {managers, askRoot},
 	"io serve -s imessage": {root | infinity, "only agent0 and agentinfinity write to the owner's phone"},
 
+	"cron add": {owner | root, onlyRoot}, "loop": {owner | root, onlyRoot}, "cron rm": {owner | root, onlyRoot},
+
 	// What a message could talk an agent into, and must not.
 	"approve": {owner, atTerminal}, "dashboard": {owner, atTerminal}, "uninstall": {owner, atTerminal}, "demo": {owner, atTerminal},
 	"drill": {owner, atTerminal}, "quiet": {owner, atTerminal}, "forget --unproved": {owner, atTerminal}, "check --set": {owner, atTerminal},
@@ -46,6 +48,7 @@ const othersTasks = "task of another's"
 
 const (
 	askRoot    = "ask agent0 to do it"
+	onlyRoot   = "only for the owner and agent0; ask agent0 to do it"
 	atTerminal = "only the owner can do this, from a terminal of their own"
 )
 

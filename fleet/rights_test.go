@@ -22,6 +22,7 @@ func TestRights(t *testing.T) {
 		"approve":              owner, "dashboard": owner, "uninstall": owner, "demo": owner, "drill": owner, "quiet": owner, "forget --unproved": owner,
 		"check --set": owner, "imessage access ls": owner, "imessage access allow": owner, "imessage access deny": owner,
 		"imessage access pair": owner, "inbox": owner,
+		"cron add": "yynn", "loop": "yynn", "cron rm": "yynn",
 		"ask": everybody, "status": everybody, "note add": everybody,
 	} {
 		got := ""

@@ -24,19 +24,11 @@ type Book struct {
 	Idle    func() string             // says why no daemon sends them now, or ""
 }
 
-// May returns an error if an agent may not change schedules: only the owner and agent0 may.
-func May(id agent.ID) error {
-	if id == agent.Owner || id == agent.Root {
-		return nil
-	}
-	return fmt.Errorf("only for the owner and agent0 (this is %s); ask agent0 to do it", id)
-}
-
 // An Added is a schedule that was added.
 type Added struct {
 	store.Schedule
-	Begins   string   // when it is due first
-	Warnings []string // why nothing is sent yet
+	Begins   string   `json:"begins"`             // when it is due first
+	Warnings []string `json:"warnings,omitempty"` // why nothing is sent yet
 }
 
 // Add adds a schedule. The error matches ErrWish if it can't be; and store.ErrSpooled if it
