@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"netsky/internal/proc"
 )
 
 // patience limits how long Claude Code may take over a message.
@@ -114,17 +116,9 @@ func ownSocket(path string) error {
 
 // ownPeer checks which process listens.
 func ownPeer(conn *net.UnixConn, pid int) error {
-	raw, err := conn.SyscallConn()
+	got, err := proc.Peer(conn)
 	if err != nil {
 		return err
-	}
-	var got int
-	var perr error
-	if err := raw.Control(func(fd uintptr) { got, perr = peerProcess(int(fd)) }); err != nil {
-		return err
-	}
-	if perr != nil {
-		return perr
 	}
 	if pid != 0 && got != pid {
 		return fmt.Errorf("process %d is listening, not %d", got, pid)

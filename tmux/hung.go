@@ -31,7 +31,7 @@ func (s *Server) Reap(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	pid, err := peer(conn.(*net.UnixConn))
+	pid, err := proc.Peer(conn.(*net.UnixConn))
 	if err != nil {
 		return fmt.Errorf("tmux: server %s: %w", s.label(), err)
 	}
@@ -46,7 +46,7 @@ func (s *Server) Reap(ctx context.Context) error {
 		return err
 	}
 	defer again.Close()
-	if now, err := peer(again.(*net.UnixConn)); err != nil || now != pid {
+	if now, err := proc.Peer(again.(*net.UnixConn)); err != nil || now != pid {
 		return errors.Join(fmt.Errorf("tmux: server %s: has been replaced by another one", s.label()), err)
 	}
 	if _, err := s.run(ctx, nil, "list-sessions"); !errors.Is(err, ErrNoServer) {
@@ -57,14 +57,4 @@ func (s *Server) Reap(ctx context.Context) error {
 	}
 	_, _ = conn.Close(), again.Close()
 	return s.unlink(ctx)
-}
-
-// peer returns the process that listens at the other end.
-func peer(conn *net.UnixConn) (pid int, err error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	cerr := raw.Control(func(fd uintptr) { pid, err = peerOf(int(fd)) })
-	return pid, errors.Join(err, cerr)
 }

@@ -79,7 +79,7 @@ func (s *Server) Unreachable(ctx context.Context) (list []proc.Process) {
 		}
 		answers := 0
 		if conn, err := net.Dial("unix", s.path()); err == nil {
-			answers, _ = peer(conn.(*net.UnixConn))
+			answers, _ = proc.Peer(conn.(*net.UnixConn))
 			conn.Close()
 		}
 		if list = without(list, answers); len(list) == 0 || proc.Sleep(ctx, pause) != nil {

@@ -24,14 +24,15 @@ func OwnLineage() Lineage {
 		return Lineage{}
 	}
 	for range 3 { // a parent that ends meanwhile leaves a gap
-		if list, err := ancestors(os.Getpid()); err == nil {
+		if list, err := Ancestors(os.Getpid()); err == nil {
 			return Lineage{list, space, Self().Cgroup()}
 		}
 	}
 	return Lineage{}
 }
 
-func ancestors(pid int) (list []Process, err error) {
+// Ancestors returns the processes above one, its parent first.
+func Ancestors(pid int) (list []Process, err error) {
 	const most = 100
 	for len(list) < most {
 		s, err := procStat(pid)

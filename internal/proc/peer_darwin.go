@@ -1,4 +1,4 @@
-package tmux
+package proc
 
 import "golang.org/x/sys/unix"
 
