@@ -7,7 +7,8 @@ require (
 	github.com/chromedp/chromedp v0.23.0 // tests: drives a real Chromium; its start, its targets and its end are theirs to get right
 	github.com/clipperhouse/displaywidth v0.11.0 // how many cells a character takes in a pane and on the terminal; the tables follow Unicode
 	github.com/fsnotify/fsnotify v1.10.1 // watches directories; each system's own way would be ours to keep
-	github.com/go-json-experiment/json v1.27.2 // reads envelopes; it is Go 1.27's encoding/json/v2
+	github.com/go-json-experiment/json v1.27.2 // reads envelopes, and requests to the control socket; it is Go 1.27's encoding/json/v2
+	github.com/google/jsonschema-go v0.4.3 // describes the control socket's requests; the MCP SDK needs it too
 	github.com/gorilla/websocket v1.5.3 // app-server speaks WebSocket; framing is theirs to get right
 	github.com/mattn/go-sqlite3 v1.14.52 // SQLite, the records
 	github.com/modelcontextprotocol/go-sdk v1.8.0 // the model's tools; MCP changes every few months, and its own people follow it
@@ -25,7 +26,6 @@ require (
 	github.com/chromedp/cdproto v0.159.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
-	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	github.com/segmentio/asm v1.1.3 // indirect
 	github.com/segmentio/encoding v0.5.4 // indirect

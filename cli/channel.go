@@ -140,9 +140,6 @@ func (a *app) send(c *cli.Context) error {
 	} else {
 		a.print("%s", r.ID)
 	}
-	if err == nil && f.Actor == agent.Owner && r.To.IsAgent() && !r.Again {
-		m.TellDown(r.To)
-	}
 	if err != nil || until == "" {
 		return err
 	}

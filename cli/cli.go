@@ -31,7 +31,6 @@ import (
 	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/spawn"
-	"netsky/work/land"
 )
 
 // Version is set when the binary is built: -ldflags "-X netsky/cli.Version=…".
@@ -109,18 +108,10 @@ var errTold = errors.New("told")
 
 func status(err error) int {
 	var e exitError
-	var wish *plan.UsageError
-	var partly *fleet.PartlyError
-	var ids *bus.AmbiguousError
-	switch {
-	case errors.As(err, &e):
+	if errors.As(err, &e) {
 		return e.code
-	case errors.As(err, &wish), errors.As(err, &ids), errors.Is(err, agent.ErrName), errors.Is(err, envelope.ErrInvalid), errors.Is(err, bus.ErrNotAllowed):
-		return exitUsage
-	case errors.As(err, &partly), errors.Is(err, land.ErrNotYet):
-		return exitPartly
 	}
-	return exitFailed
+	return fleet.Status(err)
 }
 
 // complain prints an error and what to do next.

@@ -60,7 +60,7 @@ func (a *app) groups() []group {
 			a.noteCommand(), a.quietCommand(), a.escalateCommand(),
 		}},
 		{"netsky itself", []*cli.Command{
-			a.initCommand(), a.doctorCommand(), a.daemonCommand(), a.watchdogCommand(), a.serviceCommand(), a.demoCommand(), a.drillCommand(),
+			a.initCommand(), a.doctorCommand(), a.daemonCommand(), a.apiCommand(), a.watchdogCommand(), a.serviceCommand(), a.demoCommand(), a.drillCommand(),
 			a.uninstallCommand(), a.completionCommand(), a.versionCommand(), a.helpCommand(),
 		}},
 	}

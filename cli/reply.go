@@ -1,11 +1,9 @@
 package cli
 
 import (
-
 	"github.com/urfave/cli/v2"
 
 	"netsky/fleet"
-
 )
 
 func (a *app) replyCommand() *cli.Command {

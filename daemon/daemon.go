@@ -15,6 +15,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"runtime/debug"
 	"sync"
@@ -76,6 +77,8 @@ type Options struct {
 	Check   func() string
 	Version string
 	Log     *slog.Logger
+	// Deeds serves GET /api and POST /deeds/ on the control socket; nil: nothing does. [PeerOf] says who asks.
+	Deeds http.Handler
 	// Wanted makes Run return ErrUnwanted once it holds the lock, if the desired state of
 	// the daemon is down: whoever wrote that and then looked for a daemon to end may not
 	// have seen this one yet.

@@ -95,6 +95,24 @@ func (d *daemon) reopen() error {
 	return d.open()
 }
 
+type peerKey struct{}
+
+// WithPeer is the [http.Server.ConnContext] of a server on the control socket.
+func WithPeer(ctx context.Context, c net.Conn) context.Context {
+	if u, ok := c.(*net.UnixConn); ok {
+		if pid, err := proc.Peer(u); err == nil {
+			return context.WithValue(ctx, peerKey{}, pid)
+		}
+	}
+	return ctx
+}
+
+// PeerOf returns the process that sent a request over the control socket.
+func PeerOf(ctx context.Context) (pid int, ok bool) {
+	pid, ok = ctx.Value(peerKey{}).(int)
+	return pid, ok
+}
+
 func (d *daemon) serve(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ping", func(w http.ResponseWriter, _ *http.Request) {
@@ -121,7 +139,11 @@ func (d *daemon) serve(ctx context.Context) error {
 		d.stop()
 	})
 	d.webRoutes(mux)
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
+	if d.o.Deeds != nil {
+		mux.Handle("GET /api", d.o.Deeds)
+		mux.Handle("/deeds/", d.o.Deeds)
+	}
+	srv := &http.Server{Handler: mux, ConnContext: WithPeer, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
 	ended := make(chan error, 1) // of that one listener
 	var door net.Listener
 	for ctx.Err() == nil {

@@ -26,7 +26,7 @@ type DownRequest struct {
 
 // A DownResult is what a Down did.
 type DownResult struct {
-	Ended int // agents, ticker and daemon
+	Ended int `json:"ended"` // agents, ticker and daemon
 }
 
 // ErrNotProved is matched by the error of a Down after which nothing is known to be left, but that is

@@ -36,10 +36,10 @@ type SendRequest struct {
 
 // A SendResult is a message that is stored in its mailbox.
 type SendResult struct {
-	ID    string   `json:"id"`
-	To    agent.ID `json:"to"`
-	File  string   `json:"file"`
-	Again bool     `json:"again,omitempty"` // it was sent before, under this ID
+	ID    string `json:"id"`
+	To    string `json:"to"`
+	File  string `json:"file"`
+	Again bool   `json:"again,omitempty"` // it was sent before, under this ID
 
 	sent time.Time
 }
@@ -47,7 +47,8 @@ type SendResult struct {
 // Send sends a message. A crash leaves it stored whole, or not at all.
 func (m Mail) Send(ctx context.Context, r SendRequest) (v SendResult, err error) {
 	kind := envelope.Kind(r.Kind)
-	if v.To, err = agent.ParseArg(r.To); err != nil {
+	to, err := agent.ParseArg(r.To)
+	if err != nil {
 		return v, err
 	}
 	switch {
@@ -63,19 +64,19 @@ func (m Mail) Send(ctx context.Context, r SendRequest) (v SendResult, err error)
 	}
 	b := m.Launcher.Bus
 	e := envelope.Envelope{
-		ID: r.ID, From: m.Actor, To: v.To, Kind: kind, Text: r.Text, Via: "cli", Time: time.Now(),
+		ID: r.ID, From: m.Actor, To: to, Kind: kind, Text: r.Text, Via: "cli", Time: time.Now(),
 		InReplyTo: r.InReplyTo, Thread: r.Thread, RequiresAck: r.RequiresAck,
 	}
 	if r.Expires > 0 {
 		e.Expires = e.Time.Add(r.Expires)
 	}
 	if e.InReplyTo != "" {
-		q, err := bus.FindOne(ctx, b, m.Actor, e.InReplyTo, v.To)
+		q, err := bus.FindOne(ctx, b, m.Actor, e.InReplyTo, to)
 		switch {
 		case err == nil:
 			e.InReplyTo, e.Hops, e.Thread = q.ID, q.Hops+1, cmp.Or(e.Thread, q.Thread)
 		case errors.Is(err, bus.ErrNoMessage): // another address may have received it
-			m.warn("--in-reply-to %s: no message with this id from %s is in the mailbox of %s; sending it anyway", e.InReplyTo, v.To, m.Actor)
+			m.warn("--in-reply-to %s: no message with this id from %s is in the mailbox of %s; sending it anyway", e.InReplyTo, to, m.Actor)
 		default:
 			return v, fmt.Errorf("not sent: --in-reply-to: %w", err)
 		}
@@ -90,10 +91,13 @@ func (m Mail) Send(ctx context.Context, r SendRequest) (v SendResult, err error)
 	case err != nil:
 		return v, fmt.Errorf("not sent: %w", err)
 	}
-	v.ID, v.File, v.Again, v.sent = sent.ID, sent.File, again, e.Time
-	if again {
-		m.warn("%s was used already: %s has that message; nothing was sent again", v.ID, v.To)
+	v = SendResult{sent.ID, string(to), sent.File, again, e.Time}
+	switch d, err := home.Desired(m.Home).Load(string(to)); {
+	case again:
+		m.warn("%s was used already: %s has that message; nothing was sent again", v.ID, to)
 		v.sent = time.Time{} // its answer may be older
+	case err == nil && !d.Up && m.Actor == agent.Owner && to.IsAgent(): // nobody reads its mail
+		m.warn("%s is down: the message waits in its inbox until `netsky up %[1]s`", to)
 	}
 	return v, nil
 }
@@ -131,7 +135,7 @@ func (m Mail) Reply(ctx context.Context, r ReplyRequest) (v SendResult, err erro
 	if err != nil {
 		return v, fmt.Errorf("not sent: %w", err)
 	}
-	return SendResult{ID: sent.ID, To: q.From, File: sent.File, sent: e.Time}, nil
+	return SendResult{ID: sent.ID, To: string(q.From), File: sent.File, sent: e.Time}, nil
 }
 
 // An AskRequest asks an agent something.
@@ -201,11 +205,15 @@ type AwaitResult struct {
 // Await waits until a message is delivered, or answered.
 func (m Mail) Await(ctx context.Context, r AwaitRequest) (v AwaitResult, err error) {
 	b := m.Launcher.Bus
-	at, arrived := r.To, func() (string, error) { return m.delivered(r.SendResult) }
+	to, err := agent.ParseArg(r.To)
+	if err != nil {
+		return v, err
+	}
+	at, arrived := to, func() (string, error) { return m.delivered(to, r.SendResult) }
 	switch {
 	case r.Until == "answered":
 		at, arrived = m.Actor, func() (string, error) {
-			e, ok, err := b.FindAnswer(ctx, r.To, m.Actor, r.ID, r.sent)
+			e, ok, err := b.FindAnswer(ctx, to, m.Actor, r.ID, r.sent)
 			if !ok {
 				return "", err
 			}
@@ -236,8 +244,8 @@ func (m Mail) Await(ctx context.Context, r AwaitRequest) (v AwaitResult, err err
 	}
 }
 
-func (m Mail) delivered(r SendResult) (string, error) {
-	e, err := m.Launcher.Bus.Find(r.To, r.File)
+func (m Mail) delivered(to agent.ID, r SendResult) (string, error) {
+	e, err := m.Launcher.Bus.Find(to, r.File)
 	switch {
 	case err != nil:
 		return "", err
@@ -314,11 +322,4 @@ func (m Mail) Drop(_ context.Context, r PoisonRequest) (v PoisonResult, err erro
 		err = m.Launcher.Bus.PoisonDrop(id, r.File)
 	}
 	return v, err
-}
-
-// TellDown warns if the agent is down, as the owner wants it to be: nobody reads its mail.
-func (m Mail) TellDown(to agent.ID) {
-	if d, err := home.Desired(m.Home).Load(string(to)); err == nil && !d.Up {
-		m.warn("%s is down: the message waits in its inbox until `netsky up %[1]s`", to)
-	}
 }

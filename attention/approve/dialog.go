@@ -61,11 +61,11 @@ type Choice struct {
 
 // A Decision is the result of answering the dialog at which agents wait.
 type Decision struct {
-	Dialog  agent.Dialog
-	Given   []agent.ID // agents that were answered
-	Others  []agent.ID // agents at the same dialog that were not answered
-	Differs []agent.ID // agents at another dialog
-	Failed  []error
+	Dialog  agent.Dialog `json:"dialog"`
+	Given   []agent.ID   `json:"given"`   // agents that were answered
+	Others  []agent.ID   `json:"others"`  // agents at the same dialog that were not answered
+	Differs []agent.ID   `json:"differs"` // agents at another dialog
+	Failed  []error      `json:"-"`
 }
 
 // Decide gives the owner's answer to the dialog at which agents wait, and returns when

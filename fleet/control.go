@@ -1,0 +1,325 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/config"
+	"netsky/daemon"
+	"netsky/fleet/plan"
+	"netsky/home"
+	"netsky/internal/advice"
+	"netsky/internal/proc"
+	"netsky/store"
+	"netsky/work/land"
+)
+
+// An Event is one line of the answer to a deed that is asked for over the control socket.
+type Event struct {
+	Step *Progress `json:"step,omitempty"`
+	Warn *Failure  `json:"warn,omitempty"`
+	// Ask is a question. The next line of the request's body answers it, as {"answer": "y"}; a body that
+	// has ended answers none, and what depends on the answer is refused.
+	Ask  string `json:"ask,omitempty"`
+	Done *Done  `json:"done,omitempty"` // the last line
+}
+
+// A Failure says what went wrong, and what to do next.
+type Failure struct {
+	Error  string `json:"error"`
+	Advice string `json:"advice,omitempty"`
+}
+
+// Done is how a deed ended.
+type Done struct {
+	Result any      `json:"result,omitempty"`
+	Failed *Failure `json:"failed,omitempty"`
+	Status int      `json:"status"` // the exit status of the verb: 0 done, 1 failed, 2 not allowed or wrong, 3 partly
+}
+
+// Progress is a step of a deed.
+type Progress struct {
+	Agent agent.ID    `json:"agent,omitempty"`
+	Step  string      `json:"step,omitempty"`
+	State agent.State `json:"state,omitempty"`
+	Note  string      `json:"note,omitempty"`
+	Error string      `json:"error,omitempty"`
+	Line  string      `json:"line,omitempty"` // the step in words
+}
+
+func progress(s Step) Progress {
+	p := Progress{Agent: s.Agent, Step: string(s.Step), State: s.State, Note: s.Note, Line: s.Line}
+	err := s.Err
+	switch d := s.Down; {
+	case d != nil:
+		p.Agent, p.Step, p.Line, err = d.Agent, string(d.Step), DownLine(*d), d.Err
+	case s.Daemon != nil:
+		p.Step, err = "daemon", s.Daemon.Err
+		p.Note = string(s.Daemon.Started)
+	}
+	if err != nil {
+		p.Error = err.Error()
+	}
+	return p
+}
+
+// Status returns the exit status that stands for an error.
+func Status(err error) int {
+	var wish *plan.UsageError
+	var some *PartlyError
+	var ids *bus.AmbiguousError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &wish), errors.As(err, &ids), errors.Is(err, agent.ErrName), errors.Is(err, envelope.ErrInvalid), errors.Is(err, bus.ErrNotAllowed):
+		return 2
+	case errors.As(err, &some), errors.Is(err, land.ErrNotYet):
+		return 3
+	}
+	return 1
+}
+
+// wire is how requests are read and events are written: durations as "1h30m", agents by any of their names.
+var wire = json.JoinOptions(
+	json.RejectUnknownMembers(true),
+	json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, d time.Duration) error { return e.WriteToken(jsontext.String(d.String())) })),
+	json.WithUnmarshalers(json.JoinUnmarshalers(
+		json.UnmarshalFunc(func(data []byte, d *time.Duration) (err error) {
+			var text string
+			if err = json.Unmarshal(data, &text); err == nil {
+				*d, err = time.ParseDuration(text)
+			}
+			return err
+		}),
+		json.UnmarshalFunc(func(data []byte, id *agent.ID) (err error) {
+			var text string
+			if err = json.Unmarshal(data, &text); err == nil && text != "" {
+				*id, err = agent.ParseAgent(text)
+			}
+			return err
+		}),
+	)),
+)
+
+// A caller is the UI of one request: its events, and the answers in its body.
+type caller struct {
+	ctx     context.Context
+	answers <-chan string // closed when the body has ended
+
+	mu  sync.Mutex // guards the field below
+	out *jsontext.Encoder
+	err error // of a write: whoever asked is gone
+}
+
+func (c *caller) say(e Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = json.MarshalEncode(c.out, e, wire)
+	}
+}
+
+// Ask puts the question to whoever asked for the deed.
+func (c *caller) Ask(question string) (string, error) {
+	c.say(Event{Ask: question})
+	select {
+	case answer, ok := <-c.answers:
+		if !ok {
+			return "", ErrNobody
+		}
+		return answer, nil
+	case <-c.ctx.Done():
+		return "", c.ctx.Err()
+	}
+}
+
+// Step reports progress.
+func (c *caller) Step(s Step) {
+	p := progress(s)
+	c.say(Event{Step: &p})
+}
+
+// Warn reports what does not stop the deed.
+func (c *caller) Warn(err error) { c.say(Event{Warn: failure(err)}) }
+
+func failure(err error) *Failure {
+	if err == nil {
+		return nil
+	}
+	return &Failure{err.Error(), advice.Of(err)}
+}
+
+// maxRequest is how large a request may be, with its answers.
+const maxRequest = 4 << 20
+
+// Control serves the deeds and their description: what [daemon.Options] call Deeds. Whoever can open
+// the socket is this user, and acts as the agent below whose program it runs, else as the owner.
+func (f *Fleet) Control() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.MarshalWrite(w, Describe(f.Home, f.Version))
+	})
+	for _, d := range deeds() {
+		mux.HandleFunc("POST /deeds/"+d.name, func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, d) })
+	}
+	return mux
+}
+
+// serve does one deed. It ends with the request's connection, as a verb does by Ctrl-C.
+func (f *Fleet) serve(w http.ResponseWriter, r *http.Request, d deed) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	in := jsontext.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+	_ = http.NewResponseController(w).EnableFullDuplex() // which HTTP/1.1 has
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	answers := make(chan string)
+	c := &caller{ctx: ctx, answers: answers, out: jsontext.NewEncoder(flusher{w})}
+	v, err := func() (any, error) {
+		body, err := in.ReadValue()
+		if err != nil {
+			return nil, usagef("%s: request: %w", d.name, err)
+		}
+		body = body.Clone()
+		go func() {
+			defer close(answers)
+			for {
+				var one struct {
+					Answer string `json:"answer"`
+				}
+				err := json.UnmarshalDecode(in, &one, wire)
+				if err != nil && !errors.Is(err, io.EOF) {
+					cancel()
+				}
+				if err != nil {
+					return
+				}
+				select {
+				case answers <- one.Answer:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+		g, err := f.onBehalf(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return d.do(ctx, g, body)
+	}()
+	c.say(Event{Done: &Done{Result: v, Failed: failure(err), Status: Status(err)}})
+}
+
+// A flusher sends each line at once.
+type flusher struct{ http.ResponseWriter }
+
+func (w flusher) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	if err == nil {
+		err = http.NewResponseController(w.ResponseWriter).Flush()
+	}
+	return n, err
+}
+
+// onBehalf returns the fleet with netsky.toml as it is now, for whoever is at the other end.
+func (f *Fleet) onBehalf(ctx context.Context, u UI) (*Fleet, error) {
+	c, _, err := config.Load(f.Home)
+	if err != nil {
+		return nil, &plan.UsageError{Err: err}
+	}
+	g, err := f.rebuilt(&c, f.Environ, u)
+	if err == nil {
+		g.Actor, err = f.peer(ctx)
+	}
+	return g, err
+}
+
+// peer returns who is at the other end of the control socket.
+func (f *Fleet) peer(ctx context.Context) (agent.ID, error) {
+	pid, ok := daemon.PeerOf(ctx)
+	if !ok {
+		return "", errors.New("it is unknown which process asks: nothing was done")
+	}
+	p, err := proc.Find(pid)
+	if err != nil {
+		return "", err
+	}
+	above, err := proc.Ancestors(pid)
+	if err != nil {
+		return "", err
+	}
+	ids, err := f.Launcher.Bus.Mailboxes()
+	if err != nil {
+		return "", err
+	}
+	number, _ := p.Env("AGENT_N")
+	for _, id := range ids {
+		if number != "" && number == id.N() {
+			return id, nil
+		}
+		k, err := f.Home.LoadKeeper(id)
+		if err == nil && k.Own.Named() && slices.Contains(above, k.Own) {
+			return id, nil
+		}
+	}
+	return agent.Owner, nil
+}
+
+// A Description is what `netsky api` prints.
+type Description struct {
+	Version string             `json:"version"`
+	Socket  string             `json:"socket"`
+	Request string             `json:"request"`
+	Deeds   []Described        `json:"deeds"`
+	Event   *jsonschema.Schema `json:"event"`
+}
+
+// Described is one deed of a Description.
+type Described struct {
+	Name    string             `json:"name"`
+	Right   string             `json:"right,omitempty"` // the verb whose right it is; "": everybody's
+	About   string             `json:"about"`
+	Who     []string           `json:"who"`
+	Request *jsonschema.Schema `json:"request"`
+	Result  *jsonschema.Schema `json:"result"`
+}
+
+// Describe describes the control socket, from the types of the requests and results.
+func Describe(h home.Dir, version string) Description {
+	v := Description{
+		Version: version, Socket: h.Path(home.DaemonSocket), Event: schemaOf(reflect.TypeFor[Event]()),
+		Request: "POST /deeds/NAME; the body is the request as JSON, then {\"answer\": TEXT} for each question; the response is one event as JSON a line",
+	}
+	for _, d := range deeds() {
+		v.Deeds = append(v.Deeds, Described{d.name, d.right, d.about, whoMay(d.right), schemaOf(d.request), schemaOf(d.result)})
+	}
+	return v
+}
+
+func schemaOf(t reflect.Type) *jsonschema.Schema {
+	text := func(format string) *jsonschema.Schema { return &jsonschema.Schema{Type: "string", Format: format} }
+	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[time.Duration]():     {Type: "string", Description: "such as 1h30m"},
+		reflect.TypeFor[time.Time]():         text("date-time"),
+		reflect.TypeFor[store.Time]():        text("date-time"),
+		reflect.TypeFor[envelope.Envelope](): {Type: "object", Description: "a message, as docs/messages.md describes its file"},
+		reflect.TypeFor[error]():             text(""),
+	}})
+	if err != nil {
+		panic(err) // no type of deeds' is without one: TestDeeds
+	}
+	return s
+}

@@ -1,0 +1,229 @@
+package fleet_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/config"
+	"netsky/daemon"
+	"netsky/fleet"
+	"netsky/home"
+	"netsky/internal/proc"
+	"netsky/internal/testworld"
+)
+
+// noRoute says why a deed of which rights.go speaks is none of the control socket's.
+var noRoute = map[string]string{
+	"agent": "start, of one agent", "loop": "schedule-add, with now", "codex": "the program in a pane",
+	"io serve -s imessage": "a server for a model", "inbox": "lists; the mailbox is read by the API of the dashboard",
+	"daemon run": "is the daemon", "daemon stop": "would end what answers", "service run": "starts the daemon",
+	"init": "asks a person at a terminal", "uninstall": "ends and removes the daemon", "demo": "makes another home", "drill": "makes another home",
+	"service install": "writes the unit of this daemon", "service uninstall": "removes the unit of this daemon",
+	"doctor --fix": "examines the daemon, too", "dashboard": "signs a browser in, which the daemon has a request for",
+	"forget": "prints what may still run", "forget --unproved": "prints what may still run", "check --set": "writes netsky.toml",
+	"imessage history": "lists", "imessage send": "tries the phone", "imessage doctor": "tries the phone", "escalate": "is for when the daemon does not help",
+	"imessage access ls": "is decided at a terminal", "imessage access allow": "is decided at a terminal",
+	"imessage access deny": "is decided at a terminal", "imessage access pair": "is decided at a terminal",
+	"restart": "is a request in a directory that the daemon claims", "work retire": "is not a deed of package fleet yet",
+}
+
+// Every row of rights.go has a route, or there is a reason; and the description says who may use it.
+func TestDeeds(t *testing.T) {
+	t.Parallel()
+	d := fleet.Describe(testworld.FastHome(t), "v1")
+	routes := map[string]fleet.Described{}
+	for _, one := range d.Deeds {
+		if one.Right != "" {
+			routes[one.Right] = one
+		}
+	}
+	for _, right := range fleet.Rights() {
+		_, ok := routes[right]
+		if why := noRoute[right]; ok == (why != "") {
+			t.Errorf("%s: has a route: %v; the reason that it has none: %q", right, ok, why)
+		}
+		delete(routes, right)
+	}
+	for right, one := range routes {
+		t.Errorf("%s is under %q, of which rights.go does not speak", one.Name, right)
+	}
+	i := slices.IndexFunc(d.Deeds, func(one fleet.Described) bool { return one.Name == "decide" })
+	if i < 0 || !slices.Equal(d.Deeds[i].Who, []string{"owner"}) || d.Deeds[i].Request.Properties["deny"] == nil {
+		t.Errorf("decide is described as %+v", d.Deeds[i])
+	}
+}
+
+// A control is a control socket, and what it belongs to.
+type control struct {
+	t    *testing.T
+	home home.Dir
+	bus  *bus.Bus
+}
+
+func newControl(t *testing.T) control {
+	t.Helper()
+	h := testworld.FastHome(t)
+	b := testworld.Bus(t, h, agent.Owner, agent.Root, agent.Clone(1))
+	var c config.Config
+	f, err := fleet.New(h, &c, agent.Owner, []string{"PATH=" + os.Getenv("PATH")}, "v1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Launcher.Journal.Close() })
+	mux := http.NewServeMux()
+	mux.Handle("/", f.Control())
+	mux.HandleFunc("POST /probe", f.Probe)
+	l, err := net.Listen("unix", h.Path(home.DaemonSocket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: mux, ConnContext: daemon.WithPeer}
+	go s.Serve(l)
+	t.Cleanup(func() { s.Close() })
+	return control{t, h, b}
+}
+
+func client(socket string) *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+}
+
+func (c control) post(path string, body io.Reader) *json.Decoder {
+	c.t.Helper()
+	r, err := client(c.home.Path(home.DaemonSocket)).Post("http://netsky"+path, "application/json", body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { r.Body.Close() })
+	return json.NewDecoder(r.Body)
+}
+
+// done returns the last event, and those before it as one text.
+func (c control) done(path, body string) (fleet.Done, string) {
+	c.t.Helper()
+	var before []string
+	for d := c.post(path, strings.NewReader(body)); ; {
+		var e fleet.Event
+		if err := d.Decode(&e); err != nil {
+			c.t.Fatal(path, err)
+		}
+		if e.Done != nil {
+			return *e.Done, strings.Join(before, "\n")
+		}
+		text, err := json.Marshal(e)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		before = append(before, string(text))
+	}
+}
+
+// A deed is done as its verb does it, and what is wrong is said with the exit status of the verb.
+func TestControl(t *testing.T) {
+	t.Parallel()
+	c := newControl(t)
+	v, _ := c.done("/deeds/send", `{"to": "1", "text": "hello", "kind": "brief"}`)
+	list, err := c.bus.List(agent.Clone(1), bus.Inbox, 0)
+	if err != nil || v.Status != 0 || len(list) != 1 || list[0].Envelope.Text != "hello" || list[0].Envelope.From != agent.Owner {
+		t.Errorf("sent: %+v; in the mailbox: %+v, %v", v, list, err)
+	}
+	v, _ = c.done("/deeds/quiet", `{"for": "2h"}`)
+	if until, ok := v.Result.(map[string]any)["until"].(string); v.Status != 0 || !ok || until == "" {
+		t.Errorf("quiet: %+v", v)
+	}
+	for path, want := range map[[2]string]struct {
+		status int
+		text   string
+	}{
+		{"/deeds/send", `{"to": "1", "texts": "hello"}`}:                        {2, "texts"},
+		{"/deeds/send", `{"to": "1", "text": " "}`}:                             {2, "the text is empty"},
+		{"/deeds/ask", `{"agent": "owner", "text": "so"}`}:                      {2, "owner"},
+		{"/deeds/start", `{"agents": ["../1"]}`}:                                {2, "../1"},
+		{"/deeds/start", `{"agents": ["agent7"]}`}:                              {2, "dir: needed"},
+		{"/deeds/down", `{"all": true}`}:                                        {2, "`netsky down --all`"},
+		{"/deeds/decide", `{"code": "abcde"}`}:                                  {1, "abcde"},
+		{"/deeds/cancel", ``}:                                                   {2, "request"},
+		{"/deeds/schedule-add", `{"when": "often", "agent": "1", "text": "x"}`}: {2, "often"},
+	} {
+		if v, _ := c.done(path[0], path[1]); v.Status != want.status || v.Failed == nil || !strings.Contains(v.Failed.Error, want.text) {
+			t.Errorf("%s %s: %+v (%+v), want status %d and %q", path[0], path[1], v, v.Failed, want.status, want.text)
+		}
+	}
+}
+
+// Questions are answered by the body: ahead, once they are asked, or not at all.
+func TestControlAsks(t *testing.T) {
+	t.Parallel()
+	c := newControl(t)
+	v, before := c.done("/probe", `{"question": "why?"} {"answer": "because"}`)
+	if want := "{\"step\":{\"line\":\"begun\"}}\n{\"warn\":{\"error\":\"careful\"}}\n{\"ask\":\"why?\"}"; v.Result != "because" || before != want {
+		t.Errorf("answered ahead: %+v after %s", v, before)
+	}
+	if v, _ := c.done("/probe", `{"question": "why?"}`); v.Failed == nil || v.Failed.Error != fleet.ErrNobody.Error() {
+		t.Errorf("not answered: %+v", v)
+	}
+	r, w := io.Pipe()
+	go io.WriteString(w, `{"question": "now?"}`+"\n")
+	for d := c.post("/probe", r); ; {
+		var e fleet.Event
+		if err := d.Decode(&e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Ask != "" {
+			go io.WriteString(w, `{"answer": "yes"}`+"\n")
+		}
+		if e.Done != nil {
+			if w.Close(); e.Done.Result != "yes" {
+				t.Errorf("answered once asked: %+v", e.Done)
+			}
+			return
+		}
+	}
+}
+
+const socketVariable = "NETSKY_TEST_CONTROL"
+
+// Whoever runs below an agent acts as that agent, not as the owner.
+func TestControlActor(t *testing.T) {
+	if socket := os.Getenv(socketVariable); socket != "" { // the agent's program
+		r, err := client(socket).Post("http://netsky/deeds/quiet", "", strings.NewReader(`{"off": true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		io.Copy(os.Stdout, r.Body)
+		return
+	}
+	t.Parallel()
+	for _, known := range []string{"by its environment", "by its keeper"} {
+		c := newControl(t)
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestControlActor$", "-test.v")
+		cmd.Env = append(os.Environ(), socketVariable+"="+c.home.Path(home.DaemonSocket))
+		switch {
+		case known == "by its keeper":
+			if err := c.home.SaveKeeper(agent.Clone(1), agent.Keeper{Start: "s1", Own: proc.Self()}); err != nil {
+				t.Fatal(err)
+			}
+		case runtime.GOOS != "linux":
+			continue
+		default:
+			cmd.Env = append(cmd.Env, "AGENT_N=1")
+		}
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "quiet: only the owner can do this") || !strings.Contains(string(out), `"status":2`) {
+			t.Errorf("an agent, known %s: %v: %s", known, err, out)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package fleet
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"netsky/agent"
+)
+
+// deeds are what the control socket offers, one row each: its name, the row of rights.go that it is
+// under, what it does, and the method that does it, whose types are those of the request and the result.
+func deeds() []deed {
+	return []deed{
+		row("start", "up", "start agents that are not up, and the daemon", (*Fleet).startOver),
+		row("down", "down", "end agents", (*Fleet).downOver),
+		row("interrupt", "interrupt", "end an agent's running turn", (*Fleet).Interrupt),
+		row("decide", "approve", "answer what an agent asks for, a dialog or a budget", (*Fleet).decideOver),
+		row("task-start", "task start", "give a task to an agent, which is started if it is not up", (*Fleet).taskOver),
+		row("quiet", "quiet", "hold off messages about agents that hang", (*Fleet).Quiet),
+		row("send", "", "send a message", of(Mail.Send)),
+		row("await", "", "wait until a message is delivered or answered", of(Mail.Await)),
+		row("ask", "", "send an agent a message and wait for its answer", of(Mail.Ask)),
+		row("reply", "", "answer a message", of(Mail.Reply)),
+		row("cancel", "", "cancel a message that no agent is working on yet", of(Mail.Cancel)),
+		row("poison-retry", "", "move a message that could not be read back, if it is valid now", of(Mail.Requeue)),
+		row("poison-drop", "", "delete a message that could not be read", of(Mail.Drop)),
+		row("schedule-add", "cron add", "send a text to an agent at set times", of(Schedules.Add)),
+		row("schedule-list", "", "list the schedules", of(Schedules.List)),
+		row("schedule-remove", "cron rm", "remove schedules", of(Schedules.Remove)),
+	}
+}
+
+// A deed is one row of deeds.
+type deed struct {
+	name, right, about string
+	request, result    reflect.Type
+	do                 func(context.Context, *Fleet, jsontext.Value) (any, error)
+}
+
+func row[Q, R any](name, right, about string, do func(*Fleet, context.Context, Q) (R, error)) deed {
+	return deed{
+		name: name, right: right, about: about, request: reflect.TypeFor[Q](), result: reflect.TypeFor[R](),
+		do: func(ctx context.Context, f *Fleet, body jsontext.Value) (any, error) {
+			var q Q
+			if err := json.Unmarshal(body, &q, wire); err != nil {
+				return nil, usagef("%s: request: %w", name, err)
+			}
+			if err := f.May(right); err != nil {
+				return nil, err
+			}
+			return do(f, ctx, q)
+		},
+	}
+}
+
+// of returns a method of a group of deeds as one of the fleet.
+func of[T interface{ ~struct{ *Fleet } }, Q, R any](do func(T, context.Context, Q) (R, error)) func(*Fleet, context.Context, Q) (R, error) {
+	return func(f *Fleet, ctx context.Context, q Q) (R, error) { return do(T(struct{ *Fleet }{f}), ctx, q) }
+}
+
+// startOver is Start for a caller whose directory is not this process's.
+func (f *Fleet) startOver(ctx context.Context, r StartRequest) (v Started, err error) {
+	if len(r.Agents) == 0 {
+		return v, usagef("start: agents: names none")
+	}
+	if err := f.placed(r.Dir, r.Agents...); err != nil {
+		return v, err
+	}
+	s, err := f.Start(ctx, r)
+	for _, one := range s.Agents {
+		v.Agents = append(v.Agents, progress(one))
+	}
+	v.Message = s.Message
+	return v, err
+}
+
+// A Started is what a start did, as the control socket says it.
+type Started struct {
+	Agents  []Progress `json:"agents"`
+	Message string     `json:"message,omitempty"` // the ID of the objective
+}
+
+// placed returns an error if a start would put agents into the daemon's own directory.
+func (f *Fleet) placed(dir string, ids ...agent.ID) error {
+	for _, id := range ids {
+		if _, err := f.Home.LoadLaunch(id); dir == "" && err != nil && f.Config.Agents.Dir == "" {
+			return usagef("start: dir: needed, as %s was never started: the absolute path of the directory in which it works", id)
+		}
+	}
+	return nil
+}
+
+// downOver is Down, without the daemon: this is in it.
+func (f *Fleet) downOver(ctx context.Context, r DownRequest) (v DownResult, err error) {
+	if r.All {
+		return v, usagef("down: all: ends the daemon, whose socket this is; `netsky down --all` does it")
+	}
+	return f.Down(ctx, r)
+}
+
+func (f *Fleet) decideOver(ctx context.Context, r DecideRequest) (DecideResult, error) {
+	r.By = bySocket
+	return f.Decide(ctx, r)
+}
+
+// A TaskStarted is what giving out a task did.
+type TaskStarted struct {
+	Task string `json:"task"` // its ID
+	Text string `json:"text"`
+}
+
+func (f *Fleet) taskOver(ctx context.Context, r TaskRequest) (v TaskStarted, err error) {
+	if r.Agent != "" && !r.Queue {
+		if err := f.placed(r.Start.Dir, r.Agent); err != nil {
+			return v, err
+		}
+	}
+	s, err := f.StartTask(ctx, r)
+	if v.Task = s.Task.ID; err == nil || s.Task.Brief != "" {
+		v.Text = f.TaskStarted(s)
+	}
+	return v, err
+}
+
+// whoMay names who may do a deed.
+func whoMay(right string) (names []string) {
+	all := map[string]agent.ID{"owner": agent.Owner, "agent0": agent.Root, "clones": agent.Clone(1), "agentinfinity": agent.Infinity}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if May(all[name], right) == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,22 @@
+package fleet
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+)
+
+// Rights lists the deeds of which rights.go says who may do them.
+func Rights() []string { return slices.Sorted(maps.Keys(rights)) }
+
+// Probe serves a deed that reports a step, warns, and asks for its result.
+func (f *Fleet) Probe(w http.ResponseWriter, r *http.Request) {
+	f.serve(w, r, row("probe", "", "", func(f *Fleet, _ context.Context, q struct {
+		Question string `json:"question"`
+	}) (string, error) {
+		f.UI.Step(Step{Line: "begun"})
+		f.warn("careful")
+		return f.UI.Ask(q.Question)
+	}))
+}
