@@ -66,21 +66,12 @@ func (h Approvals) List() ([]agent.Approval, error) {
 
 // list also returns the codes of those whose asker has died.
 func (h Approvals) list() (list []agent.Approval, dead []string, err error) {
-	dir, err := Dir(h).OpenDir(ApprovalDir, false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
-	}
+	codes, err := Records(Dir(h), ApprovalDir)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, name := range names {
-		code, ok := strings.CutSuffix(name, ".json")
-		if !ok || !codeLike(code) {
+	for _, code := range codes {
+		if !codeLike(code) {
 			continue
 		}
 		a, err := Load[agent.Approval](Dir(h), approvalFile(code))

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"netsky/agent"
 	"netsky/internal/proc"
 
 	"golang.org/x/sys/unix"
@@ -60,6 +61,39 @@ func (h Dir) OpenDir(rel string, create bool) (*os.File, error) {
 		top = false
 	}
 	return os.NewFile(uintptr(fd), done), nil
+}
+
+// Records returns the names, without ".json", of the records in a directory, in order: none if it does not
+// exist. With an error there may be more.
+func Records(h Dir, rel string) (names []string, err error) {
+	d, err := h.OpenDir(rel, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	all, err := d.Readdirnames(-1)
+	for _, file := range all {
+		if name, ok := strings.CutSuffix(file, ".json"); ok && !strings.HasPrefix(name, ".") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// Agents returns the agents of the records in a directory, in display order.
+func Agents(h Dir, rel string) (ids []agent.ID, err error) {
+	names, err := Records(h, rel)
+	for _, name := range names {
+		if id, err := agent.Parse(name); err == nil && id.IsAgent() {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, agent.Compare)
+	return ids, err
 }
 
 func openatDir(dir int, name string, create bool) (fd int, made bool, err error) {

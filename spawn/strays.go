@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 	"time"
 
 	"netsky/agent"
@@ -156,25 +155,11 @@ func beforeBoot(t time.Time) bool { return t.Before(booted().Add(-2 * time.Secon
 // With an error there may be more.
 func (l *Launcher) kept() (ids []agent.ID, err error) {
 	for _, rel := range []string{home.KeeperDir, home.LaunchDir, unprovedDir} {
-		d, derr := l.Home.OpenDir(rel, false)
-		if derr != nil {
-			if !errors.Is(derr, fs.ErrNotExist) {
-				err = errors.Join(err, derr)
-			}
-			continue
-		}
-		names, derr := d.Readdirnames(-1)
-		err = errors.Join(err, derr)
-		d.Close()
-		for _, name := range names {
-			base, ok := strings.CutSuffix(name, ".json")
-			if id, err := agent.Parse(base); ok && err == nil && id.IsAgent() && !slices.Contains(ids, id) {
-				ids = append(ids, id)
-			}
-		}
+		list, lerr := home.Agents(l.Home, rel)
+		ids, err = append(ids, list...), errors.Join(err, lerr)
 	}
 	slices.SortFunc(ids, agent.Compare)
-	return ids, err
+	return slices.Compact(ids), err
 }
 
 // socket returns the configured tmux socket.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,23 +61,7 @@ func withNotice(all [][]Op, lost bool) [][]Op {
 
 // launched lists the agents that have a launch file.
 func launched(h home.Dir) []agent.ID {
-	dir, err := h.OpenDir(home.LaunchDir, false)
-	if err != nil {
-		return nil // no agent has been started
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil
-	}
-	var ids []agent.ID
-	for _, name := range names {
-		base, ok := strings.CutSuffix(name, ".json")
-		if id, err := agent.Parse(base); ok && err == nil && id.IsAgent() {
-			ids = append(ids, id)
-		}
-	}
-	slices.SortFunc(ids, agent.Compare)
+	ids, _ := home.Agents(h, home.LaunchDir)
 	return ids
 }
 

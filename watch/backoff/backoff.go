@@ -12,9 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"netsky/agent"
@@ -77,19 +75,12 @@ func Load(h home.Dir, id agent.ID) (Record, error) {
 
 // All returns the records that are valid, by agent. Without an error there are no others.
 func All(h home.Dir) (map[agent.ID]Record, error) {
-	files, err := os.ReadDir(h.Path(Dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
+	ids, err := home.Agents(h, Dir)
 	all := make(map[agent.ID]Record)
-	for _, f := range files {
-		id, ok := strings.CutSuffix(f.Name(), ".json")
-		if !ok || !agent.ID(id).IsAgent() {
-			continue
-		}
-		r, lerr := Load(h, agent.ID(id))
+	for _, id := range ids {
+		r, lerr := Load(h, id)
 		if err = errors.Join(err, lerr); lerr == nil && !r.Zero() {
-			all[agent.ID(id)] = r
+			all[id] = r
 		}
 	}
 	return all, err

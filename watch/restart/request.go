@@ -19,9 +19,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"netsky/agent"
@@ -98,7 +96,7 @@ func newFile(id string) string { return newDir + "/" + id + ".json" }
 
 // Submit stores a request, which survives a loss of power, and gives it its ID.
 func Submit(h home.Dir, r *Request) error {
-	if waiting, err := names(h, newDir); err != nil {
+	if waiting, err := home.Records(h, newDir); err != nil {
 		return err
 	} else if len(waiting) >= maxWaiting {
 		return fmt.Errorf("%d restarts are waiting already", len(waiting))
@@ -134,7 +132,7 @@ func Load(h home.Dir, id string) (r Request, claimed bool, err error) {
 // It removes old ones, and those that nobody claimed in time or can read. Only the holder
 // of the lock "watchdog" calls it.
 func Open(h home.Dir) (list []Request, err error) {
-	waiting, err := names(h, newDir)
+	waiting, err := home.Records(h, newDir)
 	for _, id := range waiting {
 		r, lerr := home.Load[Request](h, newFile(id))
 		if lerr != nil || time.Since(time.UnixMilli(r.AtMS)) > claimWithin || r.ID != id {
@@ -145,7 +143,7 @@ func Open(h home.Dir) (list []Request, err error) {
 			err = errors.Join(err, rerr)
 		}
 	}
-	claimed, cerr := names(h, Dir)
+	claimed, cerr := home.Records(h, Dir)
 	err = errors.Join(err, cerr)
 	for _, id := range claimed {
 		r, lerr := home.Load[Request](h, file(id))
@@ -237,29 +235,6 @@ func (r Request) View() View { return View{r.ID, r.Agents, r.Refused} }
 // ErrUnclaimed is returned for a request that nobody began.
 var ErrUnclaimed = advice.With(errors.New("the daemon did not take the restart up; nothing was ended"),
 	"`netsky daemon status` says whether it runs and which version; `netsky daemon stop`, then this again, replaces it")
-
-// names returns the IDs of the requests in a directory, the oldest first.
-func names(h home.Dir, dir string) (ids []string, err error) {
-	d, err := h.OpenDir(dir, false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	entries, err := d.ReadDir(10 * maxWaiting)
-	for _, e := range entries {
-		if id, ok := strings.CutSuffix(path.Base(e.Name()), ".json"); ok && e.Type().IsRegular() && !strings.HasPrefix(id, ".") {
-			ids = append(ids, id)
-		}
-	}
-	slices.SortFunc(ids, cmp.Compare[string])
-	if len(entries) == 0 {
-		err = nil // it is empty
-	}
-	return ids, err
-}
 
 // Line describes an agent's step, "" if there is nothing to say.
 func (a Agent) Line() string {

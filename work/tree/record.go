@@ -3,9 +3,7 @@ package tree
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"netsky/agent"
@@ -76,19 +74,9 @@ func OwnersDir(h home.Dir, id agent.ID, dir string) string {
 // List returns the worktrees of all agents, in the agents' order. A record that can't be read is
 // left out and reported.
 func List(h home.Dir) (list []Worktree, err error) {
-	dir, err := h.OpenDir(Dirname, false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	for _, name := range names {
-		n, ok := strings.CutSuffix(name, ".json")
-		id, perr := agent.Parse(n)
-		if !ok || perr != nil || !id.IsClone() {
+	ids, err := home.Agents(h, Dirname)
+	for _, id := range ids {
+		if !id.IsClone() {
 			continue
 		}
 		w, lerr := Load(h, id)
@@ -98,7 +86,6 @@ func List(h home.Dir) (list []Worktree, err error) {
 		}
 		list = append(list, w)
 	}
-	slices.SortFunc(list, func(a, b Worktree) int { return agent.Compare(a.Agent, b.Agent) })
 	return list, err
 }
 
