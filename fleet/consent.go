@@ -64,56 +64,46 @@ func (s *starter) chooseDir() error {
 	return nil
 }
 
-// maxUnasked is how many clones are started without asking.
-const maxUnasked = 50
-
-// agreeToMany has the owner confirm a large number of clones. More than this machine has room for
-// are refused in any case.
-func (s *starter) agreeToMany(plans []spawn.Plan) error {
-	c := plan.CostOf(plans)
-	if c.Clones <= maxUnasked {
-		return nil
-	}
-	cost, err := c.Fits()
-	if err != nil || s.Yes {
-		return err
-	}
-	answer, err := s.ask(cost+".\nStart them? [y/N] ",
-		usagef("up: %s: more than %d clones need --yes", cost, maxUnasked), usagef("up: no answer; nothing was started"))
-	if err == nil && !yes(answer) {
-		err = usagef("up: not confirmed; nothing was started")
-	}
-	return err
-}
-
-// A consent is an answer to write to netsky.toml.
-type consent struct {
-	w config.Warrant
-	m config.Mode
-}
-
-// consents makes sure that the owner has said what the planned agents may do: in netsky.toml, now,
-// or by Yes. An agent can't. The answers given now hold for this process; recordConsents saves them.
-func (s *starter) consents(plans []spawn.Plan) (list []consent, err error) {
-	for _, w := range config.Warrants() {
-		needed := slices.ContainsFunc(plans, func(p spawn.Plan) bool { return p.Runtime.Name() == w.Runtime })
-		if !needed || w.Given(*s.Config) {
-			continue
-		}
-		if s.Actor.IsAgent() {
-			return nil, usagef("no permission mode is set for %s agents, and only the owner can set one: with their next `netsky up`, or as `%s` under [%s] in %s",
-				w.Name, strings.Join(w.Keys, "` and `"), w.Runtime, s.Home.Path(home.ConfigFile))
-		}
-		m := w.Modes[0]
+// agreeToAll has the owner say what has to be said before agents start. The answers are saved to
+// netsky.toml once nothing prevents the start with them.
+func (s *starter) agreeToAll() error {
+	modes := make([]config.Mode, len(s.warrants))
+	for i, w := range s.warrants {
+		modes[i] = w.Modes[0]
 		if !s.Yes {
-			if m, err = s.askMode(w); err != nil {
-				return nil, err
+			var err error
+			if modes[i], err = s.askMode(w); err != nil {
+				return err
 			}
 		}
-		w.Give(s.Config, m)
-		list = append(list, consent{w, m})
+		w.Give(s.Config, modes[i])
 	}
-	return list, nil
+	if s.many != "" && !s.Yes {
+		answer, err := s.ask(s.many+".\nStart them? [y/N] ",
+			usagef("up: %s: more than %d clones need --yes", s.many, maxUnasked), usagef("up: no answer; nothing was started"))
+		if err == nil && !yes(answer) {
+			err = usagef("up: not confirmed; nothing was started")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if s.agree {
+		if err := s.Agree(s.setupCommand(), "is run in each new worktree, before its agent starts", s.Yes); err != nil {
+			return err
+		}
+	}
+	for i, w := range s.warrants {
+		of := slices.DeleteFunc(slices.Clone(s.starting), func(p spawn.Plan) bool { return p.Runtime.Name() != w.Runtime })
+		if err := s.Launcher.Recheck(s.ctx, s.prep, of); err != nil { // the answer may bring up another obstacle
+			return err
+		}
+		if err := w.Write(s.Home, modes[i]); err != nil {
+			return err
+		}
+		s.warn("%s agents may: %s (written to %s)", w.Name, modes[i].Words, s.tilde(s.file))
+	}
+	return nil
 }
 
 func (s *starter) askMode(w config.Warrant) (config.Mode, error) {
@@ -128,7 +118,7 @@ func (s *starter) askMode(w config.Warrant) (config.Mode, error) {
 	text.WriteString("1, 2 or 3 (anything else starts nothing): ")
 	unsaid := usagef("no permission mode was chosen; nothing was started")
 	answer, err := s.ask(text.String(), usagef("no permission mode is set for %s agents: set `%s` under [%s] in %s, or use --yes for full access",
-		w.Name, strings.Join(w.Keys, "` and `"), w.Runtime, s.Home.Path(home.ConfigFile)), unsaid)
+		w.Name, strings.Join(w.Keys, "` and `"), w.Runtime, s.file), unsaid)
 	if err != nil {
 		return config.Mode{}, err
 	}
@@ -136,17 +126,6 @@ func (s *starter) askMode(w config.Warrant) (config.Mode, error) {
 		return w.Modes[n-1], nil
 	}
 	return config.Mode{}, unsaid
-}
-
-// recordConsents saves the answers to netsky.toml.
-func (s *starter) recordConsents(list []consent) error {
-	for _, c := range list {
-		if err := c.w.Write(s.Home, c.m); err != nil {
-			return err
-		}
-		s.warn("%s agents may: %s (written to %s)", c.w.Name, c.m.Words, s.tilde(s.Home.Path(home.ConfigFile)))
-	}
-	return nil
 }
 
 // Agree has the owner agree to a command of [work]: on the terminal, by yes, or before. An agent

@@ -16,35 +16,27 @@ import (
 	"netsky/work/tree"
 )
 
-// place puts the agents that are about to start where they work: clones in worktrees of their own.
-func (s *starter) place(starting []spawn.Plan) error {
-	s.places = s.planner.Places(s.ctx, starting, s.Here)
-	setup := s.setupCommand()
-	if setup.Text != "" && slices.ContainsFunc(s.places, func(at plan.Place) bool { return s.needsSetup(at, setup) }) {
-		if err := s.Agree(setup, "is run in each new worktree, before its agent starts", s.Yes); err != nil {
-			return err
-		}
-	}
-	return s.settle(starting, func(id agent.ID) bool { return slices.Contains(s.ended(), id) })
-}
-
 // slowPlaces is the time after which the owner is told what takes so long.
 const slowPlaces = 3 * time.Second
 
-// settle makes the worktrees, and has the plans checked again where the agents work now.
-func (s *starter) settle(starting []spawn.Plan, running func(agent.ID) bool) error {
+// settle puts the agents that are about to start where they work: clones in worktrees of their own. What
+// is not where it was checked is checked again.
+func (s *starter) settle(running func(agent.ID) bool) error {
 	slow := time.AfterFunc(slowPlaces, func() { s.warn("git is writing the worktrees' files; a large repository takes a while") })
 	defer slow.Stop()
-	if err := s.planner.Make(s.ctx, starting, s.places, running); err != nil {
+	if err := s.planner.Make(s.ctx, s.starting, s.places, running); err != nil {
 		return fmt.Errorf("nothing was started: %w", err)
 	}
-	for i, one := range s.plans {
-		if at := slices.IndexFunc(starting, func(p spawn.Plan) bool { return p.Agent == one.Agent }); at >= 0 {
-			s.plans[i] = starting[at]
-			s.as[one.Agent] = As{Runtime: starting[at].Runtime.Name(), Dir: starting[at].Dir, Place: s.places[at]}
+	var moved []spawn.Plan
+	for i, one := range s.starting {
+		at := slices.IndexFunc(s.plans, func(p spawn.Plan) bool { return p.Agent == one.Agent })
+		s.plans[at] = one
+		s.as[one.Agent] = As{Runtime: one.Runtime.Name(), Dir: one.Dir, Place: s.places[i]}
+		if s.places[i].Apart {
+			moved = append(moved, one)
 		}
 	}
-	return s.Launcher.Recheck(s.ctx, s.prep, starting)
+	return s.Launcher.Recheck(s.ctx, s.prep, moved)
 }
 
 func (s *starter) setupCommand() check.Command {

@@ -13,26 +13,8 @@ import (
 	"netsky/spawn"
 )
 
-// errChanged is returned when the owner has changed the desired state meanwhile.
-var errChanged = errors.New("its desired state has changed meanwhile")
-
 // errPartly is returned if some were started and others not.
 var errPartly = errors.New("not everything that is wanted up is up")
-
-// A reviver brings up what is wanted up.
-type reviver struct {
-	*Fleet
-	setup []string // commands for the tmux server
-	say   func(format string, args ...any)
-}
-
-func (f *Fleet) reviver(say func(format string, args ...any)) reviver {
-	setup, err := f.tmuxSetup()
-	if err != nil {
-		f.warn("%v; without it", err)
-	}
-	return reviver{f, setup, say}
-}
 
 // Wanted returns the agents whose desired state is up, agent0 first, and whether the
 // daemon's is.
@@ -65,85 +47,75 @@ func Wanted(h home.Dir) (ids []agent.ID, daemon bool, err error) {
 // state. One agent that can't be started does not stop the others; the error joins them all. say
 // prints a line of progress.
 func (f *Fleet) Revive(ctx context.Context, say func(format string, args ...any)) error {
-	r := f.reviver(say)
-	ids, daemon, err := Wanted(r.Launcher.Home)
-	errs := []error{err}
-	var plans []spawn.Plan
-	list, _ := r.Launcher.Inspect(ctx) // Up itself fails if tmux does not answer
-	for _, id := range ids {
-		if list.Find(id).Alive() {
-			continue
-		}
-		p, err := r.PlanAgain(ctx, id, nil)
+	var errs []error
+	var ends []spawn.Progress
+	err := f.Launcher.Alone(ctx, nil, func() error {
+		ids, daemon, err := Wanted(f.Home)
+		errs = append(errs, err)
+		prep, err := f.Launcher.Look(ctx, nil)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", id, err))
-			continue
+			return err
 		}
-		plans = append(plans, p)
-	}
-	if len(plans) == 0 && !daemon {
-		r.say("no agent is wanted up that is not")
-		return errors.Join(errs...)
-	}
-	ends, err := r.up(ctx, plans, daemon)
-	if err != nil && len(ends) == 0 && len(plans) > 0 { // one may have stopped the others
-		err = nil
-		for _, p := range plans {
-			end, oneErr := r.up(ctx, []spawn.Plan{p}, daemon)
-			ends = append(ends, end...)
-			if !errors.Is(oneErr, errChanged) {
-				errs = append(errs, oneErr) // it names the agent
+		var plans []spawn.Plan
+		for _, id := range ids {
+			if prep.States.Find(id).Alive() {
+				continue
+			}
+			p, err := f.PlanAgain(ctx, id, nil)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", id, err))
+			} else if err = f.Launcher.Recheck(ctx, prep, []spawn.Plan{p}); err != nil {
+				errs = append(errs, err) // it names the agent
+			} else {
+				plans = append(plans, p)
 			}
 		}
-	}
+		if len(plans) == 0 {
+			say("no agent is wanted up that is not")
+		}
+		if len(plans) > 0 || daemon {
+			ends, err = f.Launcher.UpPrepared(ctx, f.wanted(ctx, plans, prep, daemon, say))
+		}
+		return err
+	})
 	for _, p := range ends {
-		if p.Err != nil {
+		if p.Err != nil && !errors.Is(p.Err, spawn.ErrUnwanted) { // the owner has just decided so
 			errs = append(errs, fmt.Errorf("%s: %w", p.Agent, p.Err))
 		}
 	}
-	if err := errors.Join(append(errs, err)...); err != nil && len(ends) > 0 {
+	if err = errors.Join(append(errs, err)...); err != nil && len(ends) > 0 {
 		return partly(fmt.Errorf("%w: %w", errPartly, err))
-	} else if err != nil {
-		return err
 	}
-	if len(plans) == 0 {
-		r.say("no agent is wanted up that is not")
-	}
-	return nil
+	return err
 }
 
 // ReviveServices starts the daemon and the ticker, if they are wanted and missing, and no agent.
 func (f *Fleet) ReviveServices(ctx context.Context, say func(format string, args ...any)) error {
-	_, err := f.reviver(say).up(ctx, nil, true)
+	_, err := f.Launcher.Up(ctx, f.wanted(ctx, nil, nil, true, say))
 	return err
 }
 
-// up starts some of them, unless the owner has just decided otherwise.
-func (r reviver) up(ctx context.Context, plans []spawn.Plan, daemon bool) ([]spawn.Progress, error) {
-	h := r.Home
-	wants := func(name string) bool { d, err := home.Desired(h).Load(name); return err == nil && d.Up }
-	return r.Launcher.Up(ctx, spawn.UpOptions{
-		Plans: plans, Wanted: true, Ticker: daemon, By: "service", Setup: r.setup, Report: r.report,
-		Begin: func() error { // no other up or down runs now
-			for _, p := range plans {
-				if !wants(string(p.Agent)) {
-					return fmt.Errorf("%s: %w", p.Agent, errChanged)
-				}
+func (f *Fleet) wanted(ctx context.Context, plans []spawn.Plan, prep *spawn.Preparation, daemon bool, say func(format string, args ...any)) spawn.UpOptions {
+	setup, err := f.tmuxSetup()
+	if err != nil {
+		f.warn("%v; without it", err)
+	}
+	return spawn.UpOptions{
+		Plans: plans, Prepared: prep, Wanted: true, Ticker: daemon, By: "service", Setup: setup,
+		Report: func(p spawn.Progress) {
+			if p.Agent != "" {
+				say("%s: %s", p.Agent, p.Step)
 			}
-			switch {
-			case wants(agent.DaemonName):
-				_, _, err := r.startDaemon(ctx)
-				return err
-			case daemon:
-				return fmt.Errorf("daemon: %w", errChanged)
-			}
-			return nil
 		},
-	})
-}
-
-func (r reviver) report(p spawn.Progress) {
-	if p.Agent != "" {
-		r.say("%s: %s", p.Agent, p.Step)
+		Begin: func() error {
+			if !daemon {
+				return nil
+			}
+			if err := DaemonWanted(f.Home); err != nil {
+				return err
+			}
+			_, _, err := f.startDaemon(ctx)
+			return err
+		},
 	}
 }

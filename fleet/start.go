@@ -18,6 +18,7 @@ import (
 	"netsky/spawn"
 	"netsky/spawn/pane"
 	"netsky/store"
+	"netsky/watch"
 	"netsky/watch/backoff"
 	"netsky/work/land"
 )
@@ -81,15 +82,12 @@ type starter struct {
 	StartRequest
 	ctx context.Context
 
-	planner   *plan.Planner
-	runtimes  map[string]spawn.Runtime
-	plans     []spawn.Plan
-	prep      *spawn.Preparation
-	places    []plan.Place // of those to start
-	as        map[agent.ID]As
-	misplaced []spawn.Status // up on another runtime than requested
-	disobeyed error          // options that can't be applied to agents that are up
-	derr      error          // of the daemon
+	look
+	decision
+	planner  *plan.Planner
+	runtimes map[string]spawn.Runtime
+	as       map[agent.ID]As
+	derr     error // of the daemon
 
 	result StartResult
 }
@@ -114,75 +112,82 @@ func (f *Fleet) Start(ctx context.Context, r StartRequest) (StartResult, error) 
 }
 
 func (s *starter) run() error {
-	if err := s.plan(); err != nil {
+	if err := s.chooseDir(); err != nil {
 		return err
 	}
-	if err := s.prepare(); err != nil {
+	err := s.Launcher.Alone(s.ctx, s.blocked, func() error {
+		if err := s.find(); err != nil {
+			return err
+		}
+		if s.decision = decide(s.look, s.Config, s.Actor, s.StartRequest); s.refused != nil {
+			if s.disobeyed != nil {
+				s.warn("%v", s.disobeyed)
+			}
+			return s.refused
+		}
+		s.result.Elsewhere = s.tellWhere()
+		if s.slow { // others may start and end agents meanwhile
+			return nil
+		}
+		return s.apply(s.Launcher.UpPrepared)
+	})
+	if err == nil && s.slow {
+		err = s.apply(s.Launcher.Up)
+	}
+	switch {
+	case err != nil:
 		return err
-	}
-	if s.Actor == agent.Owner {
-		s.tryLogins()
-	}
-	if len(s.plans) == 0 {
+	case len(s.plans) == 0:
 		s.stayed()
 		s.result.Daemon, _ = daemon.Ping(s.ctx, s.Home) // none if it does not answer
 		s.unsent()
 		return s.disobeyed
 	}
-	if err := s.agree(); err != nil {
-		return err
-	}
-	if err := s.start(); err != nil {
-		return err
-	}
 	return s.finish()
 }
 
-// plan decides what is started, on which runtime and where.
-func (s *starter) plan() error {
-	if err := s.chooseDir(); err != nil {
+// find looks at what the start is decided by.
+func (s *starter) find() (err error) {
+	l := &s.look
+	if l.all, s.result.Demo, err = s.planner.Plans(s.ctx, s.Agents, plan.Wish{Runtime: s.Runtime, Dir: s.Dir}); err != nil {
 		return err
 	}
-	var err error
-	if s.plans, s.result.Demo, err = s.planner.Plans(s.ctx, s.Agents, plan.Wish{Runtime: s.Runtime, Dir: s.Dir}); err != nil {
-		return err
-	}
+	l.all[0].Objective = s.Objective
 	if s.Dir != "" { // also for agents that are up: no advice may end them for an unusable directory
-		if err := execx.CheckDir(s.plans[0].Dir); err != nil {
-			return usagef("--dir: %w; nothing was started or ended", err)
+		if l.noDir = execx.CheckDir(l.all[0].Dir); l.noDir != nil {
+			return nil
 		}
+		l.bases = make(map[agent.ID]string)
 	}
-	s.result.Elsewhere = s.tellWhere()
-	s.plans[0].Objective = s.Objective
-	return nil
-}
-
-// prepare finds what prevents the start before anything is started.
-func (s *starter) prepare() (err error) {
-	all := s.plans
-	s.runtimes = s.planner.Runtimes()
-	s.prep, err = s.Launcher.Prepare(s.ctx, all, s.ended()...)
-	s.plans, s.misplaced = plan.RunningElsewhere(all, s.prep.States, s.Runtime)
-	var blocked error
-	if i := slices.IndexFunc(all, func(p spawn.Plan) bool { return len(s.misplaced) > 0 && p.Agent == s.misplaced[0].Agent }); i >= 0 && err == nil {
-		blocked = s.Launcher.Recheck(s.ctx, s.prep, all[i:i+1])
-	}
-	disobeyed := plan.DisobeyedType(s.misplaced, plan.Wish{Runtime: s.Runtime, Dir: s.Dir}, blocked)
-	if err != nil {
-		if disobeyed != nil {
-			s.warn("%v", disobeyed)
-		}
+	if l.prep, err = s.Launcher.Look(s.ctx, l.all, s.ended()...); err != nil {
 		return err
 	}
-	for _, p := range all {
+	var starting []spawn.Plan
+	l.unserved = make(map[agent.ID]string)
+	for _, p := range l.all {
 		s.as[p.Agent] = As{Runtime: p.Runtime.Name(), Dir: p.Dir}
+		if st := l.prep.States.Find(p.Agent); st.Alive() {
+			if l.bases != nil {
+				l.bases[p.Agent] = s.planner.Base(p.Agent, st.Dir)
+			}
+			continue
+		}
+		starting = append(starting, p)
+		la := agent.Launch{Agent: p.Agent, Dir: p.Dir, Env: s.Environ}
+		l.unserved[p.Agent] = watch.MayStart(s.Home, p.Runtime, la, s.Actor == agent.Owner, time.Now())
 	}
-	if disobeyed == nil {
-		disobeyed = plan.DisobeyedDir(s.plans, s.prep.States, s.Dir, s.planner.Base)
+	if _, misplaced := plan.RunningElsewhere(l.all, l.prep.States, s.Runtime); len(misplaced) > 0 {
+		_ = s.Launcher.Recheck(s.ctx, l.prep, misplaced[:1]) // for decide
 	}
-	if disobeyed != nil {
-		s.disobeyed = partly(disobeyed)
+	l.places = s.planner.Places(s.ctx, starting, s.Here)
+	if setup := s.setupCommand(); setup.Text != "" && slices.ContainsFunc(l.places, func(at plan.Place) bool { return s.needsSetup(at, setup) }) {
+		l.unset = true
+		if l.agreed, err = setup.Agreed(s.Home); err != nil {
+			return err
+		}
 	}
+	l.room, l.file = plan.RoomNow(), s.Home.Path(home.ConfigFile)
+	s.runtimes = s.planner.Runtimes()
 	return nil
 }
 
@@ -194,30 +199,22 @@ func (s *starter) ended() []agent.ID {
 	return nil
 }
 
-// agree gets the owner's consent where it is needed, and ends agents that begin anew.
-func (s *starter) agree() error {
-	starting := slices.DeleteFunc(slices.Clone(s.plans), func(p spawn.Plan) bool { return s.prep.States.Find(p.Agent).Alive() })
-	if err := s.served(starting); err != nil {
+// apply asks the owner what has to be said first, all at once, and does what was decided.
+func (s *starter) apply(up func(context.Context, spawn.UpOptions) ([]spawn.Progress, error)) error {
+	if s.Actor == agent.Owner {
+		s.tryLogins()
+	}
+	if len(s.plans) == 0 {
+		return nil
+	}
+	if s.told != "" {
+		s.warn("%s; agents on it start, but get no mail until then", s.told)
+	}
+	if err := s.agreeToAll(); err != nil {
 		return err
 	}
-	said, err := s.consents(starting)
-	if err != nil {
-		return err
-	}
-	for _, c := range said { // the answer may bring up another obstacle
-		of := slices.DeleteFunc(slices.Clone(starting), func(p spawn.Plan) bool { return p.Runtime.Name() != c.w.Runtime })
-		if err := s.Launcher.Recheck(s.ctx, s.prep, of); err != nil {
-			return err
-		}
-	}
-	if err := s.agreeToMany(starting); err != nil {
-		return err
-	}
-	if err := s.recordConsents(said); err != nil {
-		return err
-	}
-	s.tellLeftOut(starting)
-	if err := s.place(starting); err != nil {
+	s.tellLeftOut(s.starting)
+	if err := s.settle(func(id agent.ID) bool { return slices.Contains(s.ended(), id) }); err != nil {
 		return err
 	}
 	for _, id := range s.ended() {
@@ -226,14 +223,14 @@ func (s *starter) agree() error {
 		}
 	}
 	if s.Fresh { // what they were doing may be finished now
-		if err := s.settle(starting, func(agent.ID) bool { return false }); err != nil {
+		if err := s.settle(func(agent.ID) bool { return false }); err != nil {
 			return err
 		}
 	}
 	s.tellPlaces()
 	s.tellBehind()
 	s.setUp()
-	return nil
+	return s.start(up)
 }
 
 // step passes on an agent's progress.
@@ -256,7 +253,8 @@ func (s *starter) report(p spawn.Progress) {
 
 // stayed reports agents that are up on another runtime than requested.
 func (s *starter) stayed() {
-	for _, st := range s.misplaced {
+	for _, p := range s.misplaced {
+		st := s.prep.States.Find(p.Agent)
 		p := s.step(spawn.Progress{Agent: st.Agent, Step: spawn.StepAlready, State: st.State, Note: st.Detail, Runtime: st.Runtime, Dir: st.Dir})
 		s.UI.Step(p)
 		p.Err = fmt.Errorf("runs on %s, not on %s", cmp.Or(st.Runtime, "-"), p.As.Runtime)
@@ -265,7 +263,7 @@ func (s *starter) stayed() {
 }
 
 // start starts the daemon and the agents. It fails if no agent has come up.
-func (s *starter) start() error {
+func (s *starter) start(up func(context.Context, spawn.UpOptions) ([]spawn.Progress, error)) error {
 	l, ctx := s.Launcher, s.ctx
 	setup, err := s.tmuxSetup()
 	if err != nil {
@@ -285,7 +283,7 @@ func (s *starter) start() error {
 		return nil
 	}
 	before := l.Unproved()
-	ends, err := l.Up(ctx, spawn.UpOptions{
+	ends, err := up(ctx, spawn.UpOptions{
 		Plans: s.plans, Prepared: s.prep, Ticker: true, By: string(s.Actor), Setup: setup, Begin: begin,
 		Report: s.report,
 	})

@@ -13,7 +13,6 @@ import (
 	"netsky/internal/proc"
 	"netsky/internal/words"
 	"netsky/spawn"
-	"netsky/watch"
 )
 
 // This file is what a Start says beside its steps.
@@ -25,7 +24,7 @@ func (s *starter) tellWhere() (root bool) {
 	if err != nil {
 		return false
 	}
-	agents, dir := s.planner.Elsewhere(s.plans, s.Dir, here)
+	agents, dir := s.planner.Elsewhere(s.all, s.Dir, here)
 	if len(agents) == 0 {
 		return false
 	}
@@ -143,25 +142,4 @@ func (s *starter) tryLogins() {
 		}
 		s.warn("%s: %s; it is tried again now", one.Account, one.Fault)
 	}
-}
-
-// served refuses to let an agent start others on an account that serves nobody; the owner is only
-// told.
-func (s *starter) served(starting []spawn.Plan) error {
-	told := ""
-	for _, p := range starting {
-		la := agent.Launch{Agent: p.Agent, Dir: p.Dir, Env: p.Environ}
-		if la.Env == nil {
-			la.Env = s.Environ
-		}
-		why, _ := watch.MayStart(s.Home, p.Runtime, la, time.Now())
-		switch {
-		case why != "" && s.Actor != agent.Owner:
-			return partly(fmt.Errorf("%s: not started, and nothing else was: %s; ask again then", p.Agent, why))
-		case why != "" && why != told:
-			told = why
-			s.warn("%s; agents on it start, but get no mail until then", why)
-		}
-	}
-	return nil
 }

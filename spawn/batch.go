@@ -23,15 +23,15 @@ var ErrUntried = errors.New("not tried, because other agents failed to start")
 // wantedFirst returns the agents whose desired state is saved before the first batch: all
 // but those of later batches, so that an interrupted up leaves no agent wanted that it
 // never began to start.
-func (l *Launcher) wantedFirst(o UpOptions, todo []int) (ids []agent.ID) {
-	if o.Wanted {
+func (u *up) wantedFirst() (ids []agent.ID) {
+	if u.Wanted {
 		return nil
 	}
 	later := make(map[int]bool)
-	for _, i := range todo[min(len(todo), l.atOnce()):] {
+	for _, i := range u.todo[min(len(u.todo), u.atOnce()):] {
 		later[i] = true
 	}
-	for i, p := range o.Plans {
+	for i, p := range u.Plans {
 		if !later[i] {
 			ids = append(ids, p.Agent)
 		}
@@ -39,41 +39,40 @@ func (l *Launcher) wantedFirst(o UpOptions, todo []int) (ids []agent.ID) {
 	return ids
 }
 
-// batches starts the planned agents, and the ticker with the first of them, and puts each
-// one's last step into result. The batch that fails, or in which no agent starts, is the
-// last one.
-func (l *Launcher) batches(ctx context.Context, o UpOptions, states Statuses, todo []int, tickerMissing bool, result []Progress, tell func(Progress)) error {
-	for first := true; first || len(todo) > 0; first = false {
-		batch := todo[:min(len(todo), l.atOnce())]
-		todo = todo[len(batch):]
-		ends, err := l.batch(ctx, o, states, batch, first, tickerMissing, tell)
+// batches starts the planned agents, and the ticker with the first of them, and keeps each
+// one's last step. The batch that fails, or in which no agent starts, is the last one.
+func (u *up) batches(ctx context.Context) error {
+	for first := true; first || len(u.todo) > 0; first = false {
+		batch := u.todo[:min(len(u.todo), u.atOnce())]
+		u.todo = u.todo[len(batch):]
+		ends, err := u.batch(ctx, batch, first)
 		failed := 0
 		for n, i := range batch {
 			if n < len(ends) && ends[n].Step != "" {
-				result[i] = ends[n]
+				u.result[i] = ends[n]
 			} else {
-				result[i] = Progress{Agent: o.Plans[i].Agent, Step: StepFailed, Err: err}
+				u.result[i] = Progress{Agent: u.Plans[i].Agent, Step: StepFailed, Err: err}
 			}
-			if result[i].Step == StepFailed {
+			if u.result[i].Step == StepFailed {
 				failed++
 			}
 		}
-		if len(todo) == 0 {
+		if len(u.todo) == 0 {
 			return err
 		}
 		switch {
 		case err != nil:
 		case ctx.Err() != nil:
 			err = ctx.Err()
-		case l.unwanted(o.Plans, batch):
+		case u.unwanted(batch):
 			err = errBesideDown
 		case failed < len(batch):
 			continue
 		}
 		var ids []agent.ID
-		for _, i := range todo {
-			result[i] = Progress{Agent: o.Plans[i].Agent, Step: StepFailed, Err: ErrUntried}
-			ids = append(ids, o.Plans[i].Agent)
+		for _, i := range u.todo {
+			u.result[i] = Progress{Agent: u.Plans[i].Agent, Step: StepFailed, Err: ErrUntried}
+			ids = append(ids, u.Plans[i].Agent)
 		}
 		return errors.Join(err, fmt.Errorf("%s: %w", agent.Span(ids), ErrUntried))
 	}
@@ -85,9 +84,9 @@ func (l *Launcher) batches(ctx context.Context, o UpOptions, states Statuses, to
 var errBesideDown = errors.New("a concurrent `netsky down` ended the agents started so far")
 
 // unwanted reports whether every started agent of a batch is wanted down again.
-func (l *Launcher) unwanted(plans []Plan, batch []int) bool {
+func (u *up) unwanted(batch []int) bool {
 	for _, i := range batch {
-		if d, err := home.Desired(l.Home).Load(string(plans[i].Agent)); err != nil || d.Up {
+		if d, err := home.Desired(u.Home).Load(string(u.Plans[i].Agent)); err != nil || d.Up {
 			return false
 		}
 	}
@@ -95,29 +94,24 @@ func (l *Launcher) unwanted(plans []Plan, batch []int) bool {
 }
 
 // batch starts agents together. The desired state of the first batch is already saved.
-func (l *Launcher) batch(ctx context.Context, o UpOptions, states Statuses, batch []int, first, tickerMissing bool, tell func(Progress)) ([]Progress, error) {
+func (u *up) batch(ctx context.Context, batch []int, first bool) ([]Progress, error) {
 	ids := make([]agent.ID, len(batch))
 	before := make(Statuses, len(batch))
 	for n, i := range batch {
-		ids[n] = o.Plans[i].Agent
-		if before[n] = states.Find(ids[n]); before[n].Start == o.Plans[i].Start {
+		ids[n] = u.Plans[i].Agent
+		if before[n] = u.Prepared.States.Find(ids[n]); before[n].Start == u.Plans[i].Start {
 			before[n].State = agent.Down // recorded by the down before a planned restart
 		}
 	}
-	if !first && !o.Wanted {
-		if err := home.Desired(l.Home).SetAll(ids, true, o.By); err != nil {
+	if !first && !u.Wanted {
+		if err := home.Desired(u.Home).SetAll(ids, true, u.By); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.clear(ctx, before, states.together()); err != nil {
+	if err := u.clear(ctx, before, u.Prepared.States.together()); err != nil {
 		return nil, err
 	}
 	ready := make([]prepared, len(batch))
-	each(len(batch), func(n int) {
-		plan := o.Plans[batch[n]]
-		p, err := l.prepare(ctx, plan, o.Prepared.found[plan.Agent].prompt)
-		p.plan, p.launch.Agent, p.err = plan, plan.Agent, err
-		ready[n] = p
-	})
-	return l.start(ctx, o, first && tickerMissing, ready, tell)
+	each(len(batch), func(n int) { ready[n] = u.prepare(ctx, u.Plans[batch[n]]) })
+	return u.start(ctx, ready, first && u.ticker)
 }

@@ -12,101 +12,125 @@ import (
 	"netsky/prompts"
 )
 
-// A Preparation is what is known about planned starts, each checked once.
+// A Preparation is what is known about planned starts: what there is, and what prevents each, checked
+// once.
 type Preparation struct {
-	States Statuses // the agents' states: those that are up stay as they are
+	States Statuses           // the agents': those that are up stay as they are
+	Taken  map[agent.ID]error // why a session of that name can't be made, or not be ended before
+	Found  map[agent.ID]Found // of those that are not up
 
-	found map[agent.ID]found
+	view view
 }
 
-// found is what one planned start needs, or what prevents it.
-type found struct {
-	prompt string
-	errs   []error
+// Found is what one planned start needs, or what prevents it.
+type Found struct {
+	Prompt string
+	Errs   []error
 }
 
 // Add adopts what another preparation of starts has found.
 func (p *Preparation) Add(other *Preparation) {
-	maps.Copy(p.found, other.found)
+	maps.Copy(p.Found, other.Found)
 }
 
-// Prepare finds what prevents an up, as Up does, and changes nothing. Agents that the
-// caller will have ended before the up are judged as if they were down. With an error
-// the preparation contains the agents' states, if known.
-func (l *Launcher) Prepare(ctx context.Context, plans []Plan, ended ...agent.ID) (*Preparation, error) {
-	prep := new(Preparation)
-	v, err := l.view(ctx)
-	if err != nil {
-		return prep, err
-	}
-	states, err := l.inspect(v, nil)
-	if err != nil {
-		return prep, err
-	}
-	for i := range states {
-		if !slices.Contains(ended, states[i].Agent) {
-			continue
-		}
-		if s, ok := v.agents[states[i].Agent]; ok && states[i].Alive() {
-			if err := l.keepPerson(states[i].Agent, s); err != nil {
-				return prep, err
-			}
-		}
-		states[i].State = agent.Down
-	}
-	todo, err := l.todo(v, states, plans)
-	if err != nil {
-		return prep, err
-	}
-	prep.States = states
-	return prep, l.check(ctx, prep, plans, todo)
-}
-
-// Recheck checks planned starts again whose conditions have changed.
-func (l *Launcher) Recheck(ctx context.Context, prep *Preparation, plans []Plan) error {
-	todo := make([]int, len(plans))
-	for i, p := range plans {
-		todo[i] = i
-		delete(prep.found, p.Agent)
-	}
-	return l.check(ctx, prep, plans, todo)
-}
-
-// check finds what prevents the plans, without changing anything.
-func (l *Launcher) check(ctx context.Context, prep *Preparation, plans []Plan, todo []int) error {
+// Prevents returns what prevents the planned starts, or nil.
+func (p *Preparation) Prevents(plans []Plan) error {
 	var errs []error
 	seen := make(map[string]bool) // the same error for ten clones is reported once
-	if prep.found == nil {
-		prep.found = make(map[agent.ID]found)
-	}
-	for _, i := range todo {
-		p := plans[i]
-		f, known := prep.found[p.Agent]
-		if !known {
-			f = l.look(ctx, p)
-			prep.found[p.Agent] = f
+	for _, one := range plans {
+		if err := p.Taken[one.Agent]; err != nil {
+			return err
 		}
-		for _, err := range f.errs {
+		for _, err := range p.Found[one.Agent].Errs {
 			if !seen[err.Error()] {
 				seen[err.Error()] = true
-				errs = append(errs, fmt.Errorf("%s: %w", p.Agent, err))
+				errs = append(errs, fmt.Errorf("%s: %w", one.Agent, err))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// look checks one planned start.
-func (l *Launcher) look(ctx context.Context, p Plan) (f found) {
+// Prepare finds what prevents an up, as Up does, and changes nothing. ended is as in Look.
+func (l *Launcher) Prepare(ctx context.Context, plans []Plan, ended ...agent.ID) (*Preparation, error) {
+	prep, err := l.Look(ctx, plans, ended...)
+	if err == nil {
+		err = prep.Prevents(plans)
+	}
+	return prep, err
+}
+
+// Look finds what there is, and what prevents the plans of agents that are not up. Agents that the
+// caller will have ended before the up are judged as if they were down. An error says that it is not
+// known what there is.
+func (l *Launcher) Look(ctx context.Context, plans []Plan, ended ...agent.ID) (*Preparation, error) {
+	prep := new(Preparation)
+	return prep, prep.look(ctx, l, plans, ended...)
+}
+
+func (p *Preparation) look(ctx context.Context, l *Launcher, plans []Plan, ended ...agent.ID) (err error) {
+	if p.view, p.States, err = l.settled(ctx, plans); err != nil {
+		return err
+	}
+	p.Taken = make(map[agent.ID]error)
+	for i, st := range p.States {
+		if !slices.Contains(ended, st.Agent) {
+			continue
+		}
+		if s, ok := p.view.agents[st.Agent]; ok && st.Alive() {
+			if err := l.keepPerson(st.Agent, s); err != nil {
+				p.Taken[st.Agent] = err
+			}
+		}
+		p.States[i].State = agent.Down
+	}
+	var starts []Plan
+	for _, one := range plans {
+		if other := p.view.foreign[string(one.Agent)]; other != nil {
+			p.Taken[one.Agent] = other
+		}
+		if !p.States.Find(one.Agent).Alive() {
+			starts = append(starts, one)
+		}
+	}
+	if len(p.Taken) == 0 {
+		_ = p.check(ctx, l, starts) // for Prevents
+	}
+	return nil
+}
+
+// Recheck checks planned starts again whose conditions have changed.
+func (l *Launcher) Recheck(ctx context.Context, prep *Preparation, plans []Plan) error {
+	for _, p := range plans {
+		delete(prep.Found, p.Agent)
+	}
+	return prep.check(ctx, l, plans)
+}
+
+// check looks into the plans that it was not called for before, and returns what prevents any.
+func (p *Preparation) check(ctx context.Context, l *Launcher, plans []Plan) error {
+	if p.Found == nil {
+		p.Found = make(map[agent.ID]Found)
+	}
+	for _, one := range plans {
+		if _, known := p.Found[one.Agent]; !known {
+			p.Found[one.Agent] = l.find(ctx, one)
+		}
+	}
+	return p.Prevents(plans)
+}
+
+// find checks one planned start.
+func (l *Launcher) find(ctx context.Context, p Plan) (f Found) {
 	text, err := prompts.Render(p.input())
-	f.prompt = text
+	f.Prompt = text
 	for _, err := range []error{
 		execx.CheckDir(p.Dir),
 		p.Runtime.Check(ctx, agent.Launch{Agent: p.Agent, Dir: p.Dir, Model: p.Model, Resume: p.Resume, Env: l.inherited(p)}),
 		err,
 	} {
 		if err != nil {
-			f.errs = append(f.errs, err)
+			f.Errs = append(f.Errs, err)
 		}
 	}
 	return f

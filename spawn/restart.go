@@ -29,11 +29,8 @@ var (
 //
 // Up, Down and Restart exclude one another.
 func (l *Launcher) Restart(ctx context.Context, p Plan, by string, report func(Progress)) (Progress, error) {
-	tell := report
-	if tell == nil {
-		tell = func(Progress) {}
-	}
-	lock, err := l.Home.WaitLock(ctx, home.UpLock, func(err error) { tell(Progress{Agent: p.Agent, Step: StepBlocked, Err: err}) })
+	u := newUp(l, UpOptions{By: by, Report: report})
+	lock, err := l.Home.WaitLock(ctx, home.UpLock, func(err error) { u.tell(Progress{Agent: p.Agent, Step: StepBlocked, Err: err}) })
 	if err != nil {
 		return Progress{}, err
 	}
@@ -43,8 +40,7 @@ func (l *Launcher) Restart(ctx context.Context, p Plan, by string, report func(P
 	if err != nil {
 		return Progress{}, err
 	}
-	prep := new(Preparation)
-	if err := l.check(ctx, prep, []Plan{p}, []int{0}); err != nil {
+	if err := u.Prepared.check(ctx, l, []Plan{p}); err != nil {
 		return Progress{}, err
 	}
 	if err := l.writeConf(); err != nil {
@@ -58,9 +54,7 @@ func (l *Launcher) Restart(ctx context.Context, p Plan, by string, report func(P
 		store.EndSession{Start: st.Start, Actor: p.Agent, State: agent.Down, Reason: why},
 		store.AddLog{Level: store.LevelWarn, Part: "watchdog", Actor: p.Agent, About: st.Start, Text: why + " (by " + by + ")"},
 	)
-	next, err := l.prepare(ctx, p, prep.found[p.Agent].prompt)
-	next.plan, next.launch.Agent, next.err = p, p.Agent, err
-	ends, err := l.start(ctx, UpOptions{By: by}, false, []prepared{next}, tell)
+	ends, err := u.start(ctx, []prepared{u.prepare(ctx, p)}, false)
 	if len(ends) == 0 {
 		return Progress{}, err
 	}

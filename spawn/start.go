@@ -19,31 +19,30 @@ import (
 
 // start makes the sessions in one call, trusts only those that the closing list shows with
 // our start id, and waits for each to report that it is ready.
-func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, list []prepared, tell func(Progress)) ([]Progress, error) {
-	w := watch{l: l, list: list, ends: make([]Progress, len(list)), tell: tell}
+func (u *up) start(ctx context.Context, list []prepared, ticker bool) ([]Progress, error) {
+	w := watch{l: u.Launcher, list: list, ends: make([]Progress, len(list)), tell: u.tell}
 	var sessions []tmux.Session
 	for i, p := range list {
 		if p.err != nil {
 			w.end(i, Progress{Step: StepFailed, Err: p.err})
 			continue
 		}
-		sessions = append(sessions, l.session(p.launch))
+		sessions = append(sessions, u.session(p.launch))
 	}
-	ticker := o.Ticker && tickerMissing
 	if ticker {
-		sessions = append(sessions, l.tickerSession())
+		sessions = append(sessions, u.tickerSession())
 	}
 	if len(sessions) == 0 {
 		return w.ends, nil
 	}
-	panes, err := l.open(ctx, l.setup(o.Setup), sessions, tell)
+	panes, err := u.open(ctx, u.setup(u.Setup), sessions)
 	if errors.Is(err, tmux.ErrUnanswered) {
 		return w.ends, w.unknown(err)
 	}
 	if err != nil && len(panes) == 0 {
 		for _, p := range list {
 			if p.err == nil {
-				l.neverRan(p.launch)
+				u.neverRan(p.launch)
 			}
 		}
 		return w.ends, err
@@ -58,23 +57,23 @@ func (l *Launcher) start(ctx context.Context, o UpOptions, tickerMissing bool, l
 		switch {
 		case p.err != nil:
 		case at < 0:
-			l.neverRan(p.launch)
+			u.neverRan(p.launch)
 			w.end(i, Progress{Step: StepFailed, Err: noSession(cause)})
 		default:
 			list[i].keeper, _ = proc.Find(panes[at].PID) // gone already: nobody
 			ops = append(ops, started(p, panes[at])...)
-			l.mailLost(ctx, p.launch)
-			tell(Progress{Agent: p.launch.Agent, Step: StepSpawned})
+			u.mailLost(ctx, p.launch)
+			u.tell(Progress{Agent: p.launch.Agent, Step: StepSpawned})
 		}
 	}
 	var recording sync.WaitGroup
-	recording.Go(func() { l.record(ctx, ops...) })
-	stop := l.lookouts(ctx, list, panes)
-	w.wait(ctx, cmp.Or(o.ReadyWithin, ReadyWithin))
+	recording.Go(func() { u.record(ctx, ops...) })
+	stop := u.lookouts(ctx, list, panes)
+	w.wait(ctx, cmp.Or(u.ReadyWithin, ReadyWithin))
 	stop()
 	recording.Wait()
 	if ticker && !slices.ContainsFunc(panes, func(q tmux.Pane) bool {
-		return q.Session == TickerSession && q.Tags[TagHome] == l.Home.Root()
+		return q.Session == TickerSession && q.Tags[TagHome] == u.Home.Root()
 	}) {
 		return w.ends, err // whatever it reports, it stopped no agent
 	}
@@ -112,22 +111,22 @@ const dying = 3 * time.Second
 
 // open makes the sessions. It waits for a server that is just exiting, and kills one of
 // our own that hangs in its exit.
-func (l *Launcher) open(ctx context.Context, setup []string, list []tmux.Session, tell func(Progress)) ([]tmux.Pane, error) {
-	defer l.Quiet(ctx)()
-	defer late(func() { tell(Progress{Step: StepSilent}) })()
+func (u *up) open(ctx context.Context, setup []string, list []tmux.Session) ([]tmux.Pane, error) {
+	defer u.Quiet(ctx)()
+	defer late(func() { u.tell(Progress{Step: StepSilent}) })()
 	for end := time.Now().Add(dying); ; {
-		panes, err := l.Tmux.Start(ctx, setup, list)
+		panes, err := u.Tmux.Start(ctx, setup, list)
 		if len(panes) > 0 || !errors.Is(err, tmux.ErrNoServer) {
 			return panes, err
 		}
 		if time.Now().After(end) {
-			if l.Shared {
+			if u.Shared {
 				return nil, err
 			}
-			if rerr := l.Tmux.Reap(ctx); rerr != nil {
+			if rerr := u.Tmux.Reap(ctx); rerr != nil {
 				return nil, errors.Join(err, rerr)
 			}
-			return l.Tmux.Start(ctx, setup, list)
+			return u.Tmux.Start(ctx, setup, list)
 		}
 		select {
 		case <-ctx.Done():

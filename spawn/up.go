@@ -99,100 +99,122 @@ type prepared struct {
 // order of the plans. Many agents are started in batches; once a batch was begun, the list
 // is returned beside an error too. A batch in which no agent starts is the last. Of two
 // concurrent ups, the second waits for the first.
-func (l *Launcher) Up(ctx context.Context, o UpOptions) ([]Progress, error) {
-	tell := o.Report
-	if tell == nil {
-		tell = func(Progress) {}
-	}
-	lock, err := l.Home.WaitLock(ctx, "up", func(err error) { tell(Progress{Step: StepBlocked, Err: err}) })
-	if err != nil {
-		return nil, err
-	}
-	defer lock.Unlock()
+func (l *Launcher) Up(ctx context.Context, o UpOptions) (ends []Progress, err error) {
+	u := newUp(l, o)
+	err = l.Alone(ctx, func(err error) { u.tell(Progress{Step: StepBlocked, Err: err}) }, func() error {
+		if err := u.Prepared.look(ctx, l, o.Plans); err != nil {
+			return err
+		}
+		ends, err = u.run(ctx)
+		return err
+	})
+	return ends, err
+}
 
-	v, states, err := l.settled(ctx, o.Plans)
+// UpPrepared is Up for a caller that is [Launcher.Alone], and has been since it called Prepare:
+// what that saw is not looked at again.
+func (l *Launcher) UpPrepared(ctx context.Context, o UpOptions) ([]Progress, error) {
+	return newUp(l, o).run(ctx)
+}
+
+// up carries out one Up, while nothing else starts or ends agents.
+type up struct {
+	*Launcher
+	UpOptions
+	tell   func(Progress)
+	todo   []int      // the plans of agents that are not up
+	result []Progress // the last step of each plan
+	ticker bool       // it is started with the first batch
+}
+
+func newUp(l *Launcher, o UpOptions) *up {
+	u := &up{Launcher: l, UpOptions: o, tell: o.Report, result: make([]Progress, len(o.Plans))}
+	if u.tell == nil {
+		u.tell = func(Progress) {}
+	}
+	if u.Prepared == nil {
+		u.Prepared = new(Preparation)
+	}
+	return u
+}
+
+func (u *up) run(ctx context.Context) ([]Progress, error) {
+	prep := u.Prepared
+	changed, err := u.withdraw(ctx)
+	if err == nil && changed {
+		err = prep.look(ctx, u.Launcher, u.Plans)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if changed, err := l.withdraw(ctx, states, o); err != nil {
-		return nil, err
-	} else if changed {
-		if v, err = l.view(ctx); err != nil {
-			return nil, err
-		}
-		if states, err = l.inspect(v, nil); err != nil {
-			return nil, err
-		}
-	}
-	if other := v.foreign[TickerSession]; o.Ticker && other != nil {
+	if other := prep.view.foreign[TickerSession]; u.Ticker && other != nil {
 		return nil, other
 	}
-	todo, err := l.todo(v, states, o.Plans)
-	if err != nil {
+	var starts []Plan
+	for i, p := range u.Plans {
+		if err := prep.Taken[p.Agent]; err != nil {
+			return nil, err
+		}
+		if u.result[i] = u.stays(prep.States.Find(p.Agent)); u.result[i].Step == "" {
+			u.todo, starts = append(u.todo, i), append(starts, p)
+		}
+	}
+	if err := prep.check(ctx, u.Launcher, starts); err != nil {
 		return nil, err
 	}
-	result := make([]Progress, len(o.Plans))
-	for i, p := range o.Plans {
-		if !slices.Contains(todo, i) {
-			result[i] = wasUp(states.Find(p.Agent))
-		}
-	}
-	todo = slices.DeleteFunc(todo, func(i int) bool {
-		id := o.Plans[i].Agent
-		if o.Wanted && !states.Find(id).Wanted {
-			result[i] = Progress{Agent: id, Step: StepFailed, Err: ErrUnwanted}
-			return true
-		}
-		s, ok := v.agents[id]
-		if !ok {
-			return false
-		}
-		if err := l.keepPerson(id, s); err != nil {
-			result[i] = Progress{Agent: id, Step: StepFailed, Err: err}
-		}
-		return result[i].Err != nil
-	})
-	if o.Prepared == nil {
-		o.Prepared = new(Preparation)
-	}
-	if err := l.check(ctx, o.Prepared, o.Plans, todo); err != nil {
-		return nil, err
-	}
-	if o.Begin != nil {
-		if err := o.Begin(); err != nil {
+	if u.Begin != nil {
+		if err := u.Begin(); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.writeConf(); err != nil {
+	if err := u.writeConf(); err != nil {
 		return nil, err
 	}
-	if err := home.Desired(l.Home).SetAll(l.wantedFirst(o, todo), true, o.By); err != nil {
+	if err := home.Desired(u.Home).SetAll(u.wantedFirst(), true, u.By); err != nil {
 		return nil, err
 	}
-	for i, p := range result {
+	for _, p := range u.result {
 		switch p.Step {
 		case StepAlready:
-			if o.Wanted {
+			if u.Wanted {
 				break
 			}
 			// A down that died may have left its request; the later up overrides it.
-			if _, err := l.Bus.Retract(ctx, o.Plans[i].Agent, isShutdown); err != nil {
+			if _, err := u.Bus.Retract(ctx, p.Agent, isShutdown); err != nil {
 				return nil, fmt.Errorf("%s: %w", p.Agent, err)
 			}
-			tell(p)
+			u.tell(p)
 		case StepFailed:
-			tell(p)
+			u.tell(p)
 		}
 	}
-	tickerMissing := v.ticker == nil && !l.tickerLives()
-	if o.Ticker {
-		replaced, err := l.replaceTicker(ctx, v)
+	if u.Ticker {
+		replaced, err := u.replaceTicker(ctx, prep.view)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", TickerSession, err)
 		}
-		tickerMissing = tickerMissing || replaced
+		u.ticker = replaced || prep.view.ticker == nil && !u.tickerLives()
 	}
-	return result, l.batches(ctx, o, states, todo, tickerMissing, result, tell)
+	return u.result, u.batches(ctx)
+}
+
+// stays returns the last step of an agent that is not started: it runs, is not wanted, or a person
+// works in its session. Without a step it is started.
+func (u *up) stays(st Status) Progress {
+	s, ok := u.Prepared.view.agents[st.Agent]
+	var err error
+	switch {
+	case st.Alive():
+		return wasUp(st)
+	case u.Wanted && !st.Wanted:
+		err = ErrUnwanted
+	case ok:
+		err = u.keepPerson(st.Agent, s)
+	}
+	if err != nil {
+		return Progress{Agent: st.Agent, Step: StepFailed, Err: err}
+	}
+	return Progress{}
 }
 
 // Alone calls do while no up, down or Restart runs. blocked, if not nil, is called once
@@ -224,20 +246,6 @@ func each(n int, do func(int)) {
 	}
 	close(next)
 	wg.Wait()
-}
-
-// todo returns the plans of agents that are not up. A name taken by a session that is not
-// ours is an error.
-func (l *Launcher) todo(v view, states Statuses, plans []Plan) (list []int, err error) {
-	for i, p := range plans {
-		if other := v.foreign[string(p.Agent)]; other != nil {
-			return nil, other
-		}
-		if st, known := states.find(p.Agent); !known || !st.Alive() {
-			list = append(list, i)
-		}
-	}
-	return list, nil
 }
 
 func (p Plan) input() prompts.Input {
@@ -276,41 +284,47 @@ func (l *Launcher) writeConf() error {
 
 // prepare writes all that the agent's start needs: mailbox, prompt, the
 // runtime's files, launch. It clears what an earlier start left to be believed.
-func (l *Launcher) prepare(ctx context.Context, p Plan, prompt string) (prepared, error) {
-	if err := l.Bus.Make(p.Agent); err != nil {
-		return prepared{}, err
+func (u *up) prepare(ctx context.Context, p Plan) prepared {
+	la, err := u.write(ctx, p, u.Prepared.Found[p.Agent].Prompt)
+	la.Agent = p.Agent
+	return prepared{plan: p, launch: la, err: err}
+}
+
+func (u *up) write(ctx context.Context, p Plan, prompt string) (la agent.Launch, err error) {
+	if err := u.Bus.Make(p.Agent); err != nil {
+		return la, err
 	}
 	rel := home.PromptFile(p.Agent)
 	// To replace a file makes the disk write; most starts have the prompt of the last.
-	if have, err := l.Home.ReadFile(rel, int64(len(prompt))); err != nil || string(have) != prompt {
-		if err := l.Home.WriteFile(rel, []byte(prompt), false); err != nil {
-			return prepared{}, err
+	if have, err := u.Home.ReadFile(rel, int64(len(prompt))); err != nil || string(have) != prompt {
+		if err := u.Home.WriteFile(rel, []byte(prompt), false); err != nil {
+			return la, err
 		}
 	}
-	if _, err := l.Bus.Retract(ctx, p.Agent, isShutdown); err != nil {
-		return prepared{}, err
+	if _, err := u.Bus.Retract(ctx, p.Agent, isShutdown); err != nil {
+		return la, err
 	}
-	la := agent.Launch{
+	la = agent.Launch{
 		Agent: p.Agent, Start: agent.NewStart(), Runtime: p.Runtime.Name(), Dir: p.Dir, Model: p.Model,
-		Resume: p.Resume, PromptFile: l.Home.Path(rel), StartedMS: time.Now().UnixMilli(), Socket: l.socket(),
+		Resume: p.Resume, PromptFile: u.Home.Path(rel), StartedMS: time.Now().UnixMilli(), Socket: u.socket(),
 	}
 	_, la.Silent = p.Runtime.(Silent)
-	la.Env = l.environment(la, l.inherited(p))
+	la.Env = u.environment(la, u.inherited(p))
 	if err := p.Runtime.Prepare(ctx, &la); err != nil {
-		return prepared{}, err
+		return la, err
 	}
 	if len(la.Argv) == 0 || !filepath.IsAbs(la.Argv[0]) {
-		return prepared{}, fmt.Errorf("runtime %s: no absolute program in %q", la.Runtime, la.Argv)
+		return la, fmt.Errorf("runtime %s: no absolute program in %q", la.Runtime, la.Argv)
 	}
 	// In this order, so that a failure half way never hides that something may run.
-	l.prove(p.Agent)
-	if err := l.carry(p.Agent); err != nil {
-		return prepared{}, err
+	u.prove(p.Agent)
+	if err := u.carry(p.Agent); err != nil {
+		return la, err
 	}
-	if err := l.Home.SaveLaunch(la); err != nil {
-		return prepared{}, err
+	if err := u.Home.SaveLaunch(la); err != nil {
+		return la, err
 	}
-	return prepared{launch: la}, l.Home.ClearReports(p.Agent)
+	return la, u.Home.ClearReports(p.Agent)
 }
 
 func isShutdown(e envelope.Envelope) bool { return e.Kind == envelope.KindShutdown }

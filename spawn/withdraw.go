@@ -18,16 +18,16 @@ const withdrawWithin = 5 * time.Second
 // agents that are wanted up now, if their receivers have not obeyed yet. An agent whose
 // receiver obeyed in that moment ends; withdraw waits for it, so that the up starts it
 // again. It reports whether anything was cancelled.
-func (l *Launcher) withdraw(ctx context.Context, states Statuses, o UpOptions) (changed bool, err error) {
-	for _, p := range o.Plans {
-		st, known := states.find(p.Agent)
-		if o.Wanted || !known || !st.Alive() || st.Claimed == 0 && st.Inbox == 0 {
+func (u *up) withdraw(ctx context.Context) (changed bool, err error) {
+	for _, p := range u.Plans {
+		st, known := u.Prepared.States.find(p.Agent)
+		if u.Wanted || !known || !st.Alive() || st.Claimed == 0 && st.Inbox == 0 {
 			continue
 		}
-		if _, err := l.Bus.Retract(ctx, p.Agent, func(e envelope.Envelope) bool { return isShutdown(e) && e.Start == st.Start }); err != nil {
+		if _, err := u.Bus.Retract(ctx, p.Agent, func(e envelope.Envelope) bool { return isShutdown(e) && e.Start == st.Start }); err != nil {
 			return changed, fmt.Errorf("%s: %w", p.Agent, err)
 		}
-		list, err := l.Bus.List(p.Agent, bus.Claimed, 0)
+		list, err := u.Bus.List(p.Agent, bus.Claimed, 0)
 		if err != nil {
 			return changed, fmt.Errorf("%s: %w", p.Agent, err)
 		}
@@ -36,7 +36,7 @@ func (l *Launcher) withdraw(ctx context.Context, states Statuses, o UpOptions) (
 				continue
 			}
 			changed = true
-			if err := l.takeBack(ctx, p.Agent, e.Envelope); err != nil {
+			if err := u.takeBack(ctx, p.Agent, e.Envelope); err != nil {
 				return changed, fmt.Errorf("%s: %w", p.Agent, err)
 			}
 		}
@@ -44,9 +44,9 @@ func (l *Launcher) withdraw(ctx context.Context, states Statuses, o UpOptions) (
 	return changed, nil
 }
 
-func (l *Launcher) takeBack(ctx context.Context, id agent.ID, request envelope.Envelope) error {
+func (u *up) takeBack(ctx context.Context, id agent.ID, request envelope.Envelope) error {
 	asked := time.Now()
-	_, err := l.Bus.Send(ctx, envelope.Envelope{
+	_, err := u.Bus.Send(ctx, envelope.Envelope{
 		From: agent.Root, To: id, Kind: envelope.KindCancel, InReplyTo: request.ID, Via: "cli", Time: asked,
 		Text: "stay: the shutdown is cancelled",
 	})
@@ -54,16 +54,16 @@ func (l *Launcher) takeBack(ctx context.Context, id agent.ID, request envelope.E
 		return fmt.Errorf("cancel an old shutdown: %w", err)
 	}
 	for time.Since(asked) < withdrawWithin {
-		open, err := l.isClaimed(id, request.ID)
+		open, err := u.isClaimed(id, request.ID)
 		if err != nil {
 			return err
 		}
 		if !open {
-			_, obeyed, err := l.Bus.FindAnswer(ctx, id, agent.Root, request.ID, request.Time)
+			_, obeyed, err := u.Bus.FindAnswer(ctx, id, agent.Root, request.ID, request.Time)
 			if err != nil || !obeyed {
 				return err
 			}
-			k, err := l.Home.LoadKeeper(id)
+			k, err := u.Home.LoadKeeper(id)
 			if err != nil || k.EndedMS != 0 || !k.Alive() {
 				return nil // it has ended: the up finds it dead
 			}
@@ -77,8 +77,8 @@ func (l *Launcher) takeBack(ctx context.Context, id agent.ID, request envelope.E
 	return fmt.Errorf("an old shutdown (%s) was neither cancelled nor obeyed within %v", request.ID, withdrawWithin)
 }
 
-func (l *Launcher) isClaimed(id agent.ID, envelope string) (bool, error) {
-	list, err := l.Bus.List(id, bus.Claimed, 0)
+func (u *up) isClaimed(id agent.ID, envelope string) (bool, error) {
+	list, err := u.Bus.List(id, bus.Claimed, 0)
 	for _, e := range list {
 		if e.Err == nil && e.Envelope.ID == envelope {
 			return true, nil

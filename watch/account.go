@@ -44,14 +44,15 @@ func mayStartAgain(h home.Dir, runtimes map[string]spawn.Runtime, id agent.ID, a
 }
 
 // MayStart reports why nothing should be started on the account that a launch uses, as it
-// serves nobody, and when to ask again; "" if it may be. A limit of one model bars nothing:
-// the launch may use another.
-func MayStart(h home.Dir, runtime spawn.Runtime, la agent.Launch, now time.Time) (why string, again time.Time) {
-	return mayStart(h, runtime, la, "", false, now)
+// serves nobody; "" if it may be. asked reports that somebody wants it now, whatever the account says
+// of its login. A limit of one model bars nothing: the launch may use another.
+func MayStart(h home.Dir, runtime spawn.Runtime, la agent.Launch, asked bool, now time.Time) (why string) {
+	why, _ = mayStart(h, runtime, la, "", asked, now)
+	return why
 }
 
-// mayStart is MayStart for an agent that uses the model of a scope, if that is not "". asked
-// reports that somebody wants it now, whatever the account says of its login.
+// mayStart is MayStart for an agent that uses the model of a scope, if that is not "". It also returns
+// when to ask again.
 func mayStart(h home.Dir, runtime spawn.Runtime, la agent.Launch, scope string, asked bool, now time.Time) (why string, again time.Time) {
 	accounted, ok := runtime.(Accounted)
 	if !ok {

@@ -56,7 +56,7 @@ func TestBarred(t *testing.T) {
 			if why := watch.Barred(h, map[string]spawn.Runtime{"claude": vendor{}}, "agent1"); (why != "") != tt.barred {
 				t.Errorf("Barred = %q", why)
 			}
-			if why, _ := watch.MayStart(h, vendor{}, la, time.Now()); (why != "") != tt.mayNot {
+			if why := watch.MayStart(h, vendor{}, la, false, time.Now()); (why != "") != tt.mayNot {
 				t.Errorf("MayStart = %q", why)
 			}
 		})

@@ -11,11 +11,11 @@ import (
 )
 
 // RunningElsewhere splits off the plans of agents that are up on another runtime than
-// --type names, and returns their states. Up ends no agent.
-func RunningElsewhere(plans []spawn.Plan, states spawn.Statuses, runtime string) (rest []spawn.Plan, up []spawn.Status) {
+// --type names. Up ends no agent.
+func RunningElsewhere(plans []spawn.Plan, states spawn.Statuses, runtime string) (rest, up []spawn.Plan) {
 	for _, p := range plans {
 		if st := states.Find(p.Agent); runtime != "" && runtime != "auto" && st.Alive() && st.Runtime != p.Runtime.Name() {
-			up = append(up, st)
+			up = append(up, p)
 		} else {
 			rest = append(rest, p)
 		}
@@ -23,81 +23,59 @@ func RunningElsewhere(plans []spawn.Plan, states spawn.Statuses, runtime string)
 	return rest, up
 }
 
-// onOtherRuntime is returned when agents are up on another runtime than --type names.
-type onOtherRuntime struct{ agents []spawn.Status }
-
 // DisobeyedType returns an error if agents are up on another runtime than requested.
 // blocked is what would keep them from starting on that, or nil.
-func DisobeyedType(up []spawn.Status, w Wish, blocked error) error {
+func DisobeyedType(up []spawn.Plan, states spawn.Statuses, w Wish, blocked error) error {
 	if len(up) == 0 {
 		return nil
 	}
-	if blocked != nil {
-		return fmt.Errorf("%w; and they can't be started on %s: %w", onOtherRuntime{up}, w.Runtime, blocked)
-	}
-	var list []string
-	for _, st := range up {
-		list = append(list, string(st.Agent))
-	}
-	names, again := strings.Join(list, " "), "--type "+w.Runtime
-	if w.Dir != "" {
-		again += " --dir " + advice.Word(w.Dir)
-	}
-	return advice.With(onOtherRuntime{up}, "`netsky down %s && netsky up %[1]s %s` restarts them that way", names, again)
-}
-
-func (e onOtherRuntime) Error() string {
-	var on []string // the runtimes, in the order of the agents
+	var names, on, parts []string // the runtimes in the order of the agents
 	who := make(map[string][]string)
-	for _, st := range e.agents {
-		r := cmp.Or(st.Runtime, "an unknown runtime")
+	for _, p := range up {
+		r := cmp.Or(states.Find(p.Agent).Runtime, "an unknown runtime")
 		if who[r] == nil {
 			on = append(on, r)
 		}
-		who[r] = append(who[r], string(st.Agent))
+		who[r], names = append(who[r], string(p.Agent)), append(names, string(p.Agent))
 	}
-	var parts []string
 	for _, r := range on {
-		verb := "runs"
-		if len(who[r]) > 1 {
-			verb = "run"
-		}
-		parts = append(parts, fmt.Sprintf("%s %s on %s", strings.Join(who[r], ", "), verb, r))
+		parts = append(parts, fmt.Sprintf("%s %s on %s", strings.Join(who[r], ", "), verb(who[r], "run"), r))
 	}
-	return strings.Join(parts, "; ") + ": left unchanged, because up ends no agent"
+	err := fmt.Errorf("%s: left unchanged, because up ends no agent", strings.Join(parts, "; "))
+	if blocked != nil {
+		return fmt.Errorf("%w; and they can't be started on %s: %w", err, w.Runtime, blocked)
+	}
+	again := "--type " + w.Runtime
+	if w.Dir != "" {
+		again += " --dir " + advice.Word(w.Dir)
+	}
+	return advice.With(err, "`netsky down %s && netsky up %[1]s %s` restarts them that way", strings.Join(names, " "), again)
 }
 
-// inOtherDir is returned when agents are up in another directory than --dir names.
-type inOtherDir struct {
-	agents []string
-	dir    string // where the first of them works
-}
-
-// DisobeyedDir returns an error if agents are up in another directory than --dir names.
-func DisobeyedDir(plans []spawn.Plan, states spawn.Statuses, flag string, base func(agent.ID, string) string) error {
-	if flag == "" {
-		return nil
-	}
-	e, wanted := inOtherDir{}, ""
+// DisobeyedDir returns an error if agents are up in another directory than --dir names. bases are the
+// owner's directories for where they work; nil without that flag.
+func DisobeyedDir(plans []spawn.Plan, states spawn.Statuses, bases map[agent.ID]string) error {
+	var names []string
+	var is, wanted string // of the first of them
 	for _, p := range plans {
 		st := states.Find(p.Agent)
-		if !st.Alive() || st.Dir == "" || st.Dir == p.Dir || base(p.Agent, st.Dir) == p.Dir {
+		if bases == nil || !st.Alive() || st.Dir == "" || st.Dir == p.Dir || bases[p.Agent] == p.Dir {
 			continue
 		}
-		if e.agents = append(e.agents, string(p.Agent)); len(e.agents) == 1 {
-			e.dir, wanted = st.Dir, p.Dir
+		if names = append(names, string(p.Agent)); len(names) == 1 {
+			is, wanted = st.Dir, p.Dir
 		}
 	}
-	if len(e.agents) == 0 {
+	if len(names) == 0 {
 		return nil
 	}
-	return advice.With(e, "`netsky down %s && netsky up %[1]s --dir %s` restarts them there", strings.Join(e.agents, " "), advice.Word(wanted))
+	return advice.With(fmt.Errorf("%s %s in %s: left unchanged, because up ends no agent", strings.Join(names, ", "), verb(names, "work"), is),
+		"`netsky down %s && netsky up %[1]s --dir %s` restarts them there", strings.Join(names, " "), advice.Word(wanted))
 }
 
-func (e inOtherDir) Error() string {
-	verb := "works"
-	if len(e.agents) > 1 {
-		verb = "work"
+func verb(who []string, does string) string {
+	if len(who) == 1 {
+		return does + "s"
 	}
-	return fmt.Sprintf("%s %s in %s: left unchanged, because up ends no agent", strings.Join(e.agents, ", "), verb, e.dir)
+	return does
 }

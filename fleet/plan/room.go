@@ -41,32 +41,31 @@ func CostOf(plans []spawn.Plan) Cost {
 }
 
 // Fits returns, in words, what the agents need and what is available, or an error if
-// this machine has no room for them.
-func (c Cost) Fits() (string, error) {
-	room := roomNow()
-	if room.processes > 0 && c.processes > room.processes {
-		return "", &UsageError{Err: fmt.Errorf("up: %d agents need about %d processes, and you may have %d (ulimit -u); start fewer", c.Agents, c.processes, room.processes)}
+// there is no room for them.
+func (c Cost) Fits(room Room) (string, error) {
+	if room.Processes > 0 && c.processes > room.Processes {
+		return "", &UsageError{Err: fmt.Errorf("up: %d agents need about %d processes, and you may have %d (ulimit -u); start fewer", c.Agents, c.processes, room.Processes)}
 	}
-	if room.ptys >= 0 && c.Agents > room.ptys {
-		return "", &UsageError{Err: fmt.Errorf("up: %d agents need a terminal each, and %d are left on this machine; start fewer", c.Agents, room.ptys)}
+	if room.PTYs >= 0 && c.Agents > room.PTYs {
+		return "", &UsageError{Err: fmt.Errorf("up: %d agents need a terminal each, and %d are left on this machine; start fewer", c.Agents, room.PTYs)}
 	}
 	words := fmt.Sprintf("%d agents need %s %d processes and %d MB of memory", c.Agents, c.about, c.processes, c.memory)
-	if room.memory > 0 {
-		words += fmt.Sprintf("; %d MB are free", room.memory)
+	if room.Memory > 0 {
+		words += fmt.Sprintf("; %d MB are free", room.Memory)
 	}
 	return words, nil
 }
 
-// A room is what the machine has left. Unknown values are 0, for ptys -1.
-type room struct{ processes, ptys, memory int }
+// A Room is what the machine has left. Unknown values are 0, for PTYs -1.
+type Room struct{ Processes, PTYs, Memory int }
 
-// roomNow ignores the user's current processes: on some systems the limit also counts
+// RoomNow ignores the user's current processes: on some systems the limit also counts
 // threads, so no sum would be right.
-func roomNow() room {
-	r := room{ptys: ptysLeft(), memory: memoryLeft()}
+func RoomNow() Room {
+	r := Room{PTYs: ptysLeft(), Memory: memoryLeft()}
 	var limit unix.Rlimit
 	if os.Geteuid() != 0 && unix.Getrlimit(unix.RLIMIT_NPROC, &limit) == nil && limit.Cur < 1<<31 {
-		r.processes = int(limit.Cur)
+		r.Processes = int(limit.Cur)
 	}
 	return r
 }
