@@ -12,6 +12,7 @@ import (
 	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/store"
+	"netsky/view"
 )
 
 func (s Sources) approvals() (list []Need) {
@@ -37,7 +38,7 @@ func (s Sources) approvals() (list []Need) {
 // same dialog share one item.
 func (s Sources) dialogs() (list []Need) {
 	for _, a := range s.Agents {
-		if !a.Asks || slices.Contains(s.Answered, a.ID) || slices.ContainsFunc(s.Approvals, func(q agent.Approval) bool { return q.Agent == a.ID }) {
+		if !a.Asks() || slices.Contains(s.Answered, a.ID) || slices.ContainsFunc(s.Approvals, func(q agent.Approval) bool { return q.Agent == a.ID }) {
 			continue
 		}
 		id := []string{a.Runtime, a.Detail, fmt.Sprint(a.Decidable)}
@@ -107,7 +108,7 @@ func (s Sources) accounts() (list []Need) {
 		kind := kindOf(b.Fault.Reason)
 		lasting := kind == Login || b.Fault.Reason == agent.UsageLimit || b.Fault.Reason == agent.Billing
 		_, shown := at[string(kind)+" "+b.Account]
-		i := slices.IndexFunc(s.Agents, func(a Agent) bool { return a.ID == b.By && a.Wanted })
+		i := slices.IndexFunc(s.Agents, func(a view.Agent) bool { return a.ID == b.By && a.Wanted })
 		if shown || !lasting || b.Fault.Reason == agent.Budget || i < 0 || b.Unneeded(s.Now) {
 			continue // an account that no agent needs now concerns nobody
 		}
@@ -173,7 +174,7 @@ func kindOf(r agent.Reason) Kind {
 	return Blocked
 }
 
-func (s Sources) blocked(kind Kind, a Agent, f agent.Fault, retry time.Time) Need {
+func (s Sources) blocked(kind Kind, a view.Agent, f agent.Fault, retry time.Time) Need {
 	n := Need{
 		Kind: kind, About: string(a.ID), Agents: []agent.ID{a.ID}, Title: words[kind].one, Text: a.Detail, Since: a.Since,
 		Otherwise: "its mail waits", id: []string{string(a.ID), a.Start},
@@ -210,7 +211,7 @@ func (s Sources) blocked(kind Kind, a Agent, f agent.Fault, retry time.Time) Nee
 }
 
 // agent are the failures of one agent.
-func (s Sources) agent(a Agent) (list []Need) {
+func (s Sources) agent(a view.Agent) (list []Need) {
 	add := func(kind Kind, title, otherwise string, commands ...Command) *Need {
 		list = append(list, Need{
 			Kind: kind, About: string(a.ID), Agents: []agent.ID{a.ID}, Title: title, Text: a.Detail, Since: a.Since,

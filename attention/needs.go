@@ -31,9 +31,8 @@ import (
 	"netsky/agent"
 	"netsky/cost/breaker"
 	"netsky/home"
-	"netsky/spawn"
-	"netsky/spawn/pane"
 	"netsky/store"
+	"netsky/view"
 	"netsky/work/merge"
 )
 
@@ -78,7 +77,7 @@ const (
 // Sources are what the list is derived from.
 type Sources struct {
 	Now       time.Time
-	Agents    []Agent
+	Agents    []view.Agent
 	Approvals []agent.Approval    // without those that are answered
 	Dirs      map[agent.ID]string // where the agents with approvals were started
 	Answered  []agent.ID          // agents that have just got an answer to theirs, or are about to
@@ -99,40 +98,6 @@ const (
 	DaemonHung = "hung"
 	DaemonGone = "not running"
 )
-
-// An Agent is what is known of one.
-type Agent struct {
-	ID        agent.ID
-	State     agent.State
-	Since     store.Time
-	Start     string
-	Runtime   string
-	Detail    string
-	Evidence  string
-	Restart   string // when it is started again, or why not
-	Fault     agent.Fault
-	Wanted    bool
-	Asks      bool // it waits for a person
-	Decidable bool // netsky can answer what it waits at
-	Deaf      bool // its receiver has exited
-	Poison    int
-}
-
-// Of returns what the list is derived from of an agent, whose runtime is r.
-func Of(st spawn.Status, r any) Agent {
-	a := Agent{
-		ID: st.Agent, State: st.State, Start: st.Start, Runtime: st.Runtime, Detail: st.Detail, Evidence: st.Evidence,
-		Restart: st.Restart, Wanted: st.Wanted, Poison: st.Poison,
-		Asks: st.Asks(), Deaf: st.Deaf(), Decidable: st.Asks() && pane.Decidable(r, st.Dialog),
-	}
-	if !st.Since.IsZero() {
-		a.Since = store.At(st.Since)
-	}
-	if st.State == st.Report.State {
-		a.Fault = st.Report.Fault
-	}
-	return a
-}
 
 // Collect lists what needs the owner, by kind and then by age. It adds to the sources
 // the pending approvals, the breakers, the failed alerts and the owner's questions. What

@@ -14,15 +14,15 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
+	"netsky/view"
 	"netsky/work"
 	"netsky/work/merge"
 )
 
 var now = time.Now()
 
-func one(id agent.ID, state agent.State, edit func(*attention.Agent)) attention.Agent {
-	a := attention.Agent{ID: id, State: state, Start: "s-" + string(id), Runtime: "claude", Wanted: true, Since: store.At(now.Add(-time.Minute))}
-	a.Asks = state == agent.Waiting
+func one(id agent.ID, state agent.State, edit func(*view.Agent)) view.Agent {
+	a := view.Agent{ID: id, State: state, Start: "s-" + string(id), Runtime: "claude", Wanted: true, Since: store.At(now.Add(-time.Minute))}
 	if edit != nil {
 		edit(&a)
 	}
@@ -30,8 +30,8 @@ func one(id agent.ID, state agent.State, edit func(*attention.Agent)) attention.
 }
 
 // limited is an agent whose account does not serve anybody.
-func limited(id agent.ID, r agent.Reason, account string, until time.Time) attention.Agent {
-	return one(id, agent.Blocked, func(a *attention.Agent) {
+func limited(id agent.ID, r agent.Reason, account string, until time.Time) view.Agent {
+	return one(id, agent.Blocked, func(a *view.Agent) {
 		a.Fault = agent.Fault{Reason: r, Account: account, Text: "no"}
 		if !until.IsZero() {
 			a.Fault.UntilMS = until.UnixMilli()
@@ -41,35 +41,35 @@ func limited(id agent.ID, r agent.Reason, account string, until time.Time) atten
 
 func TestList(t *testing.T) {
 	reset := now.Add(time.Hour)
-	detail := func(text string, decidable bool) func(*attention.Agent) {
-		return func(a *attention.Agent) { a.Detail, a.Decidable = text, decidable }
+	detail := func(text string, decidable bool) func(*view.Agent) {
+		return func(a *view.Agent) { a.Detail, a.Decidable = text, decidable }
 	}
 	for name, tt := range map[string]struct {
 		s    attention.Sources
 		want []string // kind, who, title, text, command, otherwise
 	}{
-		"nothing": {attention.Sources{Agents: []attention.Agent{one("agent0", agent.Idle, nil), one("agent1", agent.Busy, nil), {ID: "agent2", State: agent.Down}}}, nil},
+		"nothing": {attention.Sources{Agents: []view.Agent{one("agent0", agent.Idle, nil), one("agent1", agent.Busy, nil), {ID: "agent2", State: agent.Down}}}, nil},
 		"a lost receiver": {
-			attention.Sources{Agents: []attention.Agent{one("agent1", agent.Waiting, func(a *attention.Agent) {
-				a.Asks, a.Deaf, a.Detail = false, true, "its receiver has exited; restarting once idle"
+			attention.Sources{Agents: []view.Agent{one("agent1", agent.Waiting, func(a *view.Agent) {
+				a.Deaf, a.Detail = true, "its receiver has exited; restarting once idle"
 			})}},
 			[]string{"blocked|agent1|has lost its receiver|its receiver has exited; restarting once idle|netsky restart 1|its mail waits, and it is started again once its turn has ended"},
 		},
 		"a start that does not get ready": {
-			attention.Sources{Now: now, Agents: []attention.Agent{
-				one("agent1", agent.Starting, func(a *attention.Agent) { a.Detail, a.Evidence = "its pane shows: hello", "no report yet" }),
-				one("agent2", agent.Starting, func(a *attention.Agent) { a.Since = store.At(now.Add(-30 * time.Second)) }),
+			attention.Sources{Now: now, Agents: []view.Agent{
+				one("agent1", agent.Starting, func(a *view.Agent) { a.Detail, a.Evidence = "its pane shows: hello", "no report yet" }),
+				one("agent2", agent.Starting, func(a *view.Agent) { a.Since = store.At(now.Add(-30 * time.Second)) }),
 			}},
 			[]string{"unready|agent1|has been started, and does not report that it is ready|its pane shows: hello|netsky attach agent1|it stays so, and its mail waits"},
 		},
 		"approval": {
 			attention.Sources{
 				Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1", Tool: "Bash", Text: "rm -rf x"}},
-				Agents:    []attention.Agent{one("agent1", agent.Waiting, nil)}, // at the same question
+				Agents:    []view.Agent{one("agent1", agent.Waiting, nil)}, // at the same question
 			},
 			[]string{"approval|agent1|asks for permission to use Bash|rm -rf x|netsky approve abcde|nothing is run, and agent1 waits"},
 		},
-		"an answer that has not been read yet": {attention.Sources{Answered: []agent.ID{"agent1"}, Agents: []attention.Agent{one("agent1", agent.Waiting, nil)}}, nil},
+		"an answer that has not been read yet": {attention.Sources{Answered: []agent.ID{"agent1"}, Agents: []view.Agent{one("agent1", agent.Waiting, nil)}}, nil},
 		"conflicts": {
 			attention.Sources{Conflicts: []merge.Known{
 				{Conflict: merge.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"a.go", "b.go"}, More: 2}},
@@ -83,7 +83,7 @@ func TestList(t *testing.T) {
 			},
 		},
 		"dialogs": {
-			attention.Sources{Agents: []attention.Agent{
+			attention.Sources{Agents: []view.Agent{
 				one("agent0", agent.Waiting, detail("trust it?", true)), one("agent1", agent.Waiting, detail("log in", false)), one("agent2", agent.Waiting, detail("trust it?", true)),
 			}},
 			[]string{
@@ -92,14 +92,14 @@ func TestList(t *testing.T) {
 			},
 		},
 		"unknown dialogs are not the same": {
-			attention.Sources{Agents: []attention.Agent{one("agent0", agent.Waiting, nil), one("agent1", agent.Waiting, nil)}},
+			attention.Sources{Agents: []view.Agent{one("agent0", agent.Waiting, nil), one("agent1", agent.Waiting, nil)}},
 			[]string{
 				"dialog|agent0|waits at a dialog in its terminal||netsky attach agent0|agent0 waits, and so does its mail",
 				"dialog|agent1|waits at a dialog in its terminal||netsky attach agent1|agent1 waits, and so does its mail",
 			},
 		},
 		"accounts": {
-			attention.Sources{Agents: []attention.Agent{
+			attention.Sources{Agents: []view.Agent{
 				limited("agent0", agent.UsageLimit, "a", reset), limited("agent1", agent.UsageLimit, "a", reset), limited("agent2", agent.Login, "b", time.Time{}),
 				limited("agent3", agent.ContextFull, "a", time.Time{}), limited("agent4", agent.Overloaded, "c", time.Time{}), one("agent5", agent.Blocked, detail("why", false)),
 				limited("agent6", agent.Unasked, "", time.Time{}),
@@ -115,7 +115,7 @@ func TestList(t *testing.T) {
 		},
 		"a limit of one model beside one of the account": {
 			attention.Sources{
-				Agents: []attention.Agent{limited("agent0", agent.UsageLimit, "a", reset), one("agent1", agent.Blocked, func(a *attention.Agent) {
+				Agents: []view.Agent{limited("agent0", agent.UsageLimit, "a", reset), one("agent1", agent.Blocked, func(a *view.Agent) {
 					a.Fault = agent.Fault{Reason: agent.UsageLimit, Account: "a, opus", Scope: "opus", UntilMS: reset.UnixMilli(), Text: "no"}
 				})},
 				Now: now,
@@ -127,14 +127,14 @@ func TestList(t *testing.T) {
 		},
 		"a limit that could have been tried for long": {
 			attention.Sources{
-				Agents: []attention.Agent{one("agent0", agent.Idle, nil)}, Now: now,
+				Agents: []view.Agent{one("agent0", agent.Idle, nil)}, Now: now,
 				Breakers: []breaker.State{{Account: "a, opus", By: "agent0", SinceMS: 5, RetryMS: now.Add(-time.Hour).UnixMilli(), Fault: agent.Fault{Reason: agent.UsageLimit, Scope: "opus"}}},
 			},
 			nil,
 		},
 		"budgets": {
 			attention.Sources{
-				Agents: []attention.Agent{
+				Agents: []view.Agent{
 					limited("agent0", agent.Budget, breaker.AllBudget, reset), limited("agent1", agent.Budget, breaker.Budget("agent1"), time.Time{}), limited("agent2", agent.Budget, breaker.Budget("agent2"), reset),
 				},
 				Now: now,
@@ -151,7 +151,7 @@ func TestList(t *testing.T) {
 		},
 		"a tripped account": {
 			attention.Sources{
-				Agents: []attention.Agent{one("agent0", agent.Dead, detail("killed", false)), one("agent1", agent.Idle, nil)},
+				Agents: []view.Agent{one("agent0", agent.Dead, detail("killed", false)), one("agent1", agent.Idle, nil)},
 				Breakers: []breaker.State{
 					{Account: "a", By: "agent0", SinceMS: 5, RetryMS: reset.UnixMilli(), Fault: agent.Fault{Reason: agent.Login}},
 					{Account: "b", By: "agent1", SinceMS: 5, RetryMS: 9, Fault: agent.Fault{Reason: agent.Overloaded}},            // passes in seconds
@@ -164,10 +164,10 @@ func TestList(t *testing.T) {
 			},
 		},
 		"failures": {
-			attention.Sources{Daemon: attention.DaemonGone, Agents: []attention.Agent{
-				one("agent0", agent.Down, nil), one("agent1", agent.Dead, func(a *attention.Agent) { a.Evidence, a.Restart = "exited 3", "restart in 4s (attempt 2)" }),
-				one("agent2", agent.CrashLooping, func(a *attention.Agent) { a.Detail, a.Restart = "exited 1", "5 deaths in 10 minutes" }),
-				one("agent3", agent.Hung, detail("no sign of life for 31m", false)), one("agent4", agent.Idle, func(a *attention.Agent) { a.Poison = 2 }),
+			attention.Sources{Daemon: attention.DaemonGone, Agents: []view.Agent{
+				one("agent0", agent.Down, nil), one("agent1", agent.Dead, func(a *view.Agent) { a.Evidence, a.Restart = "exited 3", "restart in 4s (attempt 2)" }),
+				one("agent2", agent.CrashLooping, func(a *view.Agent) { a.Detail, a.Restart = "exited 1", "5 deaths in 10 minutes" }),
+				one("agent3", agent.Hung, detail("no sign of life for 31m", false)), one("agent4", agent.Idle, func(a *view.Agent) { a.Poison = 2 }),
 			}},
 			[]string{
 				"hung|agent3|has work but shows no activity|no sign of life for 31m|netsky interrupt agent3|it keeps running, and you are told again",
@@ -273,7 +273,7 @@ func TestAddStep(t *testing.T) {
 // others; a digest changes with the words.
 func TestCodesAndDigests(t *testing.T) {
 	asked := agent.Approval{Code: "abcde", Agent: "agent1", Tool: "Bash", Text: "ls"}
-	base := []attention.Agent{one("agent2", agent.Hung, func(a *attention.Agent) { a.Detail = "for 30m" }), limited("agent3", agent.Login, "a", time.Time{})}
+	base := []view.Agent{one("agent2", agent.Hung, func(a *view.Agent) { a.Detail = "for 30m" }), limited("agent3", agent.Login, "a", time.Time{})}
 	before := attention.List(attention.Sources{Now: now, Approvals: []agent.Approval{asked}, Agents: base})
 	asked.Text = "ls "
 	longer := slices.Clone(base)
@@ -292,11 +292,11 @@ func TestCodesAndDigests(t *testing.T) {
 	}
 	other := longer[0]
 	other.Start = "another"
-	if n := attention.List(attention.Sources{Now: now, Agents: []attention.Agent{other}})[0]; n.Code == after[2].Code {
+	if n := attention.List(attention.Sources{Now: now, Agents: []view.Agent{other}})[0]; n.Code == after[2].Code {
 		t.Error("another start that hangs has the code of the first")
 	}
 	codes := map[string]bool{}
-	var many []attention.Agent
+	var many []view.Agent
 	for i := range 200 {
 		many = append(many, one(agent.Clone(i+1), agent.Dead, nil))
 	}
@@ -350,7 +350,7 @@ func TestQuestions(t *testing.T) {
 func TestHeadline(t *testing.T) {
 	list := attention.List(attention.Sources{
 		Now: now, Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1"}}, Daemon: attention.DaemonGone,
-		Agents: []attention.Agent{one("agent2", agent.Dead, nil), one("agent3", agent.Dead, nil)},
+		Agents: []view.Agent{one("agent2", agent.Dead, nil), one("agent3", agent.Dead, nil)},
 	})
 	if got, want := attention.Headline(list), "agent1 asks for permission, 2 agents are dead"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -370,7 +370,7 @@ func TestHowAndNext(t *testing.T) {
 	} {
 		list := attention.List(attention.Sources{
 			Now: now, Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1"}}, Daemon: attention.DaemonHung,
-			Agents: []attention.Agent{limited("agent2", agent.ContextFull, "a", time.Time{}), limited("agent3", agent.Network, "a", time.Time{})},
+			Agents: []view.Agent{limited("agent2", agent.ContextFull, "a", time.Time{}), limited("agent3", agent.Network, "a", time.Time{})},
 		})
 		i := slices.IndexFunc(list, func(n attention.Need) bool { return string(n.Kind) == tt.kind })
 		if n := list[i]; n.How() != tt.how || n.Next() != tt.next {

@@ -13,6 +13,7 @@ import (
 	"netsky/cost/breaker"
 	"netsky/spawn"
 	"netsky/spawn/pane"
+	"netsky/view"
 	"netsky/watch/backoff"
 	"netsky/watch/hang"
 )
@@ -22,7 +23,7 @@ const typing = 5 * time.Second
 
 // A Seen is an agent, and what its watchdog alone has to know of it.
 type Seen struct {
-	Agent
+	view.Agent
 	By       agent.Reporter // who says what its state is
 	Alive    bool
 	Attended bool // somebody is at its pane
@@ -34,7 +35,7 @@ type Seen struct {
 func SeenOf(st spawn.Status, r any) Seen {
 	_, served := r.(spawn.Served)
 	_, screens := r.(pane.Screens)
-	return Seen{Agent: Of(st, r), By: st.Report.By, Alive: st.Alive(), Attended: st.Watched(), Shows: served || screens, Dialog: st.Shown()}
+	return Seen{Agent: view.Of(st, r), By: st.Report.By, Alive: st.Alive(), Attended: st.Watched(), Shows: served || screens, Dialog: st.Shown()}
 }
 
 // A scene is what the notices are derived from.
@@ -112,7 +113,7 @@ func (s scene) about(a Seen) (list []Notice) {
 		n.SinceMS, n.Start, n.Every, n.Held, n.Wake = r.SinceMS, r.Start, s.repage, s.quiet, true
 		n.Told = fmt.Sprintf("told you that it hangs (%s)", hang.Span(s.Now.Sub(time.UnixMilli(r.SinceMS))))
 	}
-	if a.Asks && a.Shows {
+	if a.Asks() && a.Shows {
 		list = append(list, s.dialog(a))
 	}
 	return list

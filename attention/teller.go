@@ -260,7 +260,7 @@ func (t *Teller) sources(now time.Time) (s scene, lacks map[Kind]bool) {
 	}
 	t.failed("restarts", err)
 	s.quiet = QuietNow(t.o.Home, now).UntilMS != 0
-	if slices.ContainsFunc(s.seen, func(a Seen) bool { return a.Asks }) {
+	if slices.ContainsFunc(s.seen, func(a Seen) bool { return a.Asks() }) {
 		asked, err := home.Approvals(t.o.Home).List()
 		t.failed("approvals", err)
 		s.answered = home.Approvals(t.o.Home).JustSettled(answering)

@@ -21,6 +21,7 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
+	"netsky/view"
 	"netsky/watch/backoff"
 	"netsky/watch/hang"
 )
@@ -248,7 +249,7 @@ func TestTellBlind(t *testing.T) {
 func TestTellUnready(t *testing.T) {
 	t.Parallel()
 	tells(t, func(d *desk) {
-		a := one("agent1", agent.Starting, func(a *attention.Agent) { a.Detail, a.Since = "its pane shows: hello", store.At(time.Now()) })
+		a := one("agent1", agent.Starting, func(a *view.Agent) { a.Detail, a.Since = "its pane shows: hello", store.At(time.Now()) })
 		ready, late := attention.Seen{Agent: a}, attention.Seen{Agent: a, By: agent.ByWatchdog}
 		d.sees(ready, late)
 		told := "agent1 has been started, and does not report that it is ready: its pane shows: hello."
@@ -411,7 +412,7 @@ func TestTellDialog(t *testing.T) {
 	tells(t, func(d *desk) {
 		now := time.Now()
 		at := func(id agent.ID, name string, edit func(*attention.Seen)) attention.Seen {
-			a := attention.Seen{Agent: one(id, agent.Waiting, func(a *attention.Agent) { a.Since = store.At(now) }), Shows: true, Dialog: agent.Dialog{Name: name, Text: "go <on>?"}}
+			a := attention.Seen{Agent: one(id, agent.Waiting, func(a *view.Agent) { a.Since = store.At(now) }), Shows: true, Dialog: agent.Dialog{Name: name, Text: "go <on>?"}}
 			if edit != nil {
 				edit(&a)
 			}
@@ -427,7 +428,7 @@ func TestTellDialog(t *testing.T) {
 			at("agent5", "", func(a *attention.Seen) { a.Decidable = true }),
 			at("agent6", "f", func(a *attention.Seen) { a.Shows = false }),
 			at("agent7", "lost", func(a *attention.Seen) { a.By = agent.ByPane }),
-			{Agent: one("agent8", agent.Waiting, func(a *attention.Agent) { a.Asks, a.Deaf = false, true }), Shows: true},
+			{Agent: one("agent8", agent.Waiting, func(a *view.Agent) { a.Deaf = true }), Shows: true},
 		}
 		if _, err := home.Approvals(d.home).Ask(agent.Approval{Agent: "agent4", Start: "s-agent4", Tool: "Bash", Text: "x"}); err != nil {
 			t.Fatal(err)

@@ -79,16 +79,14 @@ func (a *app) showAddress(c *cli.Context, h home.Dir, id agent.ID) error {
 	if err != nil {
 		return err
 	}
-	var now *view.Agent
+	var now any // what is shown of an agent
 	if id.IsAgent() {
 		list, err := l.Inspect(c.Context)
 		if err != nil {
 			a.warn("%v", err)
 		}
 		st := list.Find(id)
-		v := view.Of(st)
-		v.Hold(l.Home)
-		if now = &v; !c.Bool("json") {
+		if now = a.overviewOptions(l).Agent(st); !c.Bool("json") {
 			a.showAgent(c.Context, l, st)
 		}
 	}
@@ -105,7 +103,7 @@ func (a *app) showAddress(c *cli.Context, h home.Dir, id agent.ID) error {
 	}
 	if c.Bool("json") {
 		return a.writeJSON(struct {
-			Status *view.Agent `json:"status,omitempty"`
+			Status any `json:"status,omitempty"`
 			store.Timeline
 		}{now, t})
 	}
@@ -132,13 +130,12 @@ func (a *app) timeline(ctx context.Context, h home.Dir, id string) (store.Timeli
 
 // showAgent prints an agent's state, and the last lines of a dead one.
 func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status) {
-	v := view.Of(st)
-	v.Hold(l.Home)
+	v := a.overviewOptions(l).Agent(st)
 	since := ""
 	if !st.Since.IsZero() {
 		since = ", for " + words.Ago(time.Since(st.Since))
 	}
-	a.print("%s: %s%s%s", v.Agent, v.State, since, words.Note(v.Words()))
+	a.print("%s: %s%s%s", v.ID, v.State, since, words.Note(v.Words()))
 	a.print("  evidence  %s", v.Evidence)
 	if v.Start != "" {
 		where := ""

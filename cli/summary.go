@@ -73,14 +73,14 @@ func (a *app) summary(c *cli.Context) error {
 		switch s.State {
 		case agent.Down:
 			if s.Inbox+s.Claimed > 0 {
-				owed = append(owed, s.Agent)
+				owed = append(owed, s.ID)
 			}
 		case agent.Dead, agent.CrashLooping:
-			if dead = append(dead, s.Agent); len(dead) == 1 {
+			if dead = append(dead, s.ID); len(dead) == 1 {
 				restart = s.Restart
 			}
 		default:
-			up = append(up, s.Agent)
+			up = append(up, s.ID)
 		}
 		waiting += s.Inbox + s.Claimed + s.Held
 	}

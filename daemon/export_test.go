@@ -4,10 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"time"
-
-	"netsky/dashboard/live"
-	"netsky/home"
-	"netsky/spawn"
 )
 
 // A Service is a service for RunAll.
@@ -24,9 +20,4 @@ func RunAll(ctx context.Context, list ...Service) error {
 		all = append(all, service{s.Name, s.Run, s.Within})
 	}
 	return runAll(ctx, slog.New(slog.DiscardHandler), all...)
-}
-
-// Views returns the agents as the dashboard shows them.
-func Views(h home.Dir, list spawn.Statuses) []live.Agent {
-	return agents{runtimes: func() map[string]spawn.Runtime { return nil }, home: h}.views(list)
 }

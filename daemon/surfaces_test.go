@@ -12,23 +12,22 @@ import (
 	"netsky/agent"
 	"netsky/attention"
 	"netsky/bus/envelope"
-	"netsky/cli/view"
+	terminal "netsky/cli/view"
 	"netsky/cost/breaker"
-	"netsky/daemon"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
-	"netsky/dashboard/live"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/store"
+	"netsky/view"
 	"netsky/work/merge"
 )
 
 // seen are agents as the dashboard gets them.
-type seen []live.Agent
+type seen []view.Agent
 
-func (s seen) Agents(context.Context) ([]live.Agent, error) { return s, nil }
+func (s seen) Agents(context.Context) ([]view.Agent, error) { return s, nil }
 
 // needy makes a home with one item of each kind on the list of what needs the owner, and returns the states of its
 // agents.
@@ -86,7 +85,7 @@ func TestSurfaces(t *testing.T) {
 	w := newWorld(t)
 	list := needy(t, w.home)
 	mistake := func() (text, then string) { return "line 1", "nothing is started" }
-	want, err := view.Needs(t.Context(), view.Options{Launcher: w.l, Mistake: mistake}, list, view.Daemon{State: "running", Wanted: true})
+	want, err := terminal.Needs(t.Context(), terminal.Options{Launcher: w.l, Mistake: mistake}, list, terminal.Daemon{State: "running", Wanted: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +101,7 @@ func TestSurfaces(t *testing.T) {
 	if n := slices.IndexFunc(want, func(n attention.Need) bool { return n.Kind == attention.Blocked && slices.Contains(n.Agents, "agent3") }); n < 0 {
 		t.Errorf("a lost receiver is not listed: %q", attention.Lines(want, time.Now()))
 	}
-	got := w.listed(mistake, daemon.Views(w.home, list))
+	got := w.listed(mistake, view.All(w.home, list, nil))
 	wantJSON, gotJSON := mustJSON(t, want), mustJSON(t, got)
 	if len(got) != len(want) || gotJSON != wantJSON {
 		t.Errorf("the dashboard lists\n%s\nwant\n%s", gotJSON, wantJSON)
@@ -119,7 +118,7 @@ func mustJSON(t *testing.T, v any) string {
 }
 
 // listed returns what a dashboard with these agents lists.
-func (w *world) listed(mistake func() (text, then string), list []live.Agent) []attention.Need {
+func (w *world) listed(mistake func() (text, then string), list []view.Agent) []attention.Need {
 	w.Helper()
 	token, err := access.Token(w.home)
 	db, derr := store.Open(w.ctx, w.home)

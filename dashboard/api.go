@@ -12,6 +12,7 @@ import (
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
 	"netsky/store"
+	"netsky/view"
 )
 
 func (s *Server) routes() http.Handler {
@@ -31,7 +32,10 @@ func (s *Server) routes() http.Handler {
 
 func (s *Server) api(r *access.Routes) {
 	r.Get("/api/snapshot", answer(s, func(ctx context.Context, q *query) (any, error) { return s.overview(ctx), nil }))
-	r.Get("/api/agents", answer(s, func(ctx context.Context, q *query) (any, error) { return items(s.o.Agents.Agents(ctx)) }))
+	r.Get("/api/agents", answer(s, func(ctx context.Context, q *query) (any, error) {
+		list, err := s.o.Agents.Agents(ctx)
+		return items(view.OfAPI(list), err)
+	}))
 	r.Get("/api/approvals", answer(s, func(ctx context.Context, q *query) (any, error) { return items(s.approvals()) }))
 	r.Get("/api/pane/{agent}", answer(s, s.apiPane))
 	r.Get("/api/work", answer(s, s.works.api))

@@ -12,6 +12,7 @@ import (
 	"netsky/dashboard/live"
 	"netsky/home"
 	"netsky/store"
+	"netsky/view"
 )
 
 // fill puts a little of everything on record.
@@ -62,7 +63,7 @@ func TestLists(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
 	w.fill(t)
-	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Idle}, live.Agent{ID: "agent1", State: agent.Down})
+	w.agents.set(nil, view.Agent{ID: "agent0", State: agent.Idle}, view.Agent{ID: "agent1", State: agent.Down})
 	for path, want := range map[string]string{
 		"/api/agents":                               "agent0 agent1",
 		"/api/approvals":                            "",

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/dashboard/live"
 	"netsky/store"
+	"netsky/view"
 )
 
 // A session that is open on record has no other state on a page than its agent:
@@ -32,11 +32,11 @@ func TestSessionAsItsAgent(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		err  error
-		list []live.Agent
+		list []view.Agent
 		want map[string]string
 	}{
-		{"as recorded", nil, []live.Agent{{ID: "agent1", State: agent.Idle, Start: "s-1"}, {ID: "agent2", State: agent.Idle, Start: "s-2"}}, map[string]string{"s-1": "idle", "s-2": "idle"}},
-		{"since then", nil, []live.Agent{{ID: "agent1", State: agent.Down, Start: "s-1"}, {ID: "agent2", State: agent.Busy, Start: "s-3"}}, map[string]string{"s-1": "down", "s-2": "unknown"}},
+		{"as recorded", nil, []view.Agent{{ID: "agent1", State: agent.Idle, Start: "s-1"}, {ID: "agent2", State: agent.Idle, Start: "s-2"}}, map[string]string{"s-1": "idle", "s-2": "idle"}},
+		{"since then", nil, []view.Agent{{ID: "agent1", State: agent.Down, Start: "s-1"}, {ID: "agent2", State: agent.Busy, Start: "s-3"}}, map[string]string{"s-1": "down", "s-2": "unknown"}},
 		{"not known", errors.New("tmux does not answer"), nil, map[string]string{"s-1": "unknown", "s-2": "unknown"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"netsky/dashboard/live"
 	"netsky/internal/testworld"
 	"netsky/store"
+	"netsky/view"
 )
 
 func (w *world) fillMuch(b *testing.B) {
@@ -38,9 +39,9 @@ func (w *world) fillMuch(b *testing.B) {
 			store.AddLog{Key: id, Text: "delivered", Actor: to, About: id})
 	}
 	mustDo(b, w.db.Apply(b.Context(), ops...))
-	var list []live.Agent
+	var list []view.Agent
 	for n := range 50 {
-		list = append(list, live.Agent{ID: agent.Clone(n + 1), State: agent.Idle, Evidence: "its own word", Runtime: "demo"})
+		list = append(list, view.Agent{ID: agent.Clone(n + 1), State: agent.Idle, Evidence: "its own word", Runtime: "demo"})
 	}
 	w.agents.set(nil, list...)
 }

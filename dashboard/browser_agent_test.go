@@ -13,6 +13,7 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
+	"netsky/view"
 )
 
 // tall shows a terminal of 60 rows whose cursor is in one of them.
@@ -359,7 +360,7 @@ func TestBrowserReply(t *testing.T) {
 func TestBrowserNotices(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, slowly)
-	w.agents.set(nil, live.Agent{ID: "agent1", State: agent.Idle, Wanted: true})
+	w.agents.set(nil, view.Agent{ID: "agent1", State: agent.Idle, Wanted: true})
 	l := mustBrowser(t).look(t, w)
 	l.call("Page.addScriptToEvaluateOnNewDocument", map[string]string{"source": `
 		window.asked = 0; window.notices = [];

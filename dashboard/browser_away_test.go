@@ -23,9 +23,9 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/dashboard/live"
 	"netsky/internal/testworld"
 	"netsky/store"
+	"netsky/view"
 )
 
 // A squatter listens where a server was. It answers all that a page asks for as
@@ -371,7 +371,7 @@ func TestBrowserMarkReadKeyless(t *testing.T) {
 func TestBrowserPhoneSheet(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, slowly)
-	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Idle, Evidence: "x"})
+	w.agents.set(nil, view.Agent{ID: "agent0", State: agent.Idle, Evidence: "x"})
 	l := mustBrowser(t).look(t, w)
 	l.size(390, 800)
 	for _, path := range []string{"/", "/agents/agent0"} {
@@ -392,7 +392,7 @@ func TestBrowserPhoneSheet(t *testing.T) {
 func TestBrowserAway(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, slowly)
-	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Idle, Evidence: "x"})
+	w.agents.set(nil, view.Agent{ID: "agent0", State: agent.Idle, Evidence: "x"})
 	l := mustBrowser(t).look(t, w)
 	l.live()
 	w.stop()

@@ -21,6 +21,7 @@ import (
 	"netsky/internal/testworld"
 	"netsky/spawn/demo"
 	"netsky/store"
+	"netsky/view"
 )
 
 // demo runs a demo agent, and mirrors the bus into the records as the daemon
@@ -45,7 +46,7 @@ func (w *world) demo(tb testing.TB, id agent.ID) {
 func TestBrowserSay(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, slowly)
-	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Down, Runtime: "demo", Evidence: "no session"})
+	w.agents.set(nil, view.Agent{ID: "agent0", State: agent.Down, Runtime: "demo", Evidence: "no session"})
 	l := mustBrowser(t).look(t, w)
 	l.live()
 	l.typeIn("#text", "hello <b>there</b>")
@@ -99,7 +100,7 @@ func TestBrowserLive(t *testing.T) {
 	mustDo(t, err)
 	l.waits(`document.querySelectorAll(".ask").length === 3 && document.title.startsWith("(3)")`)
 	l.waits(`document.querySelector("#said").textContent.includes("agent1 asks for permission to use Bash")`)
-	w.agents.set(nil, live.Agent{ID: "agent1", State: agent.Idle, Evidence: "x", Wanted: true})
+	w.agents.set(nil, view.Agent{ID: "agent1", State: agent.Idle, Evidence: "x", Wanted: true})
 	w.apply(t, store.AddLog{Text: "brand new <i>thing</i>", Actor: "agent1"})
 	l.waits(`document.querySelectorAll(".card").length === 1 && document.querySelector(".card strong").textContent === "idle"`)
 	l.waits(`document.querySelector(".log").innerText.includes("brand new <i>thing</i>")`)
@@ -249,7 +250,7 @@ func TestBrowserPanes(t *testing.T) {
 	// An agent that comes up comes onto the page, with its terminal.
 	list, _ := w.agents.Agents(t.Context())
 	w.panes.set("agent4", "I have just come")
-	w.agents.set(nil, append(list, live.Agent{ID: "agent4", State: agent.Idle, Evidence: "x"})...)
+	w.agents.set(nil, append(list, view.Agent{ID: "agent4", State: agent.Idle, Evidence: "x"})...)
 	l.waits(`document.querySelector('[data-pane="agent4"]')?.innerText.includes("I have just come")`)
 	// Another thing has changed, too: what has come and gone between two looks at
 	// the agents is no news to a page that was fetched meanwhile.

@@ -8,16 +8,16 @@ import (
 
 	"netsky/agent"
 	"netsky/attention/approve"
-	"netsky/dashboard/live"
 	"netsky/home"
 	"netsky/internal/testworld"
+	"netsky/view"
 )
 
 // In a browser: the exact command, then the answer, and the agent has it.
 func TestAnswerInBrowser(t *testing.T) {
 	t.Parallel()
 	w, d := answering(t)
-	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Waiting, Wanted: true}, live.Agent{ID: "agent1", State: agent.Idle, Wanted: true})
+	w.agents.set(nil, view.Agent{ID: "agent0", State: agent.Waiting, Wanted: true}, view.Agent{ID: "agent1", State: agent.Idle, Wanted: true})
 	answered := make(chan agent.Answer, 1)
 	go func() {
 		if a, settled, ok := d.Put(t.Context(), agent.Approval{Agent: "agent0", Start: "s-1", Tool: "Bash", Text: "git push --force origin " + strings.Repeat("very-long-name/", 40) + " && echo '<done>'", Dir: "/src"}); ok {

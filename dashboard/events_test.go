@@ -20,6 +20,7 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
+	"netsky/view"
 )
 
 // follows opens either stream on a world.
@@ -34,7 +35,7 @@ func TestFollow(t *testing.T) {
 	for name, follow := range follows {
 		t.Run(name, func(t *testing.T) {
 			w := mustWorld(t, nil)
-			w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Idle}, live.Agent{ID: "agent1", State: agent.Busy})
+			w.agents.set(nil, view.Agent{ID: "agent0", State: agent.Idle}, view.Agent{ID: "agent1", State: agent.Busy})
 			w.apply(t, store.AddLog{Text: "one"})
 			s := follow(w, t, "")
 			if v := mustData[map[string]string](t, s.key(t, "hello")); v["version"] != "v1" {
@@ -53,7 +54,7 @@ func TestFollow(t *testing.T) {
 			if v := mustData[live.Records](t, s.key(t, "records")); v.Last != 2 || len(v.Logs) != 0 {
 				t.Errorf("records = %+v", v)
 			}
-			w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Waiting, Detail: "a dialog"})
+			w.agents.set(nil, view.Agent{ID: "agent0", State: agent.Waiting, Detail: "a dialog"})
 			s.until(t, "agent0 waits", func(e event) bool {
 				return e.Key == "agent:agent0" && strings.Contains(string(e.Data), `"state":"waiting"`)
 			})

@@ -7,10 +7,10 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard"
-	"netsky/dashboard/live"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
+	"netsky/view"
 )
 
 // Row 34: whatever stands in any field comes back as that text, and no answer
@@ -33,7 +33,7 @@ func TestRow34Records(t *testing.T) {
 		)
 		_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: text, Text: text, Reason: text, Dir: text})
 		mustDo(t, err)
-		w.agents.set(nil, live.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text})
+		w.agents.set(nil, view.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text})
 		w.panes.set("agent1", text)
 		for _, path := range []string{
 			"/api/snapshot", "/api/agents", "/api/approvals", "/api/pane/agent1", "/api/actors", "/api/actors/agent1", "/api/sessions",

@@ -30,6 +30,7 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
+	"netsky/view"
 )
 
 // A world is a home with records, a bus, agents, panes and a running dashboard.
@@ -233,22 +234,22 @@ func (w *world) inbox(tb testing.TB, id agent.ID) []bus.Entry {
 // fakeAgents are what a test says they are.
 type fakeAgents struct {
 	mu   sync.Mutex
-	list []live.Agent
+	list []view.Agent
 	err  error
 	asks int
 }
 
-func (f *fakeAgents) Agents(context.Context) ([]live.Agent, error) {
+func (f *fakeAgents) Agents(context.Context) ([]view.Agent, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asks++
-	return append([]live.Agent(nil), f.list...), f.err
+	return append([]view.Agent(nil), f.list...), f.err
 }
 
-func (f *fakeAgents) set(err error, list ...live.Agent) {
+func (f *fakeAgents) set(err error, list ...view.Agent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.list, f.err = append([]live.Agent(nil), list...), err // the caller may go on changing its own
+	f.list, f.err = append([]view.Agent(nil), list...), err // the caller may go on changing its own
 }
 
 // fakePanes show what a test has put there.

@@ -18,6 +18,7 @@ import (
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
 	"netsky/store"
+	"netsky/view"
 )
 
 //go:embed templates static
@@ -136,7 +137,7 @@ type shell struct {
 	Sub       bool   // a page within that section, not the section's own
 	Version   string
 	Now       store.Time
-	Agents    []live.Agent
+	Agents    []view.Agent
 	Approvals []live.Approval
 	Health    health
 	Answers   bool     // approvals can be answered here
@@ -150,13 +151,13 @@ type shell struct {
 }
 
 // agent returns the agent's current state.
-func (sh *shell) agent(id agent.ID) (live.Agent, bool) {
+func (sh *shell) agent(id agent.ID) (view.Agent, bool) {
 	for _, a := range sh.Agents {
 		if a.ID == id {
 			return a, true
 		}
 	}
-	return live.Agent{}, false
+	return view.Agent{}, false
 }
 
 // asLive sets the state of open sessions to the current state of their agents: the

@@ -14,12 +14,13 @@ import (
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
 	"netsky/store"
+	"netsky/view"
 	"netsky/work/tree"
 )
 
 // A paneBody is one terminal on a page.
 type paneBody struct {
-	Agent live.Agent
+	Agent view.Agent
 	Pane  live.Pane
 	Why   string // why it can't be shown
 	Above int    // the lines above the screen were requested
@@ -35,7 +36,7 @@ type ending struct {
 
 // endingOf returns how an agent ended, if it has. If the records are unavailable, only
 // the command is shown.
-func endingOf(a live.Agent, last *store.Session) *ending {
+func endingOf(a view.Agent, last *store.Session) *ending {
 	if a.State != agent.Dead && a.State != agent.CrashLooping && a.State != agent.Down {
 		return nil
 	}
@@ -64,7 +65,7 @@ func (b paneBody) Columns() string {
 	return "c" + strconv.Itoa(min(max(n, 40), 240))
 }
 
-func (p *pages) paneBody(ctx context.Context, sh *shell, a live.Agent, above int) paneBody {
+func (p *pages) paneBody(ctx context.Context, sh *shell, a view.Agent, above int) paneBody {
 	b := paneBody{Agent: a, Above: above}
 	if sh.Update && above == 0 { // the terminals come as events
 		return b
@@ -79,7 +80,7 @@ func (p *pages) paneBody(ctx context.Context, sh *shell, a live.Agent, above int
 
 // An agentBody is an agent with its terminal, its session and its work.
 type agentBody struct {
-	Agent    live.Agent
+	Agent    view.Agent
 	Live     bool     // its state is known now
 	Before   agent.ID // its neighbours in the list; the last is followed by the first
 	After    agent.ID
@@ -104,7 +105,7 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 	above := q.number("history", 0, maxHistory)
 	b := agentBody{}
 	if b.Agent, b.Live = sh.agent(id); !b.Live {
-		b.Agent = live.Agent{ID: id, State: agent.Unknown, Evidence: "status unknown"}
+		b.Agent = view.Agent{ID: id, State: agent.Unknown, Evidence: "status unknown"}
 	}
 	b.Before, b.After = sh.neighbours(id)
 	db, err := p.records()
@@ -137,7 +138,7 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 // circle.
 func (sh *shell) neighbours(id agent.ID) (before, after agent.ID) {
 	n := len(sh.Agents)
-	i := slices.IndexFunc(sh.Agents, func(a live.Agent) bool { return a.ID == id })
+	i := slices.IndexFunc(sh.Agents, func(a view.Agent) bool { return a.ID == id })
 	if n < 2 || i < 0 {
 		return "", ""
 	}
@@ -239,9 +240,9 @@ func (p *pages) panesPage(ctx context.Context, sh *shell, q *query) (string, err
 		chosen[id] = true
 	}
 	b.Any = len(chosen) > 0 || b.Text != "" || b.State != ""
-	var fit []live.Agent
+	var fit []view.Agent
 	for _, s := range agentStates {
-		if slices.ContainsFunc(sh.Agents, func(a live.Agent) bool { return a.State == s }) {
+		if slices.ContainsFunc(sh.Agents, func(a view.Agent) bool { return a.State == s }) {
 			b.States = append(b.States, string(s))
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"netsky/agent"
 	"netsky/cost/breaker"
 	"netsky/dashboard"
-	"netsky/dashboard/live"
 	"netsky/home"
 	"netsky/store"
+	"netsky/view"
 	"netsky/work"
 	"netsky/work/merge"
 )
@@ -361,7 +361,7 @@ func TestWaits(t *testing.T) {
 		t.Error("few agents are shown as many are")
 	}
 	for n := range 50 {
-		list = append(list, live.Agent{ID: agent.Clone(n + 10), State: agent.Idle})
+		list = append(list, view.Agent{ID: agent.Clone(n + 10), State: agent.Idle})
 	}
 	w.agents.set(nil, list...)
 	if body := w.mustPage(t, "/"); strings.Contains(body, `class="card `) || !strings.Contains(body, `class="roster`) || strings.Count(body, `data-key="card-`) != len(list) {
@@ -376,7 +376,7 @@ func TestConflicts(t *testing.T) {
 	pair := func(a, b agent.ID, file string) merge.Conflict {
 		return merge.Conflict{Agents: []agent.ID{a, b}, Files: []string{file}}
 	}
-	w.agents.set(nil, live.Agent{ID: "agent1", State: agent.Idle}, live.Agent{ID: "agent2", State: agent.Idle}, live.Agent{ID: "agent3", State: agent.Idle})
+	w.agents.set(nil, view.Agent{ID: "agent1", State: agent.Idle}, view.Agent{ID: "agent2", State: agent.Idle}, view.Agent{ID: "agent3", State: agent.Idle})
 	w.conflicts(t, pair("agent1", "agent2", "a.go"))
 	if body := w.mustPage(t, "/"); !strings.Contains(body, "<h3>Conflicts</h3>") || !strings.Contains(body, "1 item needs you") {
 		t.Errorf("one conflict: %q", regexp.MustCompile(`<h3>Conflicts.*`).FindString(body))
@@ -411,7 +411,7 @@ func TestConflicts(t *testing.T) {
 func TestLostReceiver(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
-	w.agents.set(nil, live.Agent{ID: "agent1", State: agent.Waiting, Deaf: true, Detail: "its receiver has exited", Wanted: true, Since: 1})
+	w.agents.set(nil, view.Agent{ID: "agent1", State: agent.Waiting, Deaf: true, Detail: "its receiver has exited", Wanted: true, Since: 1})
 	if body := w.mustPage(t, "/"); strings.Contains(body, "waits at a dialog") || !strings.Contains(body, "has lost its receiver") {
 		t.Errorf("the page says %s", body)
 	}
@@ -423,8 +423,8 @@ func TestLostReceiver(t *testing.T) {
 func TestSameDialogs(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
-	at := func(n int, detail string, decidable bool) live.Agent {
-		return live.Agent{ID: agent.Clone(n), State: agent.Waiting, Runtime: "claude", Detail: detail, Decidable: decidable, Wanted: true, Since: store.Time(n)}
+	at := func(n int, detail string, decidable bool) view.Agent {
+		return view.Agent{ID: agent.Clone(n), State: agent.Waiting, Runtime: "claude", Detail: detail, Decidable: decidable, Wanted: true, Since: store.Time(n)}
 	}
 	const key, trust, login = "custom API key: sk-ant-1", "workspace trust: /src", "login: choose how"
 	w.agents.set(nil, at(1, key, true), at(2, trust, true), at(3, key, true), at(4, login, false), at(5, key, true), at(6, login, false),
@@ -511,29 +511,29 @@ func TestLongMessages(t *testing.T) {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
-	is := func(id agent.ID, s agent.State) live.Agent {
-		return live.Agent{ID: id, State: s, Wanted: true}
+	is := func(id agent.ID, s agent.State) view.Agent {
+		return view.Agent{ID: id, State: s, Wanted: true}
 	}
 	for _, tt := range []struct {
-		list []live.Agent
+		list []view.Agent
 		want string
 	}{
 		{nil, "No agents yet"},
-		{[]live.Agent{is("agent0", agent.Idle), is("agent1", agent.Busy)}, "All healthy"},
-		{[]live.Agent{is("agent0", agent.Idle), is("agent1", agent.Starting)}, "1 agent is starting"},
-		{[]live.Agent{is("agent0", agent.Idle), is("agent1", agent.Waiting)}, "agent1 waits at a dialog"},
-		{[]live.Agent{is("agent0", agent.Waiting), is("agent1", agent.Dead)}, "agent0 waits at a dialog, agent1 is dead"},
-		{[]live.Agent{is("agent0", agent.Dead), is("agent1", agent.Waiting), is("agent2", agent.Waiting), is("agent3", agent.Hung)}, "2 agents wait at a dialog, agent0 is dead"},
-		{[]live.Agent{is("agent0", agent.Idle), is("agent1", agent.Dead)}, "agent1 is dead"},
-		{[]live.Agent{is("agent0", agent.Dead), is("agent1", agent.Dead), is("agent2", agent.Blocked)}, "agent2 is blocked"},
-		{[]live.Agent{is("agent0", agent.Dead), is("agent1", agent.Dead)}, "2 agents are dead"},
-		{[]live.Agent{{ID: "agent0", State: agent.Idle, Poison: 2}}, "All healthy · 1 item needs you"},
-		{[]live.Agent{is("agent0", agent.Hung), is("agent1", agent.CrashLooping)}, "agent0 is hung"},
-		{[]live.Agent{is("agent0", agent.CrashLooping)}, "agent0 keeps crashing"},
-		{[]live.Agent{is("agent0", agent.Blocked)}, "agent0 is blocked"},
-		{[]live.Agent{is("agent0", agent.Down)}, "agent0 is down and should be up"},
-		{[]live.Agent{{ID: "agent0", State: agent.Down}}, "All agents are down"},
-		{[]live.Agent{{ID: "agent0", State: agent.Down}, is("agentinfinity", agent.Idle)}, "All healthy"},
+		{[]view.Agent{is("agent0", agent.Idle), is("agent1", agent.Busy)}, "All healthy"},
+		{[]view.Agent{is("agent0", agent.Idle), is("agent1", agent.Starting)}, "1 agent is starting"},
+		{[]view.Agent{is("agent0", agent.Idle), is("agent1", agent.Waiting)}, "agent1 waits at a dialog"},
+		{[]view.Agent{is("agent0", agent.Waiting), is("agent1", agent.Dead)}, "agent0 waits at a dialog, agent1 is dead"},
+		{[]view.Agent{is("agent0", agent.Dead), is("agent1", agent.Waiting), is("agent2", agent.Waiting), is("agent3", agent.Hung)}, "2 agents wait at a dialog, agent0 is dead"},
+		{[]view.Agent{is("agent0", agent.Idle), is("agent1", agent.Dead)}, "agent1 is dead"},
+		{[]view.Agent{is("agent0", agent.Dead), is("agent1", agent.Dead), is("agent2", agent.Blocked)}, "agent2 is blocked"},
+		{[]view.Agent{is("agent0", agent.Dead), is("agent1", agent.Dead)}, "2 agents are dead"},
+		{[]view.Agent{{ID: "agent0", State: agent.Idle, Poison: 2}}, "All healthy · 1 item needs you"},
+		{[]view.Agent{is("agent0", agent.Hung), is("agent1", agent.CrashLooping)}, "agent0 is hung"},
+		{[]view.Agent{is("agent0", agent.CrashLooping)}, "agent0 keeps crashing"},
+		{[]view.Agent{is("agent0", agent.Blocked)}, "agent0 is blocked"},
+		{[]view.Agent{is("agent0", agent.Down)}, "agent0 is down and should be up"},
+		{[]view.Agent{{ID: "agent0", State: agent.Down}}, "All agents are down"},
+		{[]view.Agent{{ID: "agent0", State: agent.Down}, is("agentinfinity", agent.Idle)}, "All healthy"},
 	} {
 		w.agents.set(nil, tt.list...)
 		body := w.mustPage(t, "/")
@@ -551,8 +551,8 @@ func TestSharedBudget(t *testing.T) {
 	if _, err := breaker.Of(w.home, breaker.AllBudget).Bar(t.Context(), "agent0", "100 tokens", "day:d:", false, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	w.agents.set(nil, live.Agent{ID: "agent0", State: agent.Blocked, Wanted: true, Fault: agent.Fault{Reason: agent.Budget, Account: breaker.AllBudget}},
-		live.Agent{ID: "agent4", State: agent.Waiting, Wanted: true, Decidable: true})
+	w.agents.set(nil, view.Agent{ID: "agent0", State: agent.Blocked, Wanted: true, Fault: agent.Fault{Reason: agent.Budget, Account: breaker.AllBudget}},
+		view.Agent{ID: "agent4", State: agent.Waiting, Wanted: true, Decidable: true})
 	allow := regexp.MustCompile(`netsky approve ([A-Za-z0-9]+)`)
 	for _, path := range []string{"/", "/agents/agent0", "/agents/agent4"} {
 		body := w.mustPage(t, path)
@@ -575,7 +575,7 @@ func TestPanesFilter(t *testing.T) {
 	list, err := w.agents.Agents(t.Context())
 	mustDo(t, err)
 	for n := 4; n < 99; n++ {
-		list = append(list, live.Agent{ID: agent.Clone(n), State: agent.Idle, Wanted: true})
+		list = append(list, view.Agent{ID: agent.Clone(n), State: agent.Idle, Wanted: true})
 	}
 	w.agents.set(nil, list...)
 	pane := regexp.MustCompile(`data-pane="([^"]*)"`)
@@ -704,9 +704,9 @@ func TestTasksFirst(t *testing.T) {
 func TestOverviewOfMany(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
-	var list []live.Agent
+	var list []view.Agent
 	for n := range 100 {
-		a := live.Agent{ID: agent.Clone(n + 1), State: agent.Idle, Wanted: true}
+		a := view.Agent{ID: agent.Clone(n + 1), State: agent.Idle, Wanted: true}
 		switch {
 		case n%4 == 1:
 			a.State, a.Detail = agent.Busy, "does this"

@@ -17,10 +17,10 @@ import (
 	"testing"
 
 	"netsky/agent"
-	"netsky/dashboard/live"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/store"
+	"netsky/view"
 )
 
 // Every link of every page leads somewhere, and looking changes nothing (row 35).
@@ -106,9 +106,9 @@ func TestRow34Pages(t *testing.T) {
 		)
 		_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: text, Text: text, Reason: text, Dir: text})
 		mustDo(t, err)
-		w.agents.set(errors.New(text), live.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text, Model: text, Poison: 1})
+		w.agents.set(errors.New(text), view.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text, Model: text, Poison: 1})
 		w.page(t, "/")
-		w.agents.set(nil, live.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text, Model: text, Poison: 1})
+		w.agents.set(nil, view.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text, Model: text, Poison: 1})
 		w.panes.set("agent1", text+"\n\x1b]8;;"+text+"\x1b\\link\x1b]8;;\x1b\\ \x1b[38;2;1;2;3m"+text)
 		for _, path := range []string{
 			"/", "/agents/agent1", "/panes", "/tasks", "/tasks/" + url.PathEscape(task), "/messages", "/messages/" + url.PathEscape("m-1"+text), "/messages/m-2",

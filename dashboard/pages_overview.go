@@ -9,8 +9,8 @@ import (
 	"netsky/agent"
 	"netsky/attention"
 	"netsky/bus/envelope"
-	"netsky/dashboard/live"
 	"netsky/store"
+	"netsky/view"
 )
 
 // An overviewBody is the first page: the agents, what needs the owner, and what has
@@ -18,7 +18,7 @@ import (
 type overviewBody struct {
 	Cards  []card              // with many agents, only those that need attention
 	Roster []roster            // with many agents, the others
-	Down   []live.Agent        // as intended
+	Down   []view.Agent        // as intended
 	Ready  []attention.Command // what could be done with the agents' work, though nothing waits for it
 	Tasks  []Task
 	Mail   []letter
@@ -29,7 +29,7 @@ type overviewBody struct {
 
 // A card is one agent on the overview.
 type card struct {
-	live.Agent
+	view.Agent
 	Task  *store.Task    // its current task
 	Tasks int            // assigned to it and not ended
 	Says  string         // what it is doing
@@ -74,7 +74,7 @@ func (p *pages) overviewPage(ctx context.Context, sh *shell, _ *query) (string, 
 
 // crew shows the agents: first those that need attention, then the others in list
 // order, so that a card does not move while its agent works.
-func (p *pages) crew(ctx context.Context, db Reader, list []live.Agent, snap store.Snapshot, b *overviewBody) error {
+func (p *pages) crew(ctx context.Context, db Reader, list []view.Agent, snap store.Snapshot, b *overviewBody) error {
 	var ill, well []card
 	for _, a := range list {
 		switch c := cardOf(a, snap); {
@@ -115,7 +115,7 @@ var agentStates = []agent.State{
 
 func illRank(s agent.State) int { return slices.Index(agentStates, s) }
 
-func cardOf(a live.Agent, snap store.Snapshot) card {
+func cardOf(a view.Agent, snap store.Snapshot) card {
 	c := card{Agent: a, Says: a.Detail}
 	for i, t := range snap.Tasks {
 		if t.Assignee != a.ID {

@@ -7,8 +7,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
-	"netsky/dashboard/live"
 	"netsky/store"
+	"netsky/view"
 )
 
 // A messageBody is a message, what led to it and what became of it.
@@ -153,7 +153,7 @@ type sessionBody struct {
 	Session store.Session
 	Live    bool // the agent's last session, not ended according to the records
 	Running bool // and running now
-	Agent   live.Agent
+	Agent   view.Agent
 	Tasks   []Task // that it may have worked on
 	Story   story
 }

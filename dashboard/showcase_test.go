@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/dashboard/live"
 	"netsky/home"
 	"netsky/store"
+	"netsky/view"
 )
 
 // showcase fills a world with an afternoon's work: every state, every kind of
@@ -44,8 +44,8 @@ func start(n int) string { return fmt.Sprintf("%d7c4e1f09ab3d52%d", n, n) }
 
 func (w *world) showAgents(now time.Time) {
 	ago := func(d time.Duration) store.Time { return store.At(now.Add(-d)) }
-	one := func(id agent.ID, n int, state agent.State, since time.Duration, detail, evidence string) live.Agent {
-		return live.Agent{ID: id, State: state, Since: ago(since), Detail: detail, Evidence: evidence, Runtime: "claude", Model: "opus", Dir: "~/src/tideline", Start: start(n), PID: 41200 + n, Wanted: true}
+	one := func(id agent.ID, n int, state agent.State, since time.Duration, detail, evidence string) view.Agent {
+		return view.Agent{ID: id, State: state, Since: ago(since), Detail: detail, Evidence: evidence, Runtime: "claude", Model: "opus", Dir: "~/src/tideline", Start: start(n), PID: 41200 + n, Wanted: true}
 	}
 	boss := one("agent0", 0, agent.Busy, 42*time.Second, "reading agent1's proof and planning the next step", "its own word: a turn runs")
 	boss.Claimed = 1

@@ -7,6 +7,7 @@ import (
 	"netsky/dashboard/live"
 	"netsky/home"
 	"netsky/store"
+	"netsky/view"
 )
 
 // An Overview is what the first page and GET /api/snapshot show: the agents' states
@@ -14,7 +15,7 @@ import (
 // the rest is shown anyway.
 type Overview struct {
 	Version   string           `json:"version"`
-	Agents    []live.Agent     `json:"agents"`
+	Agents    []view.API       `json:"agents"`
 	Approvals []live.Approval  `json:"approvals"`
 	Needs     []attention.Need `json:"needs"`  // everything that needs the owner
 	Unread    int              `json:"unread"` // the owner's mail that `netsky inbox` has not shown
@@ -23,7 +24,7 @@ type Overview struct {
 }
 
 func (s *Server) overview(ctx context.Context) Overview {
-	v := Overview{Version: s.o.Version, Agents: []live.Agent{}, Approvals: []live.Approval{}, Needs: []attention.Need{}, Errors: []string{}}
+	v := Overview{Version: s.o.Version, Agents: []view.API{}, Approvals: []live.Approval{}, Needs: []attention.Need{}, Errors: []string{}}
 	v.Snapshot = store.Snapshot{
 		Time: store.At(s.o.Now()), Actors: []store.ActorNow{}, Waiting: map[store.DeliveryState]int{},
 		Tasks: []store.Task{}, Messages: []store.Message{}, Logs: []store.Log{},
@@ -36,17 +37,17 @@ func (s *Server) overview(ctx context.Context) Overview {
 	} else {
 		v.Snapshot = snap
 	}
-	if list, err := s.o.Agents.Agents(ctx); err != nil {
+	agents, err := s.o.Agents.Agents(ctx)
+	if err != nil {
 		failed(err)
-	} else if list != nil {
-		v.Agents = list
 	}
+	v.Agents = view.OfAPI(agents)
 	if list, err := s.approvals(); err != nil {
 		failed(err)
 	} else {
 		v.Approvals = list
 	}
-	waits, err := s.needsOf(ctx, v.Agents)
+	waits, err := s.needsOf(ctx, agents)
 	if err != nil {
 		failed(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
-	"netsky/dashboard/live"
+	"netsky/view"
 )
 
 // A health says whether everything is all right, and what needs the owner.
@@ -30,13 +30,10 @@ type need struct {
 }
 
 // needsOf lists what needs the owner.
-func (s *Server) needsOf(ctx context.Context, list []live.Agent) ([]need, error) {
-	from := attention.Sources{Now: s.o.Now(), Daemon: attention.DaemonRuns} // this process
+func (s *Server) needsOf(ctx context.Context, list []view.Agent) ([]need, error) {
+	from := attention.Sources{Now: s.o.Now(), Agents: list, Daemon: attention.DaemonRuns} // this process
 	if s.o.Mistake != nil {
 		from.Mistake, from.Prevents = s.o.Mistake()
-	}
-	for _, a := range list {
-		from.Agents = append(from.Agents, a.Source())
 	}
 	found, err := attention.Collect(ctx, s.o.Home, s.questions, from)
 	all := make([]need, 0, len(found))
@@ -134,7 +131,7 @@ func (g needGroup) Names() string {
 
 // healthOf summarizes the agents' states and what needs the owner. unsure is set if they
 // could not be read.
-func healthOf(list []live.Agent, waits []need, unsure bool) health {
+func healthOf(list []view.Agent, waits []need, unsure bool) health {
 	h := health{Word: "well", Line: "All healthy", Waits: waits, Groups: groupNeeds(waits)}
 	up, starting := 0, 0
 	for _, a := range list {
@@ -175,7 +172,7 @@ func headline(waits []need) string {
 }
 
 // isIll reports whether the agent has failed, or is down and should be up.
-func isIll(a live.Agent) bool {
+func isIll(a view.Agent) bool {
 	switch a.State {
 	case agent.Blocked, agent.Hung, agent.Dead, agent.CrashLooping:
 		return true
@@ -186,7 +183,7 @@ func isIll(a live.Agent) bool {
 }
 
 // counts says how many agents are in which state, the usual states first.
-func counts(list []live.Agent) string {
+func counts(list []view.Agent) string {
 	n := map[agent.State]int{}
 	for _, a := range list {
 		n[a.State]++

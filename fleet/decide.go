@@ -13,6 +13,7 @@ import (
 	"netsky/internal/advice"
 	"netsky/spawn"
 	"netsky/store"
+	"netsky/view"
 )
 
 // Where an answer was given, for the record: the [agent.Answer.By].
@@ -130,7 +131,7 @@ func Needs(ctx context.Context, l *spawn.Launcher, runtimes map[string]spawn.Run
 	s.Now, s.Ticks = time.Now(), l.Home.Ticks()
 	for _, st := range list {
 		if !st.Forgotten {
-			s.Agents = append(s.Agents, attention.Of(st, runtimes[st.Runtime]))
+			s.Agents = append(s.Agents, view.Of(st, runtimes[st.Runtime]))
 		}
 	}
 	found, err := attention.Collect(ctx, l.Home, attention.NewMail(l.Bus), s)

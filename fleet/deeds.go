@@ -120,9 +120,9 @@ func (f *Fleet) taskOver(ctx context.Context, r TaskRequest) (v TaskStarted, err
 			return v, err
 		}
 	}
-	s, err := f.StartTask(ctx, r)
+	s, err := Tasks{f}.Start(ctx, r)
 	if v.Task = s.Task.ID; err == nil || s.Task.Brief != "" {
-		v.Text = f.TaskStarted(s)
+		v.Text = Tasks{f}.Started(s)
 	}
 	return v, err
 }

@@ -15,6 +15,7 @@ import (
 	"netsky/internal/words"
 	"netsky/spawn"
 	"netsky/store"
+	"netsky/view"
 )
 
 // A Team is what the model of one agent may see of the others and do to them.
@@ -29,10 +30,7 @@ func (t Team) List(ctx context.Context) ([]mcp.Member, error) {
 	tasks := t.tasks(ctx)
 	members := make([]mcp.Member, 0, len(list))
 	for _, st := range list {
-		members = append(members, mcp.Member{
-			Agent: st.Agent, Runtime: st.Runtime, State: st.State, Detail: st.Detail, Since: st.Since,
-			Waiting: max(st.Inbox, 0) + max(st.Claimed, 0), Task: tasks[st.Agent],
-		})
+		members = append(members, mcp.Member{Agent: view.Of(st, nil), Task: tasks[st.Agent]})
 	}
 	return members, nil
 }

@@ -13,6 +13,7 @@ import (
 	"netsky/phone"
 	"netsky/phone/chat"
 	"netsky/store"
+	"netsky/view"
 )
 
 // A later is a world whose clock a test moves.
@@ -85,7 +86,7 @@ func (l later) texted(part string, want int) {
 func only(s attention.Sources) attention.Need { return attention.List(s)[0] }
 
 func stuck(state agent.State, start, detail string, f agent.Fault) attention.Sources {
-	return attention.Sources{Agents: []attention.Agent{{ID: "agent1", State: state, Start: start, Detail: detail, Wanted: true, Fault: f}}}
+	return attention.Sources{Agents: []view.Agent{{ID: "agent1", State: state, Start: start, Detail: detail, Wanted: true, Fault: f}}}
 }
 
 // The same dialog once more is another question: it is texted again, and an answer to the text
@@ -93,8 +94,8 @@ func stuck(state agent.State, start, detail string, f agent.Fault) attention.Sou
 func TestDialogOnceMore(t *testing.T) {
 	l := newLater(t)
 	dialog := func() attention.Need {
-		return only(attention.Sources{Agents: []attention.Agent{{
-			ID: "agent1", State: agent.Waiting, Asks: true, Decidable: true, Runtime: "claude", Detail: "key: Use it?", Since: store.At(l.clock.now()),
+		return only(attention.Sources{Agents: []view.Agent{{
+			ID: "agent1", State: agent.Waiting, Decidable: true, Runtime: "claude", Detail: "key: Use it?", Since: store.At(l.clock.now()),
 		}}})
 	}
 	n := dialog()

@@ -2,10 +2,10 @@ package mcp
 
 import (
 	"context"
-	"time"
 
 	"netsky/agent"
 	"netsky/store"
+	"netsky/view"
 	"netsky/work/task"
 )
 
@@ -52,11 +52,6 @@ type Members interface {
 
 // A Member is one agent as the others see it.
 type Member struct {
-	Agent   agent.ID
-	Runtime string
-	State   agent.State
-	Detail  string    // what it is busy with or waits for
-	Since   time.Time // zero: unknown
-	Waiting int       // messages in its mailbox that it has not taken up
-	Task    string    // what it works on, in a few words
+	view.Agent
+	Task string // what it works on, in a few words
 }

@@ -28,23 +28,23 @@ func (t *team) agents(ctx context.Context, _ struct{}) (string, error) {
 
 // member describes one agent in one line.
 func (t *team) member(m Member) string {
-	parts := []string{string(m.Agent), m.Agent.Role()}
-	if m.Agent == t.self {
+	parts := []string{string(m.ID), m.ID.Role()}
+	if m.ID == t.self {
 		parts[0] += " (you)"
 	}
 	if m.Runtime != "" {
 		parts = append(parts, envelope.Line(m.Runtime, 40))
 	}
 	state := string(m.State)
-	if !m.Since.IsZero() {
-		state += " since " + m.Since.Local().Format("2006-01-02 15:04")
+	if m.Since != 0 {
+		state += " since " + m.Since.Time().Local().Format("2006-01-02 15:04")
 	}
 	if m.Detail != "" {
 		state += " (" + envelope.Line(m.Detail, 120) + ")"
 	}
 	parts = append(parts, state)
-	if m.Waiting > 0 {
-		parts = append(parts, fmt.Sprintf("%d waiting", m.Waiting))
+	if n := m.Waiting(); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d waiting", n))
 	}
 	if m.Task != "" {
 		parts = append(parts, "works on "+envelope.Line(m.Task, 120))

@@ -9,6 +9,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/mcp"
+	"netsky/store"
+	"netsky/view"
 )
 
 func TestAgents(t *testing.T) {
@@ -16,9 +18,9 @@ func TestAgents(t *testing.T) {
 	s := mustStation(t, agent.Clone(1))
 	since := time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)
 	s.team.list = []mcp.Member{
-		{Agent: "agent0", Runtime: "claude", State: agent.Busy, Detail: "Bash: go test\n\x1b[31m", Since: since, Waiting: 2, Task: `mend <channel source="x"> things`},
-		{Agent: "agent1", Runtime: "codex", State: agent.Idle},
-		{Agent: "agentinfinity", State: agent.Down},
+		{Agent: view.Agent{ID: "agent0", Runtime: "claude", State: agent.Busy, Detail: "Bash: go test\n\x1b[31m", Since: store.At(since), Inbox: 2, Claimed: 1}, Task: `mend <channel source="x"> things`},
+		{Agent: view.Agent{ID: "agent1", Runtime: "codex", State: agent.Idle}},
+		{Agent: view.Agent{ID: "agentinfinity", State: agent.Down}},
 	}
 	want := `agent0  manager  claude  busy since 2026-11-20 12:00 (Bash: go test \x1b[31m)  2 waiting  works on mend &lt;channel source="x"> things
 agent1 (you)  worker  codex  idle

@@ -23,6 +23,7 @@ import (
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/tmux"
+	shown "netsky/view"
 	"netsky/watch/backoff"
 	"netsky/watch/hang"
 )
@@ -41,7 +42,7 @@ type scene struct {
 }
 
 // classify returns what status says of each observation.
-func classify(t *testing.T, list []*observation) map[*observation]view.Agent {
+func classify(t *testing.T, list []*observation) map[*observation]shown.Agent {
 	t.Helper()
 	dead := mustDie(t)
 	screens := map[string]map[string]string{"claude/": testworld.Files(t, "screens/claude"), "codex/": testworld.Files(t, "screens/codex")}
@@ -57,7 +58,7 @@ func classify(t *testing.T, list []*observation) map[*observation]view.Agent {
 		scenes[key].list = append(scenes[key].list, o)
 	}
 	var mu sync.Mutex
-	said := make(map[*observation]view.Agent)
+	said := make(map[*observation]shown.Agent)
 	var all sync.WaitGroup
 	for _, s := range scenes {
 		s.open()
@@ -127,7 +128,7 @@ func (s *scene) tmux() string {
 func startOf(i int) string { return fmt.Sprintf("%016x", i+1) }
 
 // classify makes all observations, then looks at them once.
-func (s *scene) classify() map[*observation]view.Agent {
+func (s *scene) classify() map[*observation]shown.Agent {
 	ctx, cancel := context.WithTimeout(s.Context(), testworld.Patience)
 	defer cancel()
 	var all sync.WaitGroup
@@ -158,9 +159,9 @@ func (s *scene) classify() map[*observation]view.Agent {
 		defer cancel()
 	}
 	v := view.Collect(ctx, view.Options{Launcher: s.l, Unread: func() (int, int, error) { return 0, 0, nil }})
-	said := make(map[*observation]view.Agent)
+	said := make(map[*observation]shown.Agent)
 	for _, a := range v.Agents {
-		n, _ := a.Agent.Number()
+		n, _ := a.ID.Number()
 		said[s.list[n-1]] = a
 	}
 	return said

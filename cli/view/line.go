@@ -85,7 +85,7 @@ func (v View) Text() string {
 			down++
 			continue
 		}
-		line := string(a.Agent) + " " + string(a.State)
+		line := string(a.ID) + " " + string(a.State)
 		if words := a.Words(); words != "" {
 			line += ": " + envelope.Line(words, 120)
 		}

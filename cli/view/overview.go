@@ -16,7 +16,6 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
-	"netsky/bus/courier"
 	"netsky/daemon"
 	"netsky/fleet"
 	"netsky/home"
@@ -24,6 +23,7 @@ import (
 	"netsky/internal/words"
 	"netsky/spawn"
 	"netsky/store"
+	"netsky/view"
 	"netsky/work/tree"
 )
 
@@ -31,14 +31,14 @@ import (
 type View struct {
 	Home string `json:"home"`
 	// Dirs are the directories of the owner's in which agents work that are not down, agent0's first.
-	Dirs    []string `json:"dirs"`
-	Daemon  Daemon   `json:"daemon"`
-	Ticker  bool     `json:"ticker"`
-	Agents  []Agent  `json:"agents"`
-	Unread  int      `json:"unread"`  // envelopes for the owner not shown yet
-	Settled int      `json:"settled"` // and those not shown that were settled by themselves
-	Spooled int      `json:"spooled"`
-	Asked   int      `json:"asked"` // questions that wait for an approval
+	Dirs    []string     `json:"dirs"`
+	Daemon  Daemon       `json:"daemon"`
+	Ticker  bool         `json:"ticker"`
+	Agents  []view.Agent `json:"agents"`
+	Unread  int          `json:"unread"`  // envelopes for the owner not shown yet
+	Settled int          `json:"settled"` // and those not shown that were settled by themselves
+	Spooled int          `json:"spooled"`
+	Asked   int          `json:"asked"` // questions that wait for an approval
 	// Needs is what needs the owner, the first things first.
 	Needs []attention.Need `json:"needs"`
 	Notes []string         `json:"notes"` // what is wrong, or could not be determined
@@ -48,6 +48,7 @@ type View struct {
 	home    string // with ~
 	dirs    string // the first of Dirs, with ~, and how many more
 	unsure  error  // why Needs may be incomplete
+	strays  []string
 }
 
 // A Daemon is the daemon's state.
@@ -61,43 +62,6 @@ type Daemon struct {
 	Web     daemon.Web `json:"dashboard,omitzero"`
 
 	socketless bool // it holds the home's lock, but its socket is missing
-}
-
-// An Agent is one line of status.
-type Agent struct {
-	Agent    agent.ID    `json:"agent"`
-	State    agent.State `json:"state"`
-	Since    store.Time  `json:"since,omitzero"`
-	Evidence string      `json:"evidence"`
-	Detail   string      `json:"detail,omitempty"`
-	// What keeps its model from answering, on which account, until when if that is known,
-	// and how often its program has tried.
-	Reason   agent.Reason `json:"reason,omitempty"`
-	Account  string       `json:"account,omitempty"`
-	Until    store.Time   `json:"until,omitzero"`
-	Attempt  int          `json:"attempt,omitempty"`
-	Attempts int          `json:"attempts,omitempty"`
-	Runtime  string       `json:"runtime,omitempty"`
-	Model    string       `json:"model,omitempty"`
-	Dir      string       `json:"dir,omitempty"`
-	Start    string       `json:"start,omitempty"`
-	PID      int          `json:"pid,omitempty"`
-	Pane     string       `json:"pane,omitempty"`
-	Version  string       `json:"version,omitempty"` // of the netsky that its keeper runs
-	Wanted   bool         `json:"wanted"`
-	Inbox    int          `json:"inbox"`
-	Claimed  int          `json:"claimed"`
-	Outbox   int          `json:"outbox"`
-	Poison   int          `json:"poison"`
-	Strays   int          `json:"strays"`            // files in its inbox that nobody reads
-	Restart  string       `json:"restart,omitempty"` // of one that has died: when it is started again, or why not
-
-	// Held is how many delivered messages wait for its account, and HeldUntil when
-	// that ends, if it is known.
-	Held      int        `json:"held,omitempty"`
-	HeldUntil store.Time `json:"held_until,omitzero"`
-
-	stray []string // the first of them
 }
 
 // Options are what a view is made with.
@@ -116,22 +80,20 @@ type Options struct {
 // Collect collects the state. What can't be determined becomes a note.
 func Collect(ctx context.Context, o Options) View {
 	l := o.Launcher
+	list, tmuxErr := l.Inspect(ctx)
 	v := View{
-		Home: l.Home.Root(), Dirs: []string{}, Agents: []Agent{}, Notes: []string{}, Needs: []attention.Need{},
+		Home: l.Home.Root(), Dirs: []string{}, Agents: view.All(l.Home, list, o.Runtimes), Notes: []string{}, Needs: []attention.Need{},
 		now: time.Now(), version: o.Version, home: words.Tilde(o.UserHome, l.Home.Root()),
 	}
-	list, tmuxErr := l.Inspect(ctx)
 	if tmuxErr != nil {
 		v.Notes = append(v.Notes, "tmux: "+tmuxErr.Error())
 	}
-	for _, s := range list {
-		if s.Forgotten {
-			continue
+	for i := range v.Agents {
+		a := &v.Agents[i]
+		var first []string
+		if a.Strays, first, _ = l.Bus.Strays(a.ID); a.Strays > 0 { // an unreadable mailbox shows in its counts
+			v.strays = append(v.strays, fmt.Sprintf("%s's inbox: %d ignored, because only files named *.json are read (%s)", a.ID, a.Strays, words.SomeOf(first, a.Strays)))
 		}
-		row := Of(s)
-		row.Hold(l.Home)
-		row.Strays, row.stray, _ = l.Bus.Strays(s.Agent) // an unreadable mailbox shows in its counts
-		v.Agents = append(v.Agents, row)
 	}
 	v.place(l.Home, o.UserHome)
 	if on, err := l.TickerUp(ctx); err == nil {
@@ -205,10 +167,15 @@ func Collect(ctx context.Context, o Options) View {
 	return v
 }
 
+// Agent returns what is shown of one agent.
+func (o Options) Agent(st spawn.Status) view.Agent {
+	return view.Of(st, o.Runtimes[st.Runtime]).Holding(o.Launcher.Home)
+}
+
 // place collects where the agents work.
 func (v *View) place(h home.Dir, userHome string) {
 	for _, s := range v.Agents {
-		if dir := tree.OwnersDir(h, s.Agent, s.Dir); s.State != agent.Down && dir != "" && !slices.Contains(v.Dirs, dir) {
+		if dir := tree.OwnersDir(h, s.ID, s.Dir); s.State != agent.Down && dir != "" && !slices.Contains(v.Dirs, dir) {
 			v.Dirs = append(v.Dirs, dir)
 		}
 	}
@@ -255,31 +222,6 @@ func readable(ctx context.Context, h home.Dir) error {
 	defer db.Close()
 	_, err = db.Logs(ctx, store.LogFilter{Page: store.Page{Limit: 1}})
 	return err
-}
-
-// Of returns an agent's line.
-func Of(s spawn.Status) Agent {
-	v := Agent{
-		Agent: s.Agent, State: s.State, Evidence: s.Evidence, Detail: s.Detail, Restart: s.Restart, Runtime: s.Runtime, Model: s.Model,
-		Dir: s.Dir, Start: s.Start, PID: s.PID, Pane: s.Pane(), Version: s.Build, Wanted: s.Wanted,
-		Inbox: s.Inbox, Claimed: s.Claimed, Outbox: s.Outbox, Poison: s.Poison,
-	}
-	if !s.Since.IsZero() {
-		v.Since = store.At(s.Since)
-	}
-	if r := s.Report; s.State == r.State {
-		v.Reason, v.Account, v.Attempt, v.Attempts = r.Fault.Reason, r.Fault.Account, r.Attempt, r.Of
-		v.Until = store.Time(r.Fault.UntilMS)
-	}
-	return v
-}
-
-// Hold looks up which messages the agent holds.
-func (v *Agent) Hold(h home.Dir) {
-	n, until := courier.ReadLedger(h, v.Agent).Holding()
-	if v.Held = n; !until.IsZero() {
-		v.HeldUntil = store.At(until)
-	}
 }
 
 // DaemonOf returns the state of a home's daemon.

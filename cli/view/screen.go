@@ -5,14 +5,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"netsky/agent"
 	"netsky/attention"
 	"netsky/attention/approve"
-	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/internal/words"
+	"netsky/view"
 )
 
 // marks precede each agent, as in systemctl.
@@ -84,20 +83,16 @@ func (v View) Screen(verbose bool) (s Screen) {
 		if v2.Since != 0 {
 			since = words.Ago(v.now.Sub(v2.Since.Time()))
 		}
-		line := fmt.Sprintf("%s %-14s %-*s %5s  %-7s %s", marks[v2.State].sign, v2.Agent, wide, v2.State, since, v2.Runtime, envelope.Plain(v2.Words()))
+		line := fmt.Sprintf("%s %-14s %-*s %5s  %-7s %s", marks[v2.State].sign, v2.ID, wide, v2.State, since, v2.Runtime, envelope.Plain(v2.Words()))
 		r := row{v2.State, []string{strings.TrimRight(line, " ")}}
 		if verbose {
-			r.lines = append(r.lines, "    "+v2.Evidence+"; "+v2.where(v.version), "    "+words.OrDash(v2.Dir))
+			r.lines = append(r.lines, "    "+v2.Evidence+"; "+where(v2, v.version), "    "+words.OrDash(v2.Dir))
 		}
 		s.agents = append(s.agents, r)
 	}
 	need := func(format string, args ...any) { s.needs = append(s.needs, fmt.Sprintf(format, args...)) }
 	s.needs = append(s.needs, v.NeedLines(5)...)
-	for _, s := range v.Agents {
-		if s.Strays > 0 {
-			need("%s's inbox: %d ignored, because only files named *.json are read (%s)", s.Agent, s.Strays, words.SomeOf(s.stray, s.Strays))
-		}
-	}
+	s.needs = append(s.needs, v.strays...)
 	if v.Unread+v.Settled > 0 {
 		need("%s (`netsky inbox`)", v.Mail())
 	}
@@ -108,12 +103,12 @@ func (v View) Screen(verbose bool) (s Screen) {
 }
 
 // where returns the agent's start, pid and pane, as far as there are any.
-func (s Agent) where(version string) string {
+func where(s view.Agent, version string) string {
 	if s.Start == "" {
 		return "no start on record"
 	}
 	words := "start " + s.Start
-	gone := s.State == agent.Dead || s.State == agent.CrashLooping || s.State == agent.Down
+	gone := s.Died() || s.State == agent.Down
 	switch {
 	case s.PID != 0 && gone:
 		words += fmt.Sprintf(", was pid %d", s.PID)
@@ -225,41 +220,6 @@ func daemonWords(v View) string {
 		return fmt.Sprintf("running, pid %d, for %s", v.Daemon.PID, words.Ago(v.now.Sub(v.Daemon.Since.Time())))
 	}
 	return v.Daemon.Word()
-}
-
-// Words describes an agent apart from its state: what it is doing, then what waits.
-func (s Agent) Words() string {
-	var words []string
-	if s.Detail != "" {
-		words = append(words, s.Detail)
-	}
-	died := s.State == agent.Dead || s.State == agent.CrashLooping
-	if s.State == agent.Unknown || died && s.Detail == "" {
-		words = append(words, s.Evidence)
-	}
-	if s.Restart != "" && len(words) > 0 {
-		words[len(words)-1] += "; " + s.Restart
-	}
-	waiting, handled := s.State.Backlog(s.Inbox, s.Claimed)
-	held := courier.HeldWords(s.heldUntil())
-	mail := "mail: "
-	for _, c := range []struct {
-		n    int
-		word string
-	}{{waiting, "waiting"}, {handled, "in progress"}, {s.Held, held}, {s.Outbox, "in outbox"}, {s.Poison, "unreadable"}} {
-		if c.n > 0 {
-			words = append(words, fmt.Sprintf("%s%d %s", mail, c.n, c.word))
-			mail = ""
-		}
-	}
-	return strings.Join(words, ", ")
-}
-
-func (s Agent) heldUntil() (t time.Time) {
-	if s.HeldUntil != 0 {
-		t = s.HeldUntil.Time()
-	}
-	return t
 }
 
 // DialogWords describes who waits at a dialog, and what the owner can do about it.

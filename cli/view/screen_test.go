@@ -10,6 +10,7 @@ import (
 	"netsky/agent"
 	"netsky/spawn"
 	"netsky/store"
+	"netsky/view"
 )
 
 // mustList makes agents of words such as "0:idle".
@@ -83,7 +84,7 @@ func TestScreenFits(t *testing.T) {
 	var v View
 	add := func(n int, state agent.State) {
 		for range n {
-			v.Agents = append(v.Agents, Agent{Agent: agent.Clone(len(v.Agents) + 1), State: state, Runtime: "demo", Detail: strings.Repeat("long ", 30)})
+			v.Agents = append(v.Agents, view.Agent{ID: agent.Clone(len(v.Agents) + 1), State: state, Runtime: "demo", Detail: strings.Repeat("long ", 30)})
 		}
 	}
 	add(20, agent.Idle)
@@ -144,8 +145,8 @@ func TestScreenFits(t *testing.T) {
 // The columns stand one below the other, whatever the states; held messages are neither
 // waiting in the mailbox nor in progress.
 func TestScreenColumns(t *testing.T) {
-	v := View{now: time.Now(), Agents: []Agent{
-		{Agent: "agent1", State: agent.Idle, Runtime: "demo", Detail: "x"}, {Agent: "agent2", State: agent.CrashLooping, Runtime: "demo", Detail: "x"},
+	v := View{now: time.Now(), Agents: []view.Agent{
+		{ID: "agent1", State: agent.Idle, Runtime: "demo", Detail: "x"}, {ID: "agent2", State: agent.CrashLooping, Runtime: "demo", Detail: "x"},
 	}}
 	lines := v.Screen(false).Fit(0, 0, false)
 	if strings.Index(lines[1], "demo") != strings.Index(lines[2], "demo") {
@@ -157,13 +158,13 @@ func TestScreenColumns(t *testing.T) {
 	}
 	until := time.Now().Add(time.Hour)
 	for _, tt := range []struct {
-		a    Agent
+		a    view.Agent
 		want string
 	}{
-		{Agent{State: agent.Blocked, Claimed: 1, Held: 1, HeldUntil: store.At(until)}, "mail: 1 waiting, 1 held until " + until.Local().Format("15:04")},
-		{Agent{State: agent.Blocked, Inbox: 3, Claimed: 1, Held: 1}, "mail: 4 waiting, 1 held until its model can answer"},
-		{Agent{State: agent.Dead, Detail: "exited 1", Inbox: 3, Claimed: 1, Held: 1}, "exited 1, mail: 4 waiting, 1 held until its model can answer"},
-		{Agent{State: agent.Busy, Claimed: 1}, "mail: 1 in progress"},
+		{view.Agent{State: agent.Blocked, Claimed: 1, Held: 1, HeldUntil: store.At(until)}, "mail: 1 waiting, 1 held until " + until.Local().Format("15:04")},
+		{view.Agent{State: agent.Blocked, Inbox: 3, Claimed: 1, Held: 1}, "mail: 4 waiting, 1 held until its model can answer"},
+		{view.Agent{State: agent.Dead, Detail: "exited 1", Inbox: 3, Claimed: 1, Held: 1}, "exited 1, mail: 4 waiting, 1 held until its model can answer"},
+		{view.Agent{State: agent.Busy, Claimed: 1}, "mail: 1 in progress"},
 	} {
 		if got := tt.a.Words(); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.a, got, tt.want)

@@ -12,8 +12,8 @@ import (
 	"netsky/agent"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
-	"netsky/dashboard/live"
 	"netsky/internal/testworld"
+	"netsky/view"
 )
 
 func mustDo(tb testing.TB, err error) {
@@ -25,8 +25,8 @@ func mustDo(tb testing.TB, err error) {
 
 type oneAgent struct{}
 
-func (oneAgent) Agents(context.Context) ([]live.Agent, error) {
-	return []live.Agent{{ID: "agent0", State: agent.Idle}}, nil
+func (oneAgent) Agents(context.Context) ([]view.Agent, error) {
+	return []view.Agent{{ID: "agent0", State: agent.Idle}}, nil
 }
 
 // options are those of a dashboard without records.

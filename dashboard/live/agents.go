@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/view"
 )
 
 // poll calls pass at once and at every tick, each time with at most readLimit, until
@@ -26,7 +27,7 @@ func (b *Broadcaster) poll(ctx context.Context, pass func(context.Context)) {
 
 // followAgents publishes the agents' states and the waiting approvals until ctx ends.
 func (b *Broadcaster) followAgents(ctx context.Context, l *look) {
-	known := map[agent.ID]Agent{}
+	known := map[agent.ID]view.Agent{}
 	b.poll(ctx, func(ctx context.Context) {
 		list, err := b.o.Agents.Agents(ctx)
 		switch {
@@ -46,11 +47,11 @@ func (b *Broadcaster) followAgents(ctx context.Context, l *look) {
 
 // putAgents publishes the agents that differ from the known ones, and returns the list
 // by name.
-func (b *Broadcaster) putAgents(l *look, list []Agent, known map[agent.ID]Agent) map[agent.ID]Agent {
-	now := make(map[agent.ID]Agent, len(list))
+func (b *Broadcaster) putAgents(l *look, list []view.Agent, known map[agent.ID]view.Agent) map[agent.ID]view.Agent {
+	now := make(map[agent.ID]view.Agent, len(list))
 	for _, a := range list {
 		if was, ok := known[a.ID]; !ok || was != a {
-			b.put(l, keyAgent+string(a.ID), a)
+			b.put(l, keyAgent+string(a.ID), view.API{Agent: a})
 		}
 		now[a.ID] = a
 	}

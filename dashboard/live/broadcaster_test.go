@@ -16,18 +16,19 @@ import (
 	"netsky/dashboard/live"
 	"netsky/internal/testworld"
 	"netsky/store"
+	"netsky/view"
 )
 
 // A source is Records and Agents: one agent, whose detail is long and another at
 // each look, until the last step.
 type source struct{ step, last atomic.Int64 }
 
-func (s *source) Agents(context.Context) ([]live.Agent, error) {
+func (s *source) Agents(context.Context) ([]view.Agent, error) {
 	n := s.step.Load()
 	if n < s.last.Load() {
 		n = s.step.Add(1)
 	}
-	return []live.Agent{{ID: "agent0", Detail: fmt.Sprintf("step %d ", n) + strings.Repeat("x", 1<<20)}}, nil
+	return []view.Agent{{ID: "agent0", Detail: fmt.Sprintf("step %d ", n) + strings.Repeat("x", 1<<20)}}, nil
 }
 
 func (s *source) Logs(context.Context, store.LogFilter) (store.List[store.Log], error) {

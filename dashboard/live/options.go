@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/attention"
 	"netsky/store"
+	"netsky/view"
 )
 
 // Options configure a Broadcaster. All but Panes and the limits are required.
@@ -41,54 +41,7 @@ type Reader interface {
 // Agents returns the agents' current states, in list order. It is called while a
 // browser follows, up to four times a second.
 type Agents interface {
-	Agents(context.Context) ([]Agent, error)
-}
-
-// An Agent is the state of one agent. If anything in it changes, it is sent to the
-// browsers.
-type Agent struct {
-	ID       agent.ID    `json:"id"`
-	State    agent.State `json:"state"`
-	Since    store.Time  `json:"since,omitzero"`
-	Evidence string      `json:"evidence"` // what the state was derived from
-	Detail   string      `json:"detail,omitempty"`
-	Runtime  string      `json:"runtime,omitempty"`
-	Model    string      `json:"model,omitempty"`
-	Dir      string      `json:"dir,omitempty"`
-	Start    string      `json:"start,omitempty"` // the id of its session in the records
-	PID      int         `json:"pid,omitempty"`
-	Wanted   bool        `json:"wanted"`
-	Inbox    int         `json:"inbox"` // envelopes; -1 if they can't be counted
-	Claimed  int         `json:"claimed"`
-	Held     string      `json:"held,omitempty"` // how many messages wait for its account, in words
-	Outbox   int         `json:"outbox"`
-	Poison   int         `json:"poison"`
-	Restart  string      `json:"restart,omitempty"` // of one that has died: when it is started again, or why not
-	Fault    agent.Fault `json:"fault,omitzero"`    // what keeps its model from answering
-	// Decidable reports that `netsky approve` can answer the dialog at which it waits.
-	Decidable bool `json:"decidable,omitempty"`
-	Deaf      bool `json:"deaf,omitempty"` // it waits for a receiver, not at a dialog
-}
-
-// Source returns what the list of what needs the owner is derived from, as [attention.Of] has it.
-func (a Agent) Source() attention.Agent {
-	return attention.Agent{
-		ID: a.ID, State: a.State, Since: a.Since, Start: a.Start, Runtime: a.Runtime, Detail: a.Detail, Evidence: a.Evidence,
-		Restart: a.Restart, Fault: a.Fault, Wanted: a.Wanted, Poison: a.Poison,
-		Asks: a.State == agent.Waiting && !a.Deaf, Decidable: a.Decidable, Deaf: a.Deaf,
-	}
-}
-
-// Waiting returns how many messages wait for the agent, beside those that are held.
-func (a Agent) Waiting() int {
-	n, _ := a.State.Backlog(a.Inbox, a.Claimed)
-	return n
-}
-
-// Working returns how many messages it works on.
-func (a Agent) Working() int {
-	_, n := a.State.Backlog(a.Inbox, a.Claimed)
-	return n
+	Agents(context.Context) ([]view.Agent, error)
 }
 
 // An Approval is a question that waits for the owner, and the commands that answer it.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"netsky/view"
 )
 
 // The keys of events. For an agent or a pane, its name is appended.
@@ -56,7 +58,7 @@ func versionOf(data []byte) string {
 // Known returns the versions of what a page shows: the script ignores events with one
 // of those. records is from RecordsVersion. The result reads "agent:agent1=0123456789ab
 // approvals=… records=…".
-func Known(agents []Agent, approvals []Approval, records string) string {
+func Known(agents []view.Agent, approvals []Approval, records string) string {
 	var b strings.Builder
 	add := func(key string, v any) {
 		if data, err := json.Marshal(v); err == nil {
@@ -64,7 +66,7 @@ func Known(agents []Agent, approvals []Approval, records string) string {
 		}
 	}
 	for _, a := range agents {
-		add(keyAgent+string(a.ID), a)
+		add(keyAgent+string(a.ID), view.API{Agent: a})
 	}
 	add(keyApprovals, approvals)
 	return b.String() + keyRecords + "=" + records

@@ -25,7 +25,6 @@ import (
 	"netsky/bus"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
-	"netsky/dashboard/live"
 	"netsky/fleet"
 	"netsky/fleet/bridge"
 	"netsky/home"
@@ -37,6 +36,7 @@ import (
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/tmux"
+	"netsky/view"
 )
 
 // Two hundred approvals are answered at random: by a text, by a reaction, in a terminal and on
@@ -146,7 +146,7 @@ func (p page) Answer(ctx context.Context, code string, allow bool) (agent.Approv
 
 type nobody struct{}
 
-func (nobody) Agents(context.Context) ([]live.Agent, error) { return nil, nil }
+func (nobody) Agents(context.Context) ([]view.Agent, error) { return nil, nil }
 
 func (w *owner) serve(b *bus.Bus) {
 	w.t.Helper()
