@@ -14,7 +14,7 @@ import (
 func conflict(k merge.Known) Need {
 	n := Need{
 		Kind: Conflict, Agents: k.Agents, About: Names(k.Agents), Since: k.Since, Text: strings.Join(k.Files, ", "),
-		Title: "has work that conflicts with " + k.Target + " in " + files(k), Otherwise: "its work can't land",
+		Title: "has work that conflicts with " + k.Target + " in " + files(k), Otherwise: "its work can't land; it is told",
 		Commands: []Command{{"Show whose work conflicts with what", "netsky work"}},
 		id:       append([]string{k.Target}, k.Files...),
 	}
@@ -24,12 +24,8 @@ func conflict(k merge.Known) Need {
 	if k.More > 0 {
 		n.Text += fmt.Sprintf(" and %d more", k.More)
 	}
-	told := "; it was told"
 	if k.Target == "" {
-		n.Title, n.Otherwise, told = "have work that conflicts in "+files(k), "whichever lands second has to resolve it", "; both were told"
-	}
-	if k.Told {
-		n.Otherwise += told
+		n.Title, n.Otherwise = "have work that conflicts in "+files(k), "whichever lands second has to resolve it; both are told"
 	}
 	for _, id := range k.Agents {
 		n.id = append(n.id, string(id))

@@ -11,7 +11,8 @@
 // nothing. How an item was settled is in the logs, written by whoever settled it.
 //
 // A Teller, of which one runs, tells the owner by mail of what is so, once it has been so for long enough, and takes
-// that back when it is over. What it was told is in state/attention.json; nothing on the list depends on that.
+// that back when it is over; of a conflict it tells the agents. What was told is in
+// state/attention.json; nothing on the list depends on that.
 //
 // A code stands for the same thing as long as it stands; an approval's is its own. A digest
 // stands for the exact words as well: an answer that carries it can't be taken for another

@@ -73,13 +73,13 @@ func TestList(t *testing.T) {
 		"conflicts": {
 			attention.Sources{Conflicts: []merge.Known{
 				{Conflict: merge.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"a.go", "b.go"}, More: 2}},
-				{Conflict: merge.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"c.go"}}, Told: true},
-				{Conflict: merge.Conflict{Agents: []agent.ID{"agent2"}, Target: "main"}, Told: true},
+				{Conflict: merge.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"c.go"}}},
+				{Conflict: merge.Conflict{Agents: []agent.ID{"agent2"}, Target: "main"}},
 			}},
 			[]string{
-				"conflict|agent1, agent3|have work that conflicts in 4 files|a.go, b.go and 2 more|netsky work|whichever lands second has to resolve it",
-				"conflict|agent1, agent3|have work that conflicts in 1 file|c.go|netsky work|whichever lands second has to resolve it; both were told",
-				"conflict|agent2|has work that conflicts with main in directories|the names of directories|netsky work|its work can't land; it was told",
+				"conflict|agent1, agent3|have work that conflicts in 4 files|a.go, b.go and 2 more|netsky work|whichever lands second has to resolve it; both are told",
+				"conflict|agent1, agent3|have work that conflicts in 1 file|c.go|netsky work|whichever lands second has to resolve it; both are told",
+				"conflict|agent2|has work that conflicts with main in directories|the names of directories|netsky work|its work can't land; it is told",
 			},
 		},
 		"dialogs": {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 	"netsky/cost/breaker"
 	"netsky/spawn"
 	"netsky/spawn/pane"
@@ -49,7 +50,7 @@ type scene struct {
 	repage   time.Duration            // see [TellerOptions]
 }
 
-// notices derives what the owner is told, each under the id that it has as long as it lasts.
+// notices derives what the owner is told, and agents of their conflicts, each under the id that it has as long as it lasts.
 func (s scene) notices() (list []Notice) {
 	if s.Mistake != "" {
 		list = append(list, Notice{
@@ -68,6 +69,13 @@ func (s scene) notices() (list []Notice) {
 	for _, b := range s.Breakers {
 		if !b.Unneeded(s.Now) && b.Fault.Reason != agent.Budget { // of which the owner is told by whoever accounts for it
 			list = append(list, s.limited(b))
+		}
+	}
+	for _, k := range s.Conflicts {
+		for _, id := range k.Agents {
+			list = append(list, Notice{
+				ID: "conflict-" + k.Digest() + "-" + string(id), To: id, Kind: Conflict, SinceMS: int64(k.Since), Text: envelope.SafeText(k.Message(id)),
+			})
 		}
 	}
 	for _, a := range s.seen {

@@ -19,13 +19,15 @@ import (
 	"netsky/store"
 	"netsky/watch/backoff"
 	"netsky/watch/hang"
+	"netsky/work/merge"
 )
 
-// A Notice is what the owner is told of one thing while it lasts.
+// A Notice is what the owner, or an agent, is told of one thing while it lasts.
 type Notice struct {
 	ID    string   `json:"-"`    // of the mail; the same thing has the same one
 	Kind  Kind     `json:"kind"` // of the item on the list
 	About agent.ID `json:"about,omitempty"`
+	To    agent.ID `json:"-"` // who is told; "" is the owner
 	Text  string   `json:"-"`
 	// SinceMS is since when it has been so, 0 if that is when it was first seen; After is for how long it has
 	// to be so before the owner is told.
@@ -129,9 +131,9 @@ type TellerOptions struct {
 	Log      *slog.Logger
 }
 
-// A Teller tells the owner by mail of what needs them, and takes that back when it is over. It remembers that in
-// state/attention.json, which it alone writes, before what it says there is sent. Without that file it tells all
-// that holds once more, under the same ids, which has no further effect.
+// A Teller tells the owner by mail of what needs them, and agents of their conflicts, and takes that back when it is
+// over. What was told is in state/attention.json, which the teller alone writes, before it sends anything. Without that
+// file it tells all that holds once more, under the same ids, which has no further effect.
 type Teller struct {
 	o   TellerOptions
 	mem *memory // nil: not read yet
@@ -255,6 +257,10 @@ func (t *Teller) sources(now time.Time) (s scene, lacks map[Kind]bool) {
 		lacks[Login], lacks[Limit], lacks[Blocked] = true, true, true
 	}
 	t.failed("accounts", err)
+	if s.Conflicts, err = merge.Load(t.o.Home); err != nil {
+		lacks[Conflict] = true
+	}
+	t.failed("conflicts", err)
 	if s.restarts, err = backoff.All(t.o.Home); err != nil {
 		lacks[Looping], lacks[Dead] = true, true
 	}
@@ -297,7 +303,7 @@ func (t *Teller) failed(what string, err error) {
 // tell sends the mail.
 func (t *Teller) tell(ctx context.Context, s *standing) error {
 	e := envelope.Envelope{
-		ID: s.mail(s.Times), From: cmp.Or(s.About, agent.Root), To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: s.Text, Time: time.Now(),
+		ID: s.mail(s.Times), From: cmp.Or(s.About, agent.Root), To: cmp.Or(s.To, agent.Owner), Kind: envelope.KindNotice, Via: "code", Text: s.Text, Time: time.Now(),
 	}
 	level := store.LevelWarn
 	if s.Kind == Dialog {
@@ -305,6 +311,13 @@ func (t *Teller) tell(ctx context.Context, s *standing) error {
 	}
 	if s.Phone {
 		e.Extra = envelope.ToPhone()
+	}
+	if s.To != "" {
+		_, _, err := t.o.Bus.SendOnce(ctx, e)
+		if errors.Is(err, bus.ErrNoMailbox) || errors.Is(err, bus.ErrUsed) {
+			return nil // the agent was removed, or has been told
+		}
+		return err
 	}
 	_, err := t.o.Bus.Send(ctx, e)
 	if err == nil && s.Told != "" {
@@ -327,7 +340,7 @@ func (t *Teller) over(ctx context.Context, s *standing) error {
 	if acted {
 		as = home.ShownMail(t.o.Home).Mark
 	}
-	if s.ToldMS == 0 {
+	if s.ToldMS == 0 || s.Kind == Conflict {
 		return nil
 	}
 	ids := make(map[string]bool)

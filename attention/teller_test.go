@@ -24,6 +24,7 @@ import (
 	"netsky/view"
 	"netsky/watch/backoff"
 	"netsky/watch/hang"
+	"netsky/work/merge"
 )
 
 // A desk is a Teller with what it has said, in a bubble's time.
@@ -463,5 +464,65 @@ func TestTellDialog(t *testing.T) {
 				t.Errorf("%q is not recorded: %q", want, d.logs)
 			}
 		}
+	})
+}
+
+// Both agents are told of a conflict, once for each set of files: not when it comes again, and not by a teller that
+// has lost what was told. The owner gets no mail about it.
+func TestTellConflict(t *testing.T) {
+	t.Parallel()
+	tells(t, func(d *desk) {
+		for _, id := range []agent.ID{"agent1", "agent2"} {
+			if err := d.bus.Make(id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		finds := func(files ...string) {
+			t.Helper()
+			list := []merge.Known{}
+			if len(files) > 0 {
+				// agent9 has been removed.
+				list = append(list, merge.Known{Conflict: merge.Conflict{Agents: []agent.ID{"agent1", "agent2", "agent9"}, Files: files}, Since: 1})
+			}
+			if err := d.home.Save(merge.File, map[string]any{"conflicts": list}, false); err != nil {
+				t.Fatal(err)
+			}
+			d.after(time.Minute)
+		}
+		told := func(want string) {
+			t.Helper()
+			for _, id := range []agent.ID{"agent1", "agent2"} {
+				list, err := d.bus.List(id, bus.Inbox, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen, got := map[string]bool{}, ""
+				for _, e := range list {
+					if !seen[e.Envelope.ID] { // the receiver drops another copy of what still waits
+						lines := strings.Split(e.Envelope.Text, "\n")
+						got += strings.Join(lines[1:len(lines)-1], " ") + ";"
+					}
+					seen[e.Envelope.ID] = true
+				}
+				if got != want {
+					t.Errorf("%s was told %q, want %q", id, got, want)
+				}
+			}
+		}
+		d.again()
+		finds("a.txt")
+		told("- a.txt;")
+		finds("a.txt", "b.txt")
+		told("- a.txt;- a.txt - b.txt;")
+		finds()
+		finds("a.txt")
+		told("- a.txt;- a.txt - b.txt;")
+		d.stop()
+		if err := d.home.Remove("state/attention.json"); err != nil {
+			t.Fatal(err)
+		}
+		d.again()
+		d.after(time.Minute)
+		told("- a.txt;- a.txt - b.txt;")
 	})
 }

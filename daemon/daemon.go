@@ -151,7 +151,7 @@ func Run(ctx context.Context, o Options) error {
 		{name: "tasks", run: patient(o.Log, "tasks", d.tasks.Run)},
 		{name: "hub", run: patient(o.Log, "hub", d.hub)},
 		{name: "landings", run: patient(o.Log, "landings", d.landings)},
-		{name: "forecast", run: patient(o.Log, "forecast", merge.NewService(merge.Options{Home: o.Home, Bus: o.Bus, Log: o.Log}).Run)},
+		{name: "forecast", run: patient(o.Log, "forecast", merge.NewService(merge.Options{Home: o.Home, Log: o.Log}).Run)},
 	}
 	if o.Cost != nil {
 		services = append(services, service{name: "cost", run: patient(o.Log, "cost", func(ctx context.Context) error { return o.Cost(ctx, d.database) })})

@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus"
-	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/store"
 	"netsky/work/git"
@@ -31,18 +29,12 @@ const File = "state/forecast.json"
 type Known struct {
 	Conflict
 	Since store.Time `json:"since"`
-	Told  bool       `json:"told,omitempty"` // its agents were sent a message
 }
 
 // saved is what File holds.
 type saved struct {
 	Conflicts []Known `json:"conflicts"`
-	// Told are digests of conflicts that the agents were told of, in order.
-	Told []string `json:"told"`
 }
-
-// maxTold is how many conflicts are remembered as told.
-const maxTold = 2000
 
 // Load returns the conflicts that the daemon's last look found.
 func Load(h home.Dir) ([]Known, error) {
@@ -56,7 +48,6 @@ func Load(h home.Dir) ([]Known, error) {
 // Options configure a Service.
 type Options struct {
 	Home home.Dir
-	Bus  *bus.Bus
 	Log  *slog.Logger
 	Tick time.Duration // between looks at whether a turn has ended; 0 is 2 s
 	Slow time.Duration // between looks at the worktrees if none has; 0 is 5 minutes
@@ -64,12 +55,11 @@ type Options struct {
 	Share float64
 }
 
-// A Service looks at the worktrees in the background, after each turn of an agent, and tells both
-// agents of a conflict, once for each set of files. What it knows is in File, from which the owner's
-// list of needs is made. It uses at most a fiftieth of a core, as long as Share is 49.
+// A Service looks at the worktrees in the background, after each turn of an agent. What it finds is in File, from
+// which the owner's list of needs is made and the agents are told. It uses at most a fiftieth of a core, as long as
+// Share is 49.
 //
-// A crash leaves at most a scratch directory, which the next Service removes, and a message that was
-// sent and is not remembered, which has no effect when it is sent again.
+// A crash leaves at most a scratch directory, which the next Service removes.
 type Service struct {
 	o       Options
 	fc      *Forecaster
@@ -180,7 +170,7 @@ func (s *Service) ended() (any bool) {
 	return any
 }
 
-// look looks once, and tells what is new.
+// look looks once.
 func (s *Service) look(ctx context.Context) error {
 	c, err := s.fc.Look(ctx)
 	if ctx.Err() != nil {
@@ -188,63 +178,35 @@ func (s *Service) look(ctx context.Context) error {
 	}
 	before, lerr := home.Load[saved](s.o.Home, File)
 	if lerr != nil && !errors.Is(lerr, fs.ErrNotExist) {
-		err = errors.Join(err, lerr) // it starts anew; what was told has no effect when it is told again
+		err = errors.Join(err, lerr) // it starts anew
 	}
-	now, changed := saved{Conflicts: []Known{}, Told: before.Told}, false
+	now, changed := saved{Conflicts: []Known{}}, false
 	for _, k := range c.Conflicts {
 		known := Known{Conflict: k, Since: store.At(time.Now())}
-		i := slices.IndexFunc(before.Conflicts, func(o Known) bool { return o.digest() == k.digest() })
+		i := slices.IndexFunc(before.Conflicts, func(o Known) bool { return o.Digest() == k.Digest() })
 		if i >= 0 {
 			known.Since = before.Conflicts[i].Since
 		}
 		changed = changed || i < 0
 		now.Conflicts = append(now.Conflicts, known)
 	}
-	changed = changed || len(now.Conflicts) != len(before.Conflicts)
-	for i := range now.Conflicts {
-		k := &now.Conflicts[i]
-		if k.Told = slices.Contains(now.Told, k.digest()); k.Told {
-			continue
-		}
-		if terr := s.tell(ctx, k.Conflict); terr != nil {
-			err = errors.Join(err, terr) // the next look tells it
-			continue
-		}
-		k.Told, now.Told, changed = true, append(now.Told, k.digest()), true
-	}
-	now.Told = now.Told[max(0, len(now.Told)-maxTold):]
-	if !changed {
+	if !changed && len(now.Conflicts) == len(before.Conflicts) {
 		return err
 	}
 	return errors.Join(err, s.o.Home.Save(File, now, false))
 }
 
-// digest stands for the pair and its files.
-func (c Conflict) digest() string {
+// Digest stands for the pair and its files.
+func (c Conflict) Digest() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d", c.Agents, c.Target, c.Files, c.More))
 	return hex.EncodeToString(sum[:16])
-}
-
-// tell sends each agent of the conflict a message.
-func (s *Service) tell(ctx context.Context, c Conflict) (err error) {
-	for _, id := range c.Agents {
-		_, _, serr := s.o.Bus.SendOnce(ctx, envelope.Envelope{
-			ID: "conflict-" + c.digest() + "-" + string(id), From: agent.Root, To: id, Kind: envelope.KindNotice, Via: "code",
-			Text: envelope.SafeText(c.message(id)), Time: time.Now(),
-		})
-		if errors.Is(serr, bus.ErrNoMailbox) || errors.Is(serr, bus.ErrUsed) {
-			serr = nil
-		}
-		err = errors.Join(err, serr)
-	}
-	return err
 }
 
 // maxNamed is how many files a message names.
 const maxNamed = 20
 
-// message is what the agent is told.
-func (c Conflict) message(id agent.ID) string {
+// Message is what the agent is told.
+func (c Conflict) Message(id agent.ID) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "netsky has merged what you have so far, committed or not, with %s, to see whether that works; your files are as they were. It conflicts in:\n", c.withWords(id))
 	for _, name := range c.Files[:min(len(c.Files), maxNamed)] {
