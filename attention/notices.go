@@ -22,6 +22,9 @@ import (
 // typing is how long a mistake in netsky.toml has to stay: until then somebody may be typing.
 const typing = 5 * time.Second
 
+// Gone is that all sessions ended at once. It needs nobody, and so is on no list, and is told once.
+const Gone Kind = "gone"
+
 // A Seen is an agent, and what its watchdog alone has to know of it.
 type Seen struct {
 	view.Agent
@@ -48,6 +51,7 @@ type scene struct {
 	restarts map[agent.ID]backoff.Record
 	hangs    map[agent.ID]hang.Record // of those that hang
 	repage   time.Duration            // see [TellerOptions]
+	fell     *Notice                  // of Gone, or nil
 }
 
 // notices derives what the owner is told, and agents of their conflicts, each under the id that it has as long as it lasts.
@@ -77,6 +81,9 @@ func (s scene) notices() (list []Notice) {
 				ID: "conflict-" + k.Digest() + "-" + string(id), To: id, Kind: Conflict, SinceMS: int64(k.Since), Text: envelope.SafeText(k.Message(id)),
 			})
 		}
+	}
+	if s.fell != nil {
+		list = append(list, *s.fell)
 	}
 	for _, a := range s.seen {
 		list = append(list, s.about(a)...)

@@ -124,6 +124,8 @@ type TellerOptions struct {
 	Wakes   int           // how often agentinfinity may be woken in 24 hours
 	// Pressed reports whether netsky has answered the dialog of that name under that start.
 	Pressed func(id agent.ID, start, name string) bool
+	// Fell returns what to tell of the last time that all sessions ended at once, nil if they never did; may be nil.
+	Fell func() *Notice
 	// Escalate reaches the owner outside of netsky and returns how; nil: there is no way.
 	Escalate func(ctx context.Context, subject, body string) (by string, err error)
 	Record   func(ctx context.Context, ops ...store.Op)
@@ -279,6 +281,9 @@ func (t *Teller) sources(now time.Time) (s scene, lacks map[Kind]bool) {
 			}
 		}
 	}
+	if t.o.Fell != nil {
+		s.fell = t.o.Fell()
+	}
 	s.repage, s.hangs = t.o.Repage, make(map[agent.ID]hang.Record)
 	for _, a := range s.seen {
 		if a.State == agent.Hung {
@@ -340,7 +345,7 @@ func (t *Teller) over(ctx context.Context, s *standing) error {
 	if acted {
 		as = home.ShownMail(t.o.Home).Mark
 	}
-	if s.ToldMS == 0 || s.Kind == Conflict {
+	if s.ToldMS == 0 || s.Kind == Conflict || s.Kind == Gone {
 		return nil
 	}
 	ids := make(map[string]bool)

@@ -467,6 +467,31 @@ func TestTellDialog(t *testing.T) {
 	})
 }
 
+// That all sessions ended is told once, later if it can't be told at once; it stays unread when a daemon that has not
+// seen it takes over.
+func TestTellGone(t *testing.T) {
+	t.Parallel()
+	tells(t, func(d *desk) {
+		box := d.home.Path(home.Mailbox(agent.Owner))
+		if err := os.Rename(box, box+".away"); err != nil {
+			t.Fatal(err)
+		}
+		d.o.Fell = func() *attention.Notice {
+			return &attention.Notice{ID: "gone-s", Kind: attention.Gone, About: "agent0", Text: "all ended", Phone: true}
+		}
+		d.again()
+		time.Sleep(time.Minute)
+		if err := os.Rename(box+".away", box); err != nil {
+			t.Fatal(err)
+		}
+		d.after(time.Minute, "gone: all ended")
+		d.stop()
+		d.o.Fell = func() *attention.Notice { return nil }
+		d.again()
+		d.after(time.Minute, "gone: all ended")
+	})
+}
+
 // Both agents are told of a conflict, once for each set of files: not when it comes again, and not by a teller that
 // has lost what was told. The owner gets no mail about it.
 func TestTellConflict(t *testing.T) {

@@ -197,9 +197,10 @@ func TestRestartAll(t *testing.T) {
 	if !slices.Equal(begun, []string{"agent0", "agent1", "agent2", "agent3"}) || len(other) != 1 || other[0] != "all tmux sessions have ended: agent0, agent1, agent2, agent3" {
 		t.Errorf("begun %q, else %q", begun, other)
 	}
-	if got := w.owned(); len(got) != 1 || !strings.HasPrefix(got[0], "All tmux sessions ended at once: agent0, agent1, agent2, agent3.") {
-		t.Errorf("told the owner %q", got)
-	}
+	testworld.Wait(t, "the message about it", func() bool {
+		got := w.owned()
+		return len(got) == 1 && strings.HasPrefix(got[0], "All tmux sessions ended at once: agent0, agent1, agent2, agent3.")
+	})
 }
 
 // If the owner can't be told that all of tmux is gone, they are told later.

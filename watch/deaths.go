@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/spawn"
@@ -95,8 +96,10 @@ func (l *loop) gone(ctx context.Context) bool {
 		}
 		l.event(ctx, "gone-"+first, store.LevelError, "", "", "all tmux sessions have ended: "+strings.Join(names, ", "))
 		if slices.ContainsFunc(l.last.list, l.restarts) {
-			l.pageOnce(ctx, agent.ID(names[0]), "gone-"+first, "All tmux sessions ended at once: "+strings.Join(names, ", ")+
-				". "+l.after(names)+"; `netsky watchdog events` shows how that went.")
+			l.fell.Store(&attention.Notice{
+				ID: "gone-" + first, Kind: attention.Gone, About: agent.ID(names[0]), Phone: true,
+				Text: "All tmux sessions ended at once: " + strings.Join(names, ", ") + ". " + l.after(names) + "; `netsky watchdog events` shows how that went.",
+			})
 		}
 	}
 	return true

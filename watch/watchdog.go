@@ -98,9 +98,7 @@ const (
 	lookAgain  = 5 * time.Second        // if the last look failed
 	lookAnyway = 30 * time.Second       // if no file has changed
 	lookSoon   = 200 * time.Millisecond // while an agent is starting or ending
-	// unsaidEvery is how often mail to the owner that could not be sent is tried again.
-	unsaidEvery = 5 * time.Second
-	atOnce      = 8 // agents worked on at once
+	atOnce     = 8                      // agents worked on at once
 )
 
 // Run looks after the agents until ctx ends. It returns when no work is left: within three
@@ -140,7 +138,6 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		l.revival,
 		{every: tickEvery, after: l.asked},
 		{every: hangEvery(l.o.Hang), each: l.listen},
-		{every: unsaidEvery, after: l.pageLate},
 		{every: tickerEvery, after: l.ticker},
 		{every: orphansEvery, after: l.orphans},
 	}
@@ -181,8 +178,8 @@ func (w *Watchdog) Run(ctx context.Context) error {
 func (l *loop) teller() *attention.Teller {
 	o := attention.TellerOptions{
 		Home: l.o.Launcher.Home, Bus: l.o.Launcher.Bus, Agents: l.agents, Mistake: l.o.Mistake, Wakes: l.o.Wakes, Escalate: l.o.Escalate,
-		Pressed: l.o.Launcher.Pressed,
-		Record:  l.o.Records.Record, Part: Part, Log: l.o.Log,
+		Pressed: l.o.Launcher.Pressed, Fell: l.fell.Load,
+		Record: l.o.Records.Record, Part: Part, Log: l.o.Log,
 	}
 	if l.o.Hang > 0 { // else nobody notices that one hangs no more
 		o.Repage = l.o.Repage
@@ -213,7 +210,7 @@ type loop struct {
 	last    look                           // the wards are as of this look
 	looked  atomic.Pointer[spawn.Statuses] // its agents, for the teller
 	alone   bool                           // all sessions are gone, and that is recorded
-	unsaid  []unsaid                       // the oldest first
+	fell    atomic.Pointer[attention.Notice]
 
 	launching bool // a batch of restarts is being started
 	revival   *duty
