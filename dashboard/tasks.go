@@ -9,6 +9,7 @@ import (
 
 	"netsky/cost"
 	"netsky/store"
+	"netsky/work/dispatch"
 )
 
 // tasks are the pages of tasks, and how other pages and the API show one.
@@ -28,7 +29,7 @@ func (t *tasks) called(ctx context.Context, list []store.Task) []Task {
 		ctx, cancel := context.WithTimeout(ctx, wordLimit)
 		defer cancel()
 		for i, word := range t.works.Words(ctx, list) {
-			out[i].Called = word
+			out[i].Word = word
 		}
 	}
 	return out
@@ -40,7 +41,7 @@ func (t *tasks) told(ctx context.Context, list []store.Task) []Task {
 	out := make([]Task, len(list))
 	db, err := t.records()
 	for i, k := range list {
-		if out[i] = (Task{Task: k, Called: k.Word()}); err != nil {
+		if out[i] = (Task{dispatch.View{Task: k, Word: k.Word()}}); err != nil {
 			continue
 		}
 		switch {

@@ -13,6 +13,7 @@ import (
 	"netsky/attention"
 	"netsky/store"
 	"netsky/work"
+	"netsky/work/dispatch"
 	"netsky/work/git"
 	"netsky/work/land"
 	"netsky/work/record"
@@ -85,12 +86,8 @@ type Check struct {
 // On is the branch that the work was merged into.
 func (k Check) On() string { return git.Branch(k.Target) }
 
-// A Task is a task with the word for it.
-type Task struct {
-	store.Task
-	Called string `json:"word"`
-	Now    string `json:"now,omitempty"` // why it is blocked, or what it waits for
-}
+// A Task is one on a page.
+type Task struct{ dispatch.View }
 
 // Waits reports whether it is to be started once what it needs is closed.
 func (t Task) Waits() bool { return t.State == store.TaskOpen && t.Starter != "" }
@@ -111,9 +108,6 @@ func GivenOf(ctx context.Context, mail task.Mail, k store.Task) ([]Given, error)
 	return task.Given(ctx, mail, k)
 }
 
-// Word is what the task is called.
-func (t Task) Word() string { return t.Called }
-
 // The groups of tasks that have ended, of which the records know one state. Other tasks are in that of their
 // state.
 const (
@@ -126,7 +120,7 @@ func (t Task) Group() string {
 	switch {
 	case t.State != store.TaskDone:
 		return t.State
-	case t.Called == task.Claimed || t.Called == task.Proved:
+	case t.Word == task.Claimed || t.Word == task.Proved:
 		return Claimed
 	}
 	return Closed
@@ -134,7 +128,7 @@ func (t Task) Group() string {
 
 // Means is what the word says about proof.
 func (t Task) Means() string {
-	switch t.Called {
+	switch t.Word {
 	case task.Waiting:
 		return "It is started when what it waits for is closed."
 	case task.Claimed:

@@ -243,7 +243,7 @@ func (w *world) conflicts(tb testing.TB, list ...merge.Conflict) {
 	tb.Helper()
 	known := []merge.Known{}
 	for _, k := range list {
-		known = append(known, merge.Known{Conflict: k, Since: store.At(time.Now().Add(-time.Minute)), Told: true})
+		known = append(known, merge.Known{Conflict: k, Since: store.At(time.Now().Add(-time.Minute))})
 	}
 	mustDo(tb, w.home.Save(merge.File, map[string]any{"conflicts": known}, false))
 }
