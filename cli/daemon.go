@@ -194,7 +194,7 @@ func (a *app) daemonStop(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	ended, err := a.fleetOf(&spawn.Launcher{Home: h}).StopDaemon(c.Context)
+	ended, err := a.fleetOf(spawn.New(spawn.Site{Home: h})).StopDaemon(c.Context)
 	var again *fleet.PartlyError
 	if err != nil && !errors.As(err, &again) {
 		return err

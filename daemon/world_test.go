@@ -52,12 +52,12 @@ func newWorld(tb testing.TB) *world {
 	socket := filepath.Join(dir, "s")
 	w := &world{TB: tb, ctx: context.Background(), home: h, bus: testworld.Bus(tb, h)}
 	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LANG=C.UTF-8", "NETSKY_TMUX_SOCKET=" + socket, "NETSKY_HOME=" + h.Root()}
-	w.l = &spawn.Launcher{
+	w.l = spawn.New(spawn.Site{
 		Home: h, Bus: w.bus, Journal: store.NewJournal(h), Binary: netsky, Environ: w.env,
 		Tmux: &tmux.Server{
 			Socket: socket, Conf: h.Path(home.TmuxConfFile), Env: w.env, Tags: []string{spawn.TagHome, spawn.TagStart},
 		},
-	}
+	})
 	tb.Cleanup(w.end)
 	return w
 }

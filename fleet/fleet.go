@@ -81,10 +81,10 @@ func NewLauncher(h home.Dir, c config.Config, environ []string) (*spawn.Launcher
 	if err != nil {
 		return nil, err
 	}
-	return &spawn.Launcher{
+	return spawn.New(spawn.Site{
 		Home: h, Tmux: tmuxServer(h, c, environ), Shared: execx.Value(environ, socketVariable) == "" && c.Tmux.Socket == "default",
 		Binary: bin, Environ: environ, Journal: store.NewJournal(h), Bus: NewBus(h, c),
-	}, nil
+	}), nil
 }
 
 // NewBus returns the bus of a home.

@@ -1,7 +1,6 @@
 package spawn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +12,6 @@ import (
 // atOnce is how many agents one call of tmux starts. The next ones are started when these
 // are ready or have failed. 50 clones, agent0 and agentinfinity fit.
 const atOnce = 60
-
-func (l *Launcher) atOnce() int { return cmp.Or(l.AtOnce, atOnce) }
 
 // ErrUntried is returned by Up for agents that it did not try to start because the start
 // of earlier ones failed.

@@ -34,7 +34,7 @@ func (l *Launcher) Finish(ctx context.Context, st Status) (done bool, err error)
 	if !ok {
 		return true, nil
 	}
-	now := l.judge(l.files(st.Agent), &s, nil)
+	now := l.files(st.Agent).judge(&s, nil)
 	if now.Start != st.Start || !now.Finished() {
 		return true, nil
 	}

@@ -122,20 +122,20 @@ func (list Statuses) Find(id agent.ID) Status {
 // Inspect returns the status of every agent of this home: those with a session, a mailbox
 // or a desired state. It needs neither the daemon nor the database. If tmux does not
 // answer, it returns an error and a list judged by processes and reports alone.
-func (l *Launcher) Inspect(ctx context.Context) (Statuses, error) {
+func (l *Site) Inspect(ctx context.Context) (Statuses, error) {
 	v, err := l.view(ctx)
 	return l.inspect(v, err)
 }
 
 // inspect judges by what the tmux server has; tmuxErr is why that is unknown.
-func (l *Launcher) inspect(v view, tmuxErr error) (Statuses, error) {
+func (l *Site) inspect(v view, tmuxErr error) (Statuses, error) {
 	return l.inspectBy(v, tmuxErr, l.files)
 }
 
 // files reads everything again.
-func (l *Launcher) files(id agent.ID) files { return files{l: l, id: id} }
+func (l *Site) files(id agent.ID) files { return files{l: l, id: id} }
 
-func (l *Launcher) inspectBy(v view, tmuxErr error, filesOf func(agent.ID) files) (Statuses, error) {
+func (l *Site) inspectBy(v view, tmuxErr error, filesOf func(agent.ID) files) (Statuses, error) {
 	ids := make(map[agent.ID]bool)
 	for id := range v.agents {
 		ids[id] = true
@@ -167,8 +167,8 @@ func (l *Launcher) inspectBy(v view, tmuxErr error, filesOf func(agent.ID) files
 		if o, ok := v.agents[list[i].Agent]; ok {
 			s = &o
 		}
-		list[i] = l.judge(of[i], s, tmuxErr)
-		l.judgeWatched(&list[i])
+		list[i] = of[i].judge(s, tmuxErr)
+		of[i].judgeWatched(&list[i])
 		list[i].Forgotten = forgotten(of[i], list[i])
 	})
 	return list, err
@@ -193,7 +193,7 @@ func forgotten(f files, st Status) bool {
 const startGrace = 15 * time.Second
 
 // judge weighs the evidence for one agent. s is its session, or nil.
-func (l *Launcher) judge(f files, s *session, tmuxErr error) (st Status) {
+func (f files) judge(s *session, tmuxErr error) (st Status) {
 	id := f.id
 	st = Status{Agent: id, State: agent.Down}
 	if d, err := f.desired(); err == nil {
@@ -226,8 +226,8 @@ func (l *Launcher) judge(f files, s *session, tmuxErr error) (st Status) {
 		}
 	}()
 	if s == nil {
-		l.judgeWithoutPane(f, &st, keeper, kerr, tmuxErr)
-		if st.State == agent.Dead && kerr != nil && l.beingStarted(la) {
+		f.judgeWithoutPane(&st, keeper, kerr, tmuxErr)
+		if st.State == agent.Dead && kerr != nil && f.beingStarted(la) {
 			st.State, st.Since, st.Evidence = agent.Starting, time.UnixMilli(la.StartedMS), "an up is starting it"
 		}
 		return st
@@ -254,10 +254,10 @@ func (l *Launcher) judge(f files, s *session, tmuxErr error) (st Status) {
 	case !keeper.Alive():
 		st.State, st.PID, st.Since = agent.Dead, keeper.PID, time.Time{}
 		st.Evidence = fmt.Sprintf("process %d is gone", keeper.PID)
-		l.judgeLost(&st, keeper)
+		f.judgeLost(&st, keeper)
 	default:
 		st.PID = keeper.PID
-		l.judgeRunning(f, &st, &s.Pane, keeper, started)
+		f.judgeRunning(&st, &s.Pane, keeper, started)
 	}
 	if st.State == agent.Dead && !st.Wanted {
 		st.State = agent.Down // it ended as wanted, and its pane is still there
@@ -267,16 +267,16 @@ func (l *Launcher) judge(f files, s *session, tmuxErr error) (st Status) {
 
 // beingStarted reports whether another process is starting the agent: its launch is
 // written before its session is made.
-func (l *Launcher) beingStarted(la agent.Launch) bool {
+func (f files) beingStarted(la agent.Launch) bool {
 	if time.Since(time.UnixMilli(la.StartedMS)) > startGrace {
 		return false
 	}
-	who, ok := l.Home.LockHolder(home.UpLock)
+	who, ok := f.l.Home.LockHolder(home.UpLock)
 	return ok && who.PID != os.Getpid()
 }
 
 // keeperOf returns the keeper's record of that start, and nothing of another start.
-func (l *Launcher) keeperOf(id agent.ID, la agent.Launch) (agent.Keeper, error) {
+func (l *Site) keeperOf(id agent.ID, la agent.Launch) (agent.Keeper, error) {
 	return keeperOf(l.files(id), la)
 }
 
@@ -291,18 +291,18 @@ func keeperOf(f files, la agent.Launch) (agent.Keeper, error) {
 	return k, err
 }
 
-func (l *Launcher) judgeWithoutPane(f files, st *Status, k agent.Keeper, kerr, tmuxErr error) {
+func (f files) judgeWithoutPane(st *Status, k agent.Keeper, kerr, tmuxErr error) {
 	runs := kerr == nil && k.EndedMS == 0 && k.Alive()
 	switch {
 	case runs && tmuxErr != nil:
 		st.PID = k.PID
-		l.judgeRunning(f, st, nil, k, time.UnixMilli(k.StartedMS))
+		f.judgeRunning(st, nil, k, time.UnixMilli(k.StartedMS))
 		st.Evidence += "; tmux does not answer"
 	case runs:
 		st.State, st.PID, st.Since = agent.Unknown, k.PID, time.Time{}
 		st.Evidence = fmt.Sprintf("process %d is running but its tmux session is gone", k.PID)
-		if l.elsewhere(st.socket) {
-			st.Evidence = fmt.Sprintf("process %d runs on tmux socket %s, but %s is now configured", k.PID, st.socket, l.socket())
+		if f.l.elsewhere(st.socket) {
+			st.Evidence = fmt.Sprintf("process %d runs on tmux socket %s, but %s is now configured", k.PID, st.socket, f.l.socket())
 		}
 	case tmuxErr != nil:
 		st.State, st.Evidence, st.Since = agent.Unknown, "tmux does not answer", time.Time{}
@@ -316,7 +316,7 @@ func (l *Launcher) judgeWithoutPane(f files, st *Status, k agent.Keeper, kerr, t
 			st.Since, st.Detail = time.UnixMilli(k.EndedMS), k.How()
 			return
 		}
-		l.judgeLost(st, k)
+		f.judgeLost(st, k)
 	default:
 		st.Evidence = "stopped on request"
 		if st.Start == "" {
@@ -329,12 +329,12 @@ func (l *Launcher) judgeWithoutPane(f files, st *Status, k agent.Keeper, kerr, t
 
 // judgeLost records in the status that a dead agent's keeper was killed, if it was and
 // no end is recorded.
-func (l *Launcher) judgeLost(st *Status, k agent.Keeper) {
+func (f files) judgeLost(st *Status, k agent.Keeper) {
 	if !k.Own.Gone() {
 		return
 	}
 	// Whatever it had to record, it recorded before it died.
-	if now, err := l.Home.LoadKeeper(st.Agent); err == nil && now.Start == k.Start && now.EndedMS == 0 {
+	if now, err := f.l.Home.LoadKeeper(st.Agent); err == nil && now.Start == k.Start && now.EndedMS == 0 {
 		st.Lost = true
 		st.Evidence += ", and " + keeperKilled
 	}
@@ -342,56 +342,28 @@ func (l *Launcher) judgeLost(st *Status, k agent.Keeper) {
 
 const keeperKilled = "its keeper was killed"
 
-// NoteLost records how a start ended whose keeper was killed: when that was noticed, and
-// whether something of it may still run. The error matches agent.ErrLocked while an up or
-// a down runs. Only the agent's last start is recorded, and only if no end of it is.
-func (l *Launcher) NoteLost(id agent.ID, start string) (noted bool, err error) {
-	lock, err := l.Home.Lock(home.UpLock)
-	if err != nil {
-		return false, err
-	}
-	defer lock.Unlock()
-	return l.noteLost(id, start)
-}
-
-func (l *Launcher) noteLost(id agent.ID, start string) (noted bool, err error) {
-	rec, err := l.Home.LoadKeeper(id)
-	if err != nil || rec.Start != start || rec.EndedMS != 0 || !rec.Own.Gone() || rec.Process.Alive() {
-		return false, err
-	}
-	rec.EndedMS, rec.Lost = time.Now().UnixMilli(), keeperKilled
-	if beforeBoot(time.UnixMilli(rec.StartedMS)) {
-		rec.EndedMS, rec.Lost = booted().UnixMilli(), "the machine was restarted"
-	}
-	if err := l.Home.SaveKeeper(id, rec); err != nil {
-		return false, err
-	}
-	l.prove(id)
-	return true, nil
-}
-
 // judgeRunning sets the state of a running program. pane is nil if tmux does not answer.
-func (l *Launcher) judgeRunning(f files, st *Status, pane *tmux.Pane, k agent.Keeper, started time.Time) {
+func (f files) judgeRunning(st *Status, pane *tmux.Pane, k agent.Keeper, started time.Time) {
 	if st.Silent {
-		l.judgeSilent(st, pane, k)
+		f.judgeSilent(st, pane, k)
 		return
 	}
-	l.judgeReport(f, st, k, started)
+	f.judgeReport(st, k, started)
 }
 
 // judgeReport uses the runtime's own report.
-func (l *Launcher) judgeReport(f files, st *Status, k agent.Keeper, started time.Time) {
+func (f files) judgeReport(st *Status, k agent.Keeper, started time.Time) {
 	r, err := f.report()
 	switch {
 	case err == nil && r.Start == st.Start:
 		st.Report = r
 		st.State, st.Since = r.State, time.UnixMilli(r.SinceMS)
 		st.Evidence, st.Detail, st.Dialog = r.Evidence, r.Detail, r.Dialog
-		if r.By == "" && r.State.Ready() && l.Home.Abandoned(home.ReceiverLock(st.Agent), k.Process) {
+		if r.By == "" && r.State.Ready() && f.l.Home.Abandoned(home.ReceiverLock(st.Agent), k.Process) {
 			st.State, st.Evidence, st.Dialog = agent.Unknown, fmt.Sprintf("its receiver has exited; it last reported %s", r.State), ""
 			return
 		}
-		l.judgeOverlay(st)
+		f.judgeOverlay(st)
 	case err == nil || errors.Is(err, fs.ErrNotExist):
 		st.State, st.Since = agent.Starting, started
 		st.Evidence = fmt.Sprintf("process %d runs, no report yet", st.PID)
@@ -399,3 +371,6 @@ func (l *Launcher) judgeReport(f files, st *Status, k agent.Keeper, started time
 		st.State, st.Evidence = agent.Unknown, err.Error()
 	}
 }
+
+// NewInspector returns an Inspector with an empty cache.
+func (l *Site) NewInspector() *Inspector { return &Inspector{l: l} }

@@ -14,13 +14,10 @@ import (
 // An Inspector inspects the agents repeatedly and reads only files that have changed. It
 // is for one goroutine at a time.
 type Inspector struct {
-	l     *Launcher
+	l     *Site
 	known map[agent.ID]*knownFiles
 	since time.Time // when known was started
 }
-
-// NewInspector returns an Inspector with an empty cache.
-func (l *Launcher) NewInspector() *Inspector { return &Inspector{l: l} }
 
 // knowFor is how long an unchanged directory is taken as proof that its files have not
 // changed: on a full disk a keeper's record is overwritten in place.
@@ -48,7 +45,7 @@ func (i *Inspector) Inspect(ctx context.Context) (Statuses, error) {
 
 // files reads the files of one agent for a verdict.
 type files struct {
-	l     *Launcher
+	l     *Site
 	id    agent.ID
 	dirs  dirMarks    // taken before anything was read
 	known *knownFiles // nil: everything is read

@@ -16,13 +16,13 @@ import (
 
 // LastLines returns the newest n non-empty lines of an agent's pane. For a dead agent it
 // is what its keeper left there.
-func (l *Launcher) LastLines(ctx context.Context, st Status, n int) ([]string, error) {
+func (l *Site) LastLines(ctx context.Context, st Status, n int) ([]string, error) {
 	lines, err := l.lines(ctx, st, n)
 	return lines[max(len(lines)-n, 0):], err
 }
 
 // lines returns what the pane shows, with up to n lines of its history.
-func (l *Launcher) lines(ctx context.Context, st Status, n int) ([]string, error) {
+func (l *Site) lines(ctx context.Context, st Status, n int) ([]string, error) {
 	if st.pane == nil {
 		return nil, fmt.Errorf("%s: no tmux session: %w", st.Agent, os.ErrNotExist)
 	}
@@ -39,7 +39,7 @@ const tailLines = 40
 // Death returns what to record about a dead agent: how it ended, if its keeper has
 // recorded that, and a log with the last lines of its pane. Recording it twice has the
 // effect of once.
-func (l *Launcher) Death(ctx context.Context, st Status) (store.EndSession, store.AddLog) {
+func (l *Site) Death(ctx context.Context, st Status) (store.EndSession, store.AddLog) {
 	end := store.EndSession{Start: st.Start, Actor: st.Agent, State: agent.Dead, Reason: "died: " + st.Evidence, Time: store.At(st.Since)}
 	if k, err := l.keeperOf(st.Agent, agent.Launch{Start: st.Start}); err == nil && k.EndedMS != 0 {
 		end.Status, end.Signal, end.Reason = k.Status, k.Signal, "died"
@@ -58,7 +58,7 @@ func (l *Launcher) Death(ctx context.Context, st Status) (store.EndSession, stor
 
 // recordDeaths records the dead of the list, if the daemon has not. together says that all
 // sessions may have gone at once, which is one event and not the death of each.
-func (l *Launcher) recordDeaths(ctx context.Context, list Statuses, together bool) {
+func (l *Site) recordDeaths(ctx context.Context, list Statuses, together bool) {
 	l.awaitEnds(ctx, list)
 	var ops []store.Op
 	for _, st := range list {
@@ -79,7 +79,7 @@ const endTime = time.Second
 
 // awaitEnds waits until the keepers of those that have just died have recorded how: whoever ends a keeper before
 // that loses it.
-func (l *Launcher) awaitEnds(ctx context.Context, list Statuses) {
+func (l *Site) awaitEnds(ctx context.Context, list Statuses) {
 	about := func(st Status) bool {
 		if !st.Died() || st.Start == "" || st.told {
 			return false

@@ -18,13 +18,13 @@ import (
 )
 
 // panes returns the panes of this home.
-func (l *Launcher) panes() *pane.Panes {
+func (l *Site) panes() *pane.Panes {
 	return &pane.Panes{Home: l.Home, Tmux: l.Tmux, Bus: l.Bus, Record: l.record}
 }
 
 // Lookout returns the lookout for an agent's pane. Without a pane, or if another start is
 // running in it, all of the lookout's methods return that as an error.
-func (l *Launcher) Lookout(st Status, r pane.Screens) pane.Lookout {
+func (l *Site) Lookout(st Status, r pane.Screens) pane.Lookout {
 	if st.pane == nil {
 		return pane.None(fmt.Errorf("%s: no tmux session: %w", st.Agent, fs.ErrNotExist))
 	}
@@ -39,12 +39,12 @@ func (l *Launcher) Lookout(st Status, r pane.Screens) pane.Lookout {
 }
 
 // Pressed calls [pane.Panes.Pressed].
-func (l *Launcher) Pressed(id agent.ID, start, name string) bool {
+func (l *Site) Pressed(id agent.ID, start, name string) bool {
 	return l.panes().Pressed(id, start, name)
 }
 
 // Point calls [pane.Panes.Point] for a running silent agent.
-func (l *Launcher) Point(ctx context.Context, id agent.ID) (pane.Pointed, error) {
+func (l *Site) Point(ctx context.Context, id agent.ID) (pane.Pointed, error) {
 	la, err := l.SilentLaunch(id)
 	if err != nil {
 		return pane.Pointed{Again: pane.LookAgain}, err
@@ -79,11 +79,11 @@ func (s Status) Shown() agent.Dialog {
 
 // judgeOverlay adds to an agent's report that its pane shows a dialog: a person is asked
 // something, even if a turn runs behind it.
-func (l *Launcher) judgeOverlay(st *Status) {
+func (f files) judgeOverlay(st *Status) {
 	if st.State != agent.Idle && st.State != agent.Busy {
 		return
 	}
-	d, since, ok := l.panes().Overlay(st.Agent, st.Start)
+	d, since, ok := f.l.panes().Overlay(st.Agent, st.Start)
 	if !ok {
 		return
 	}
@@ -96,7 +96,7 @@ func (l *Launcher) judgeOverlay(st *Status) {
 
 // lookouts watches the panes of the started agents whose programs can show dialogs, until
 // stop is called, which waits.
-func (l *Launcher) lookouts(ctx context.Context, list []prepared, panes []tmux.Pane) (stop func()) {
+func (u *up) lookouts(ctx context.Context, list []prepared, panes []tmux.Pane) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	for _, p := range list {
@@ -105,7 +105,7 @@ func (l *Launcher) lookouts(ctx context.Context, list []prepared, panes []tmux.P
 		if !ok || p.err != nil || at < 0 {
 			continue
 		}
-		all.Go(func() { l.panes().At(p.launch, panes[at], r).Run(ctx) })
+		all.Go(func() { u.panes().At(p.launch, panes[at], r).Run(ctx) })
 	}
 	return func() {
 		cancel()
@@ -114,13 +114,49 @@ func (l *Launcher) lookouts(ctx context.Context, list []prepared, panes []tmux.P
 }
 
 // judgeWatched adds what the watchdog has found and decided.
-func (l *Launcher) judgeWatched(st *Status) {
+func (f files) judgeWatched(st *Status) {
 	if st.State == agent.Dead {
 		loops := false
-		if st.Restart, loops = backoff.Shown(l.Home, st.Agent, st.Start); loops {
+		if st.Restart, loops = backoff.Shown(f.l.Home, st.Agent, st.Start); loops {
 			st.State = agent.CrashLooping
 		}
-	} else if words, since, hung := hang.Shown(l.Home, st.Agent, st.Start); hung && st.Alive() && !st.Asks() {
+	} else if words, since, hung := hang.Shown(f.l.Home, st.Agent, st.Start); hung && st.Alive() && !st.Asks() {
 		st.State, st.Detail, st.Since = agent.Hung, words, since
 	}
+}
+
+// Heard reports whether a receiver has reported for the agent under its start.
+func (l *Site) Heard(st Status) bool {
+	r, err := l.Home.LoadReport(st.Agent)
+	return err == nil && st.Start != "" && r.Start == st.Start && r.State.Ready() && r.By != agent.ByPane
+}
+
+// Greeted reports whether a silent agent has taken mail under this start: before that,
+// nothing has told it who it is.
+func (l *Site) Greeted(id agent.ID, start string) bool { return pane.Greeted(l.Home, id, start) }
+
+// Greet records that it has.
+func (l *Site) Greet(id agent.ID, start string) error { return pane.Greet(l.Home, id, start) }
+
+// RunningLaunch returns the launch of an agent whose program is running, by its keeper's
+// record; the error matches fs.ErrNotExist if none is.
+func (l *Site) RunningLaunch(id agent.ID) (agent.Launch, error) {
+	la, err := l.Home.LoadLaunch(id)
+	if err != nil {
+		return la, err
+	}
+	k, err := l.keeperOf(id, la)
+	if err == nil && (k.EndedMS != 0 || !k.Alive()) {
+		err = fmt.Errorf("%s: its program is not running: %w", id, fs.ErrNotExist)
+	}
+	return la, err
+}
+
+// SilentLaunch returns the RunningLaunch of a silent agent.
+func (l *Site) SilentLaunch(id agent.ID) (agent.Launch, error) {
+	la, err := l.RunningLaunch(id)
+	if err == nil && !la.Silent {
+		err = fmt.Errorf("%s: no silent program is running: %w", id, fs.ErrNotExist)
+	}
+	return la, err
 }

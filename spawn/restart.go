@@ -43,7 +43,7 @@ func (l *Launcher) Restart(ctx context.Context, p Plan, by string, report func(P
 	if err := u.Prepared.check(ctx, l, []Plan{p}); err != nil {
 		return Progress{}, err
 	}
-	if err := l.writeConf(); err != nil {
+	if err := u.writeConf(); err != nil {
 		return Progress{}, err
 	}
 	if err := l.clear(ctx, Statuses{st}, false); err != nil {

@@ -15,9 +15,3 @@ type Served interface {
 	// unknown.
 	Idle(ctx context.Context, l agent.Launch, pid int) (idle bool, why string)
 }
-
-// Heard reports whether a receiver has reported for the agent under its start.
-func (l *Launcher) Heard(st Status) bool {
-	r, err := l.Home.LoadReport(st.Agent)
-	return err == nil && st.Start != "" && r.Start == st.Start && r.State.Ready() && r.By != agent.ByPane
-}

@@ -3,7 +3,6 @@ package spawn
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"netsky/agent"
@@ -32,14 +31,14 @@ func begun(k agent.Keeper) bool { return time.Since(time.UnixMilli(k.StartedMS))
 
 // judgeSilent infers a silent program's state from its pane as it is now; there is no
 // report that could be stale.
-func (l *Launcher) judgeSilent(st *Status, p *tmux.Pane, k agent.Keeper) {
+func (f files) judgeSilent(st *Status, p *tmux.Pane, k agent.Keeper) {
 	switch {
 	case p == nil:
 		st.State, st.Evidence = agent.Unknown, fmt.Sprintf("process %d runs", k.PID)
 	case !begun(k):
 		st.State, st.Since = agent.Starting, time.UnixMilli(k.StartedMS)
 		st.Evidence = fmt.Sprintf("process %d has just started", k.PID)
-	case l.Bus.Now().Sub(p.Activity) < pane.Calm:
+	case f.l.Bus.Now().Sub(p.Activity) < pane.Calm:
 		st.State, st.Since = agent.Busy, time.Time{}
 		st.Evidence = "its pane is changing"
 	default:
@@ -49,40 +48,10 @@ func (l *Launcher) judgeSilent(st *Status, p *tmux.Pane, k agent.Keeper) {
 	if st.Inbox+st.Claimed <= 0 {
 		return
 	}
-	st.Detail = l.panes().Told(st.Agent, st.Start)
-	if why, since := l.panes().Ignored(st.Agent, st.Start); why != "" && st.State == agent.Idle {
+	st.Detail = f.l.panes().Told(st.Agent, st.Start)
+	if why, since := f.l.panes().Ignored(st.Agent, st.Start); why != "" && st.State == agent.Idle {
 		st.State, st.Since, st.Detail = agent.Blocked, since, why
 	}
-}
-
-// Greeted reports whether a silent agent has taken mail under this start: before that,
-// nothing has told it who it is.
-func (l *Launcher) Greeted(id agent.ID, start string) bool { return pane.Greeted(l.Home, id, start) }
-
-// Greet records that it has.
-func (l *Launcher) Greet(id agent.ID, start string) error { return pane.Greet(l.Home, id, start) }
-
-// RunningLaunch returns the launch of an agent whose program is running, by its keeper's
-// record; the error matches fs.ErrNotExist if none is.
-func (l *Launcher) RunningLaunch(id agent.ID) (agent.Launch, error) {
-	la, err := l.Home.LoadLaunch(id)
-	if err != nil {
-		return la, err
-	}
-	k, err := l.keeperOf(id, la)
-	if err == nil && (k.EndedMS != 0 || !k.Alive()) {
-		err = fmt.Errorf("%s: its program is not running: %w", id, fs.ErrNotExist)
-	}
-	return la, err
-}
-
-// SilentLaunch returns the RunningLaunch of a silent agent.
-func (l *Launcher) SilentLaunch(id agent.ID) (agent.Launch, error) {
-	la, err := l.RunningLaunch(id)
-	if err == nil && !la.Silent {
-		err = fmt.Errorf("%s: no silent program is running: %w", id, fs.ErrNotExist)
-	}
-	return la, err
 }
 
 // errSilent reports why a silent agent is not asked to finish.

@@ -15,11 +15,10 @@
 package spawn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +26,6 @@ import (
 	"netsky/bus"
 	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/internal/execx"
 	"netsky/store"
 	"netsky/tmux"
 )
@@ -58,9 +56,9 @@ type Runtime interface {
 	Prepare(ctx context.Context, l *agent.Launch) error
 }
 
-// A Launcher starts and ends the agents of one home. Its fields are set before its first
-// use and not changed afterwards.
-type Launcher struct {
+// A Site is one home and the tmux server of its agents. Its methods say what is there. Its fields are
+// set before its first use and not changed afterwards.
+type Site struct {
 	Home    home.Dir
 	Tmux    *tmux.Server
 	Bus     *bus.Bus
@@ -69,9 +67,17 @@ type Launcher struct {
 	Shared  bool     // the tmux server is a person's: netsky only makes sessions on it
 	Environ []string // what agents inherit, before it is cleaned
 	AtOnce  int      // how many agents are started together, 0 for 60; fewer spare a small machine
+}
+
+// A Launcher starts and ends the agents of a site.
+type Launcher struct {
+	Site
 
 	proofs sync.Map // by start id: nothing of that start is left, as this Launcher has seen
 }
+
+// New returns the Launcher of a site.
+func New(s Site) *Launcher { return &Launcher{Site: s} }
 
 // ErrForeign reports a session that has an agent's name but does not belong to this home;
 // netsky neither uses nor ends it.
@@ -104,7 +110,7 @@ func (e *ForeignError) Is(target error) bool { return target == ErrForeign }
 
 // record records what happened. A failed record never fails a verb: it waits in the spool,
 // and the daemon and doctor report it.
-func (l *Launcher) record(ctx context.Context, ops ...store.Op) {
+func (l *Site) record(ctx context.Context, ops ...store.Op) {
 	if l.Journal != nil {
 		l.Journal.Record(ctx, ops...)
 	}
@@ -125,7 +131,7 @@ type view struct {
 	foreign map[string]*ForeignError
 }
 
-func (l *Launcher) view(ctx context.Context) (view, error) {
+func (l *Site) view(ctx context.Context) (view, error) {
 	panes, err := l.Tmux.Panes(ctx)
 	if err != nil {
 		return view{}, err
@@ -166,7 +172,7 @@ var ErrPerson = errors.New("a pane in its session is not netsky's")
 // keepPerson returns an error if the agent can't be replaced without ending what a person
 // runs in its session: panes that were split off, or the one that is left after the
 // keeper's has gone.
-func (l *Launcher) keepPerson(id agent.ID, s session) error {
+func (l *Site) keepPerson(id agent.ID, s session) error {
 	person := s.others
 	k, err := l.Home.LoadKeeper(id)
 	if err == nil && k.Start == s.start && k.Own.Gone() {
@@ -182,7 +188,7 @@ func (l *Launcher) keepPerson(id agent.ID, s session) error {
 // is called. Attaching a control client needs that: tmux 3.3a dies, with all agents, when
 // a session is made or ended while a client attaches. It waits a few seconds at most, and
 // does nothing in a home where no lock can be taken.
-func (l *Launcher) Quiet(ctx context.Context) (release func()) {
+func (l *Site) Quiet(ctx context.Context) (release func()) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	lock, err := l.Home.WaitLock(ctx, home.TmuxLock, nil)
@@ -197,29 +203,71 @@ func paneNumber(id string) (n int) {
 	return n
 }
 
-// environment returns what an agent's program inherits: the cleaned environment of the up
-// that started it, and the agent's identity.
-func (l *Launcher) environment(la agent.Launch, environ []string) []string {
-	env := execx.Without(execx.Inherited(environ), "PATH", "PWD", "NETSKY_HOME")
-	return append(env,
-		"PATH="+l.path(environ),
-		"PWD="+la.Dir,
-		"NETSKY_HOME="+l.Home.Root(),
-		"NETSKY_START="+la.Start,
-		"NETSKY_PROMPT_FILE="+la.PromptFile,
-		"AGENT_N="+la.Agent.N())
-}
-
-// path returns PATH with netsky's own directory in front, so that "netsky" in an agent is
-// always the binary that started it.
-func (l *Launcher) path(environ []string) string {
-	own := l.Binary[:max(strings.LastIndexByte(l.Binary, '/'), 1)]
-	rest := cmp.Or(execx.Value(environ, "PATH"), "/usr/local/bin:/usr/bin:/bin")
-	if first, _, _ := strings.Cut(rest, ":"); first == own {
-		return rest
-	}
-	return own + ":" + rest
-}
-
 // mark returns the environment entry by which a process shows which start it belongs to.
 func mark(start string) string { return "NETSKY_START=" + start }
+
+// kept returns the agents with a keeper's record, a launch or unproved starts on file.
+// With an error there may be more.
+func (l *Site) kept() (ids []agent.ID, err error) {
+	for _, rel := range []string{home.KeeperDir, home.LaunchDir, unprovedDir} {
+		list, lerr := home.Agents(l.Home, rel)
+		ids, err = append(ids, list...), errors.Join(err, lerr)
+	}
+	slices.SortFunc(ids, agent.Compare)
+	return slices.Compact(ids), err
+}
+
+// socket returns the configured tmux socket.
+func (l *Site) socket() string {
+	if l.Tmux.Socket == "" {
+		return "default"
+	}
+	return l.Tmux.Socket
+}
+
+// elsewhere reports whether a launch's socket is not the configured one.
+func (l *Site) elsewhere(socket string) bool { return socket != "" && socket != l.socket() }
+
+// servers returns the tmux servers that may hold something of this home: the configured
+// one, then those that agents and the ticker were started on before.
+func (l *Site) servers() []*tmux.Server {
+	list := []*tmux.Server{l.Tmux}
+	seen := []string{l.socket()}
+	add := func(socket string) {
+		if socket == "" || slices.Contains(seen, socket) {
+			return
+		}
+		seen = append(seen, socket)
+		list = append(list, &tmux.Server{Socket: socket, Conf: l.Tmux.Conf, Env: l.Tmux.Env, Tags: l.Tmux.Tags, Known: l.Tmux.Known})
+	}
+	kept, _ := l.kept() // a caller that needs the error calls kept
+	for _, id := range kept {
+		if la, err := l.Home.LoadLaunch(id); err == nil {
+			add(la.Socket)
+		}
+	}
+	if t, err := l.Home.LoadTicker(); err == nil {
+		add(t.Socket)
+	}
+	return list
+}
+
+// TickerUp reports whether the ticker's session exists, or its process if sessions can't
+// be seen.
+func (l *Site) TickerUp(ctx context.Context) (bool, error) {
+	v, err := l.view(ctx)
+	if v.ticker != nil {
+		return true, nil
+	}
+	if l.tickerLives() {
+		return true, nil
+	}
+	return false, err
+}
+
+// tickerLives reports whether the process recorded as the ticker is alive, whatever
+// session it is in.
+func (l *Site) tickerLives() bool {
+	t, err := l.Home.LoadTicker()
+	return err == nil && t.Alive()
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -157,31 +158,31 @@ func late(tell func()) (stop func()) {
 	}
 }
 
-func (l *Launcher) setup(more []string) []string {
-	if l.Shared {
+func (u *up) setup(more []string) []string {
+	if u.Shared {
 		return nil
 	}
 	return append([]string{ // for the status line and the inbox's popup
-		"set-environment -g NETSKY_BIN " + tmux.Quote(l.Binary),
-		"set-environment -g NETSKY_HOME " + tmux.Quote(l.Home.Root()),
+		"set-environment -g NETSKY_BIN " + tmux.Quote(u.Binary),
+		"set-environment -g NETSKY_HOME " + tmux.Quote(u.Home.Root()),
 		// The server may have been started from within an agent.
 		"set-environment -gr NETSKY_START", "set-environment -gr AGENT_N",
 	}, more...)
 }
 
-func (l *Launcher) session(la agent.Launch) tmux.Session {
+func (u *up) session(la agent.Launch) tmux.Session {
 	return tmux.Session{
 		Name:    string(la.Agent),
 		Dir:     la.Dir,
-		Command: "exec " + execx.Quote(l.Binary) + " run " + string(la.Agent),
+		Command: "exec " + execx.Quote(u.Binary) + " run " + string(la.Agent),
 		Env: []string{
 			"AGENT_N=" + la.Agent.N(),
 			"NETSKY_PROMPT_FILE=" + la.PromptFile,
 			// A person's own server has no NETSKY_HOME, or another home's.
-			"NETSKY_HOME=" + l.Home.Root(),
+			"NETSKY_HOME=" + u.Home.Root(),
 			"NETSKY_START=" + la.Start,
 		},
-		Tags: map[string]string{TagHome: l.Home.Root(), TagStart: la.Start},
+		Tags: map[string]string{TagHome: u.Home.Root(), TagStart: la.Start},
 	}
 }
 
@@ -191,9 +192,9 @@ func started(p prepared, pane tmux.Pane) []store.Op {
 
 // mailLost tells the owner, once, that an agent could not continue its conversation. If that
 // can't be sent, it is on record.
-func (l *Launcher) mailLost(ctx context.Context, la agent.Launch) {
+func (u *up) mailLost(ctx context.Context, la agent.Launch) {
 	if la.Lost != (agent.Lost{}) {
-		_, _ = l.Bus.Send(ctx, envelope.Envelope{
+		_, _ = u.Bus.Send(ctx, envelope.Envelope{
 			ID: lostKey(la), From: la.Agent, To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: string(la.Agent) + ": " + la.Lost.String(),
 			Time: time.Now(), Extra: envelope.ToPhone(),
 		})
@@ -221,4 +222,40 @@ func Started(la agent.Launch, objective, session string, pid int) []store.Op {
 		})
 	}
 	return ops
+}
+
+// environment returns what an agent's program inherits: the cleaned environment of the up
+// that started it, and the agent's identity.
+func (u *up) environment(la agent.Launch, environ []string) []string {
+	env := execx.Without(execx.Inherited(environ), "PATH", "PWD", "NETSKY_HOME")
+	return append(env,
+		"PATH="+u.path(environ),
+		"PWD="+la.Dir,
+		"NETSKY_HOME="+u.Home.Root(),
+		"NETSKY_START="+la.Start,
+		"NETSKY_PROMPT_FILE="+la.PromptFile,
+		"AGENT_N="+la.Agent.N())
+}
+
+// path returns PATH with netsky's own directory in front, so that "netsky" in an agent is
+// always the binary that started it.
+func (u *up) path(environ []string) string {
+	own := u.Binary[:max(strings.LastIndexByte(u.Binary, '/'), 1)]
+	rest := cmp.Or(execx.Value(environ, "PATH"), "/usr/local/bin:/usr/bin:/bin")
+	if first, _, _ := strings.Cut(rest, ":"); first == own {
+		return rest
+	}
+	return own + ":" + rest
+}
+
+// tickerSession is the session that looks after the daemon. It is not an agent: it has no
+// mailbox and no keeper, and carries only the home's tag.
+func (u *up) tickerSession() tmux.Session {
+	return tmux.Session{
+		Name:    TickerSession,
+		Dir:     u.Home.Root(),
+		Command: "exec " + execx.Quote(u.Binary) + " watchdog ticker",
+		Env:     []string{"NETSKY_HOME=" + u.Home.Root(), "PATH=" + u.path(u.Environ), TickerSocket + "=" + u.socket()},
+		Tags:    map[string]string{TagHome: u.Home.Root()},
+	}
 }

@@ -228,3 +228,31 @@ func (l *Launcher) neverRan(la agent.Launch) {
 	// If this is not written, the start stays unproved.
 	_ = l.Home.SaveKeeper(la.Agent, agent.Keeper{Start: la.Start, StartedMS: la.StartedMS, ClearedMS: time.Now().UnixMilli()})
 }
+
+// NoteLost records how a start ended whose keeper was killed: when that was noticed, and
+// whether something of it may still run. The error matches agent.ErrLocked while an up or
+// a down runs. Only the agent's last start is recorded, and only if no end of it is.
+func (l *Launcher) NoteLost(id agent.ID, start string) (noted bool, err error) {
+	lock, err := l.Home.Lock(home.UpLock)
+	if err != nil {
+		return false, err
+	}
+	defer lock.Unlock()
+	return l.noteLost(id, start)
+}
+
+func (l *Launcher) noteLost(id agent.ID, start string) (noted bool, err error) {
+	rec, err := l.Home.LoadKeeper(id)
+	if err != nil || rec.Start != start || rec.EndedMS != 0 || !rec.Own.Gone() || rec.Process.Alive() {
+		return false, err
+	}
+	rec.EndedMS, rec.Lost = time.Now().UnixMilli(), keeperKilled
+	if beforeBoot(time.UnixMilli(rec.StartedMS)) {
+		rec.EndedMS, rec.Lost = booted().UnixMilli(), "the machine was restarted"
+	}
+	if err := l.Home.SaveKeeper(id, rec); err != nil {
+		return false, err
+	}
+	l.prove(id)
+	return true, nil
+}

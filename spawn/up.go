@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -274,10 +275,10 @@ var earlierConfs = []string{
 
 // writeConf writes our server's tmux.conf if there is none, or one of an earlier version
 // that nobody has edited.
-func (l *Launcher) writeConf() error {
-	have, err := l.Home.ReadFile(home.TmuxConfFile, 1<<20)
+func (u *up) writeConf() error {
+	have, err := u.Home.ReadFile(home.TmuxConfFile, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && slices.Contains(earlierConfs, fmt.Sprintf("%x", sha256.Sum256(have))) {
-		return l.Home.WriteFile(home.TmuxConfFile, tmuxConf, false)
+		return u.Home.WriteFile(home.TmuxConfFile, tmuxConf, false)
 	}
 	return err
 }
@@ -328,3 +329,5 @@ func (u *up) write(ctx context.Context, p Plan, prompt string) (la agent.Launch,
 }
 
 func isShutdown(e envelope.Envelope) bool { return e.Kind == envelope.KindShutdown }
+
+func (l *Launcher) atOnce() int { return cmp.Or(l.AtOnce, atOnce) }

@@ -121,12 +121,12 @@ func newWorldAt(tb testing.TB, h home.Dir, socket string, env ...string) *world 
 }
 
 func launcherAt(h home.Dir, socket string, env []string) *spawn.Launcher {
-	return &spawn.Launcher{
+	return spawn.New(spawn.Site{
 		Home: h, Bus: bus.New(h, bus.Options{}), Journal: store.NewJournal(h), Binary: netsky, Environ: env,
 		Tmux: &tmux.Server{
 			Socket: socket, Conf: h.Path(home.TmuxConfFile), Env: env, Tags: []string{spawn.TagHome, spawn.TagStart}, Known: home.Servers(h),
 		},
-	}
+	})
 }
 
 func (w *world) work() string { return filepath.Join(w.dir, "work") }

@@ -25,10 +25,10 @@ func newLauncher(t *testing.T) *spawn.Launcher {
 	t.Helper()
 	h := testworld.FastHome(t)
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Dir(h.Root())}
-	return &spawn.Launcher{
+	return spawn.New(spawn.Site{
 		Home: h, Bus: testworld.Bus(t, h, "agent0", "agent1", "agent2", agent.Owner), Journal: store.NewJournal(h), Environ: env,
 		Tmux: &tmux.Server{Socket: filepath.Join(filepath.Dir(h.Root()), "s"), Conf: h.Path(home.TmuxConfFile), Env: env, Tags: []string{spawn.TagHome, spawn.TagStart}},
-	}
+	})
 }
 
 func send(t *testing.T, l *spawn.Launcher, e envelope.Envelope) {

@@ -15,7 +15,7 @@ import (
 func TestRosterLooksOnce(t *testing.T) {
 	h := testworld.Home(t)
 	b := testworld.Bus(t, h, "agent1")
-	r := newRoster(&spawn.Launcher{Home: h, Bus: b, Tmux: &tmux.Server{Socket: h.Path("run/s")}})
+	r := newRoster(spawn.New(spawn.Site{Home: h, Bus: b, Tmux: &tmux.Server{Socket: h.Path("run/s")}}))
 	calm := func() { // as if nothing had changed for a while
 		t.Helper()
 		at := time.Now().Add(-time.Minute)

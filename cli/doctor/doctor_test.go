@@ -41,10 +41,10 @@ func patient(t *testing.T) (home.Dir, *doctor.Options) {
 	db.Close()
 	env := append(os.Environ(), "TMUX_TMPDIR="+t.TempDir())
 	o := &doctor.Options{Home: h, Version: "test", Environ: env, Config: config.Default(), Within: 10 * time.Second}
-	o.Launcher = &spawn.Launcher{
+	o.Launcher = spawn.New(spawn.Site{
 		Home: h, Bus: b, Journal: store.NewJournal(h), Binary: mustExecutable(t), Environ: env,
 		Tmux: &tmux.Server{Socket: filepath.Join(t.TempDir(), "s"), Env: env},
-	}
+	})
 	o.Start = func(context.Context) error { return home.Desired(h).Set(agent.DaemonName, false, "owner") }
 	return h, o
 }

@@ -94,9 +94,9 @@ func (s *scene) open() {
 	top := filepath.Dir(s.home.Root())
 	s.must(os.Mkdir(filepath.Join(top, "bin"), 0o700))
 	testworld.Program(s.T, filepath.Join(top, "bin", "tmux"), s.tmux())
-	s.l = &spawn.Launcher{Home: s.home, Bus: s.bus, Tmux: &tmux.Server{
+	s.l = spawn.New(spawn.Site{Home: s.home, Bus: s.bus, Tmux: &tmux.Server{
 		Socket: filepath.Join(top, "s"), Env: []string{"PATH=" + filepath.Join(top, "bin") + ":/usr/bin:/bin"}, Tags: []string{spawn.TagHome, spawn.TagStart},
-	}}
+	}})
 }
 
 // tmux is a program that answers list-panes as tmux 3.3a does.

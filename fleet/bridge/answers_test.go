@@ -129,7 +129,7 @@ func newOwner(t *testing.T, r *rand.Rand) *owner {
 	}
 	b := testworld.Bus(t, w.home, agent.Root, "agent1", agent.Owner)
 	w.desk = approve.Desk{Home: w.home, Bus: b, Warn: func(err error) { t.Error(err) }}
-	l := &spawn.Launcher{Home: w.home, Bus: b, Journal: store.NewJournal(w.home), Tmux: &tmux.Server{Socket: w.home.Path("run/s")}}
+	l := spawn.New(spawn.Site{Home: w.home, Bus: b, Journal: store.NewJournal(w.home), Tmux: &tmux.Server{Socket: w.home.Path("run/s")}})
 	t.Cleanup(func() { l.Journal.Close() })
 	w.serve(b)
 	w.bridge(b, bridge.Desk{Fleet: &fleet.Fleet{Home: w.home, Launcher: l, Actor: agent.Owner, UI: warner{t}, Runtimes: map[string]spawn.Runtime{}}})

@@ -20,7 +20,7 @@ import (
 func planner(t *testing.T) *plan.Planner {
 	t.Helper()
 	cfg := config.Default()
-	return &plan.Planner{Launcher: &spawn.Launcher{Home: testworld.FastHome(t)}, Config: &cfg, UserHome: t.TempDir()}
+	return &plan.Planner{Launcher: spawn.New(spawn.Site{Home: testworld.FastHome(t)}), Config: &cfg, UserHome: t.TempDir()}
 }
 
 // The ports of a home's agents don't overlap, and are the same at every start.

@@ -87,10 +87,10 @@ func launcher(h home.Dir) *spawn.Launcher {
 	dir := filepath.Dir(h.Root())
 	socket := filepath.Join(dir, "s")
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LANG=C.UTF-8", "NETSKY_TMUX_SOCKET=" + socket, "NETSKY_HOME=" + h.Root()}
-	return &spawn.Launcher{
+	return spawn.New(spawn.Site{
 		Home: h, Bus: bus.New(h, bus.Options{}), Journal: store.NewJournal(h), Binary: netsky, Environ: env,
 		Tmux: &tmux.Server{Socket: socket, Conf: h.Path(home.TmuxConfFile), Env: env, Tags: []string{spawn.TagHome, spawn.TagStart}},
-	}
+	})
 }
 
 func options(l *spawn.Launcher, prevent error) restart.Options {

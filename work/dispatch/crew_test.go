@@ -58,7 +58,7 @@ func newRig(t *testing.T) *rig {
 
 // begin makes another keeper, as a daemon that starts.
 func (r *rig) begin() {
-	r.keeper = dispatch.NewKeeper(&spawn.Launcher{Home: r.home, Bus: r.bus}, func() *store.DB { return r.db }, r.statuses, slog.New(slog.DiscardHandler))
+	r.keeper = dispatch.NewKeeper(spawn.New(spawn.Site{Home: r.home, Bus: r.bus}), func() *store.DB { return r.db }, r.statuses, slog.New(slog.DiscardHandler))
 	r.keeper.Settles = time.Nanosecond
 }
 

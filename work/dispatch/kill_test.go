@@ -80,7 +80,7 @@ func drive(dir string) error {
 	if _, err := c.Edit(ctx, "t-gone-000", task.Change{State: store.TaskCancelled}); err != nil {
 		return err
 	}
-	keeper := dispatch.NewKeeper(&spawn.Launcher{Home: h, Bus: b}, func() *store.DB { return db }, states, slog.New(slog.DiscardHandler))
+	keeper := dispatch.NewKeeper(spawn.New(spawn.Site{Home: h, Bus: b}), func() *store.DB { return db }, states, slog.New(slog.DiscardHandler))
 	for range 20 {
 		if err := (&observe.Observer{Bus: b, DB: db, Log: slog.New(slog.DiscardHandler)}).Sync(ctx); err != nil {
 			return err
