@@ -85,7 +85,7 @@ func (e *InterruptedError) Error() string {
 // so that a later start does not find them. When ctx ends, agents still working are left
 // alone and Down returns an InterruptedError.
 func (l *Launcher) Down(ctx context.Context, o DownOptions) ([]DownProgress, error) {
-	d := down{l: l, o: o}
+	d := down{l: &l.Ender, o: o}
 	d.tell = func(p DownProgress) {
 		d.log = append(d.log, p)
 		if o.Report != nil {
@@ -188,7 +188,7 @@ func (d *down) err() error {
 // A down ends sessions. It is the only thing that ends any: what an interrupted down has left, what
 // a new start replaces, and an old ticker too.
 type down struct {
-	l       *Launcher
+	l       *Ender
 	o       DownOptions
 	tell    func(DownProgress)
 	targets []*target

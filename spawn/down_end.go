@@ -128,7 +128,7 @@ func (d *down) still(ctx context.Context, list []tmux.Pane) (map[string]bool, er
 
 // deaf reports why the agent can't be asked to finish, or nil: its program takes no
 // requests, or no receiver holds its mailbox although it has had the time to take it.
-func (l *Launcher) deaf(st Status) error {
+func (l *Site) deaf(st Status) error {
 	if !st.Alive() {
 		return nil
 	}

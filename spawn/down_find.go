@@ -25,7 +25,7 @@ type target struct {
 	step DownStep
 }
 
-func (l *Launcher) target(st Status) *target {
+func (l *Ender) target(st Status) *target {
 	start := st.Start
 	if st.pane != nil {
 		start = st.pane.Tags[TagStart]
@@ -98,7 +98,7 @@ func (d *down) find(ctx context.Context) error {
 
 // settledDown reports whether the agent is down and nothing wants it up, so that its
 // desired state, which shows since when it is down, is left alone.
-func (l *Launcher) settledDown(st Status) bool {
+func (l *Site) settledDown(st Status) bool {
 	if st.State != agent.Down || st.Wanted || st.pane != nil {
 		return false
 	}

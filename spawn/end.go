@@ -28,7 +28,7 @@ type kin struct {
 
 // kinOf returns the kin of a start. pane is its session's, or nil if there is none or it
 // can't be seen: then the keeper's record names the keeper.
-func (l *Launcher) kinOf(id agent.ID, pane *tmux.Pane, start string) kin {
+func (l *Ender) kinOf(id agent.ID, pane *tmux.Pane, start string) kin {
 	k := kin{id: id, start: start}
 	if rec, err := l.Home.LoadKeeper(id); id != "" && err == nil && rec.Start == start && start != "" {
 		k.keeper, k.program = rec.Own, rec.Process
@@ -75,7 +75,7 @@ func below(list []kin, keep []int) ([][]proc.Process, error) {
 
 // spared lists the processes that ending an agent never touches, with all their children:
 // this one, the daemon, even if an agent started it, and keep.
-func (l *Launcher) spared(keep []int) []int {
+func (l *Ender) spared(keep []int) []int {
 	keep = append([]int{os.Getpid()}, keep...)
 	if who, ok := l.Home.LockHolder(agent.DaemonName); ok && who.Named() {
 		keep = append(keep, who.PID)
@@ -89,7 +89,7 @@ func (l *Launcher) spared(keep []int) []int {
 //
 // Keepers are ended last. As long as one lives, everything its program started is found
 // below it, even if it left the session: so when nothing is found, nothing is left.
-func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin, keep []int) (left [][]proc.Process, unfiled []error, err error) {
+func (l *Ender) end(ctx context.Context, panes []tmux.Pane, list []kin, keep []int) (left [][]proc.Process, unfiled []error, err error) {
 	keep = l.spared(keep)
 	left = make([][]proc.Process, len(list))
 	err = l.endBelow(ctx, list, left, keep)
@@ -121,7 +121,7 @@ func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin, keep 
 // up to three rounds: what one starts while the list is made is in the next. Processes
 // that survive are added to left. For each living keeper with nothing below it, that is
 // recorded.
-func (l *Launcher) endBelow(ctx context.Context, list []kin, left [][]proc.Process, keep []int) error {
+func (l *Ender) endBelow(ctx context.Context, list []kin, left [][]proc.Process, keep []int) error {
 	for range 3 {
 		kept, err := below(list, keep)
 		if err != nil {
@@ -159,7 +159,7 @@ func (l *Launcher) endBelow(ctx context.Context, list []kin, left [][]proc.Proce
 
 // cleared notes that only the keeper of a start is left. A keeper whose program has not
 // started yet may still start it.
-func (l *Launcher) cleared(k kin) {
+func (l *Ender) cleared(k kin) {
 	if !proc.Reaps || k.id == "" || !k.keeper.Alive() {
 		return
 	}
@@ -176,7 +176,7 @@ func (l *Launcher) cleared(k kin) {
 }
 
 // file records what cleared has noted of a start if its keeper, which has ended, did not.
-func (l *Launcher) file(k kin) error {
+func (l *Ender) file(k kin) error {
 	if _, ok := l.proofs.Load(k.start); !ok {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (l *Launcher) file(k kin) error {
 	return l.Home.SaveKeeper(k.id, rec)
 }
 
-func (l *Launcher) kill(ctx context.Context, panes []tmux.Pane) error {
+func (l *Ender) kill(ctx context.Context, panes []tmux.Pane) error {
 	if len(panes) == 0 {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (l *Launcher) kill(ctx context.Context, panes []tmux.Pane) error {
 // clear records how the agents to be replaced ended, and ends what is left of them: the
 // keeper that shows the last lines, and processes that outlived the program and might
 // still hold its mailbox. together is as in recordDeaths.
-func (l *Launcher) clear(ctx context.Context, list Statuses, together bool) error {
+func (l *Ender) clear(ctx context.Context, list Statuses, together bool) error {
 	var gone []*target
 	for _, st := range list {
 		if st.Start != "" || st.pane != nil { // else it was never started

@@ -41,6 +41,6 @@ func (l *Launcher) Finish(ctx context.Context, st Status) (done bool, err error)
 	if err := l.keepPerson(st.Agent, s); err != nil {
 		return true, err
 	}
-	d := down{l: l, why: "ended by itself, as asked"}
+	d := down{l: &l.Ender, why: "ended by itself, as asked"}
 	return true, d.now(context.WithoutCancel(ctx), l.target(now))
 }

@@ -15,6 +15,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,15 +70,18 @@ type Site struct {
 	AtOnce  int      // how many agents are started together, 0 for 60; fewer spare a small machine
 }
 
-// A Launcher starts and ends the agents of a site.
-type Launcher struct {
+// An Ender ends what runs at a site, and knows what may be left of it.
+type Ender struct {
 	Site
 
-	proofs sync.Map // by start id: nothing of that start is left, as this Launcher has seen
+	proofs sync.Map // by start id: nothing of that start is left, as this Ender has seen
 }
 
+// A Launcher starts and ends the agents of a site.
+type Launcher struct{ Ender }
+
 // New returns the Launcher of a site.
-func New(s Site) *Launcher { return &Launcher{Site: s} }
+func New(s Site) *Launcher { return &Launcher{Ender{Site: s}} }
 
 // ErrForeign reports a session that has an agent's name but does not belong to this home;
 // netsky neither uses nor ends it.
@@ -271,3 +275,5 @@ func (l *Site) tickerLives() bool {
 	t, err := l.Home.LoadTicker()
 	return err == nil && t.Alive()
 }
+
+func (l *Site) atOnce() int { return cmp.Or(l.AtOnce, atOnce) }

@@ -31,7 +31,7 @@ type Remnant struct {
 // behind: keepers and programs by their records, others by their parents or their
 // environment. With an error there may be more. Nothing is left if both this list and
 // Unproved are empty.
-func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, err error) {
+func (l *Ender) Remnants(ctx context.Context, keep ...int) (list []Remnant, err error) {
 	seen := make(map[int]bool)
 	for _, pid := range keep {
 		seen[pid] = true
@@ -96,7 +96,7 @@ func (l *Launcher) Remnants(ctx context.Context, keep ...int) (list []Remnant, e
 
 // Strangers lists the sessions on this home's own tmux server that netsky did not start: whoever runs there can
 // have made them, an agent as well. Nothing ends them. A configured server may be anybody's.
-func (l *Launcher) Strangers(ctx context.Context) (list []Remnant, err error) {
+func (l *Ender) Strangers(ctx context.Context) (list []Remnant, err error) {
 	if l.Tmux.Socket != l.Home.TmuxSocket() {
 		return nil, nil
 	}
@@ -112,7 +112,7 @@ func (l *Launcher) Strangers(ctx context.Context) (list []Remnant, err error) {
 
 // NeverUp reports whether nothing was ever started in this home, nor is being started:
 // there is nothing to end, and a down would leave files in it. With any doubt it is false.
-func (l *Launcher) NeverUp(ctx context.Context) bool {
+func (l *Ender) NeverUp(ctx context.Context) bool {
 	absent := func(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 	if _, err := home.Desired(l.Home).Load(agent.DaemonName); !absent(err) {
 		return false

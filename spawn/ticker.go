@@ -11,7 +11,7 @@ const TickerSocket = "NETSKY_TICKER_SOCKET"
 
 // replaceTicker ends a ticker whose binary has been removed: it can no longer start a
 // daemon. It reports whether it did.
-func (l *Launcher) replaceTicker(ctx context.Context, v view) (bool, error) {
+func (l *Ender) replaceTicker(ctx context.Context, v view) (bool, error) {
 	t, err := l.Home.LoadTicker()
 	if err != nil || !t.Alive() || t.Binary == l.Binary || !home.Removed(t.Binary) {
 		return false, nil // without a record this is unknown

@@ -20,7 +20,7 @@ import (
 // can't be told from any other. A start leaves the list when no process can belong to it,
 // which is checked when its death is noted and at each up and down; when the owner vouches
 // for it (TakeWord); or when the machine restarts.
-func (l *Launcher) Unproved() (list []Remnant) {
+func (l *Ender) Unproved() (list []Remnant) {
 	booted := booted()
 	ids, err := l.kept()
 	if err != nil {
@@ -100,7 +100,7 @@ const maxUnproved = 20
 
 // starts returns the agent's unproved starts, the last one at the end. With an error there may be
 // earlier ones.
-func (l *Launcher) starts(id agent.ID) ([]unprovedStart, error) {
+func (l *Ender) starts(id agent.ID) ([]unprovedStart, error) {
 	list, err := l.carried(id)
 	if last, ok := l.unprovedLast(id); ok {
 		last.last = true
@@ -110,7 +110,7 @@ func (l *Launcher) starts(id agent.ID) ([]unprovedStart, error) {
 }
 
 // carried returns the starts before the last one that were never proved.
-func (l *Launcher) carried(id agent.ID) ([]unprovedStart, error) {
+func (l *Ender) carried(id agent.ID) ([]unprovedStart, error) {
 	list, err := home.Load[[]unprovedStart](l.Home, unprovedFile(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -119,7 +119,7 @@ func (l *Launcher) carried(id agent.ID) ([]unprovedStart, error) {
 }
 
 // saveCarried replaces the list; an empty one removes the file.
-func (l *Launcher) saveCarried(id agent.ID, list []unprovedStart) error {
+func (l *Ender) saveCarried(id agent.ID, list []unprovedStart) error {
 	if len(list) == 0 {
 		return l.Home.Remove(unprovedFile(id))
 	}
@@ -127,7 +127,7 @@ func (l *Launcher) saveCarried(id agent.ID, list []unprovedStart) error {
 }
 
 // unprovedLast returns the agent's last start if something of it may run.
-func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
+func (l *Ender) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 	la, lerr := l.Home.LoadLaunch(id)
 	rec, err := l.Home.LoadKeeper(id)
 	s = unprovedStart{Start: rec.Start, StartedMS: rec.StartedMS, Why: "its keeper was killed, or could not record its end", Keeper: rec.Own, Above: rec.Above}
@@ -162,7 +162,7 @@ func (l *Launcher) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 // creates the directories of the records and the whole mailbox first, and meta.db has its
 // starts. What a purge has left, a person's own files in a mailbox, is no whole one. With
 // an error that is unknown.
-func (l *Launcher) lost(id agent.ID) (bool, error) {
+func (l *Ender) lost(id agent.ID) (bool, error) {
 	for _, rel := range []string{home.KeeperDir, home.LaunchDir} {
 		d, err := l.Home.OpenDir(rel, false)
 		if errors.Is(err, fs.ErrNotExist) && l.Bus.Used(id) {
@@ -179,7 +179,7 @@ func (l *Launcher) lost(id agent.ID) (bool, error) {
 
 // startedSince returns the agents that meta.db has starts of since then: none without a
 // database.
-func (l *Launcher) startedSince(since time.Time) (map[agent.ID]bool, error) {
+func (l *Ender) startedSince(since time.Time) (map[agent.ID]bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	db, err := store.OpenRead(ctx, l.Home)
@@ -193,15 +193,15 @@ func (l *Launcher) startedSince(since time.Time) (map[agent.ID]bool, error) {
 	return db.StartedSince(ctx, since)
 }
 
-// proved reports whether this Launcher has seen that nothing of a start is left.
-func (l *Launcher) proved(start string) bool {
+// proved reports whether this Ender has seen that nothing of a start is left.
+func (l *Ender) proved(start string) bool {
 	_, ok := l.proofs.Load(start)
 	return ok && start != ""
 }
 
 // carry records that something of the agent's last start may run, before the records of a
 // new start replace it.
-func (l *Launcher) carry(id agent.ID) error {
+func (l *Ender) carry(id agent.ID) error {
 	last, ok := l.unprovedLast(id)
 	if !ok || last.doubt {
 		return nil
@@ -221,7 +221,7 @@ func (l *Launcher) carry(id agent.ID) error {
 
 // neverRan records that nothing of a start runs, as tmux created no session for it. A
 // keeper's record takes precedence.
-func (l *Launcher) neverRan(la agent.Launch) {
+func (l *Ender) neverRan(la agent.Launch) {
 	if _, err := l.Home.LoadKeeper(la.Agent); !errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -232,7 +232,7 @@ func (l *Launcher) neverRan(la agent.Launch) {
 // NoteLost records how a start ended whose keeper was killed: when that was noticed, and
 // whether something of it may still run. The error matches agent.ErrLocked while an up or
 // a down runs. Only the agent's last start is recorded, and only if no end of it is.
-func (l *Launcher) NoteLost(id agent.ID, start string) (noted bool, err error) {
+func (l *Ender) NoteLost(id agent.ID, start string) (noted bool, err error) {
 	lock, err := l.Home.Lock(home.UpLock)
 	if err != nil {
 		return false, err
@@ -241,7 +241,7 @@ func (l *Launcher) NoteLost(id agent.ID, start string) (noted bool, err error) {
 	return l.noteLost(id, start)
 }
 
-func (l *Launcher) noteLost(id agent.ID, start string) (noted bool, err error) {
+func (l *Ender) noteLost(id agent.ID, start string) (noted bool, err error) {
 	rec, err := l.Home.LoadKeeper(id)
 	if err != nil || rec.Start != start || rec.EndedMS != 0 || !rec.Own.Gone() || rec.Process.Alive() {
 		return false, err

@@ -19,7 +19,7 @@ const provePause = 50 * time.Millisecond
 
 // prove looks for processes that could belong to the agents' unproved starts, and removes
 // the notes of starts without any. The lock up is held.
-func (l *Launcher) prove(ids ...agent.ID) {
+func (l *Ender) prove(ids ...agent.ID) {
 	var open []Remnant
 	for _, id := range ids {
 		starts, err := l.starts(id)
@@ -65,7 +65,7 @@ func (l *Launcher) prove(ids ...agent.ID) {
 
 // Prove checks again whether anything of the unproved starts can run, and removes the
 // notes of those of which nothing can.
-func (l *Launcher) Prove(ctx context.Context) error {
+func (l *Ender) Prove(ctx context.Context) error {
 	lock, err := l.waitUp(ctx)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (l *Launcher) Prove(ctx context.Context) error {
 }
 
 // waitUp waits briefly for a running up or down.
-func (l *Launcher) waitUp(ctx context.Context) (*home.Lock, error) {
+func (l *Ender) waitUp(ctx context.Context) (*home.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	return l.Home.WaitLock(ctx, home.UpLock, nil)
@@ -88,7 +88,7 @@ const hubWithin = time.Second
 
 // ours lists the processes that are netsky's own and not an agent's: the daemon, the
 // ticker, the hubs' own and living keepers. Their children belong to no unproved start.
-func (l *Launcher) ours() (list []proc.Process) {
+func (l *Ender) ours() (list []proc.Process) {
 	if who, ok := l.Home.LockHolder(agent.DaemonName); ok && who.Named() {
 		list = append(list, who.Process)
 	}
@@ -115,7 +115,7 @@ func (l *Launcher) ours() (list []proc.Process) {
 }
 
 // settle records that nothing of a start runs; by is who vouches for that, "" if it is proved.
-func (l *Launcher) settle(id agent.ID, s unprovedStart, by agent.ID) error {
+func (l *Ender) settle(id agent.ID, s unprovedStart, by agent.ID) error {
 	list, err := l.carried(id)
 	same := func(o unprovedStart) bool { return o.Start == s.Start && o.StartedMS == s.StartedMS }
 	if err == nil && slices.ContainsFunc(list, same) {
@@ -142,7 +142,7 @@ func (l *Launcher) settle(id agent.ID, s unprovedStart, by agent.ID) error {
 // returned by Unproved, parents before their children. If the system does not reveal that,
 // it lists all of this user's processes that are young enough and not known to be
 // netsky's.
-func (l *Launcher) Suspects(list []Remnant) ([]proc.Process, error) {
+func (l *Ender) Suspects(list []Remnant) ([]proc.Process, error) {
 	var found []proc.Process
 	add := func(more []proc.Process) {
 		for _, p := range more {
@@ -169,7 +169,7 @@ func (l *Launcher) Suspects(list []Remnant) ([]proc.Process, error) {
 // Likely splits suspects into those that may be of the listed starts and those that show no sign of it: whose
 // environment is an ordinary one of this user's that never had netsky's variables, or that are in other control groups
 // than the keeper was. What an agent has robbed of those variables, and of nothing else, is among the latter.
-func (l *Launcher) Likely(notes []Remnant, list []proc.Process) (may, rest []proc.Process) {
+func (l *Ender) Likely(notes []Remnant, list []proc.Process) (may, rest []proc.Process) {
 	names := make(map[string]bool)
 	groups, told := make(map[string]bool), true
 	for _, n := range notes {
@@ -213,7 +213,7 @@ func marks(v string) bool {
 // TakeWord removes the listed notes because somebody has checked that nothing of those
 // starts runs, and records who. It ends nothing. A note that is not listed stays, and so
 // does that of a running start.
-func (l *Launcher) TakeWord(ctx context.Context, list []Remnant, by agent.ID) error {
+func (l *Ender) TakeWord(ctx context.Context, list []Remnant, by agent.ID) error {
 	lock, err := l.waitUp(ctx)
 	if err != nil {
 		return err
@@ -241,7 +241,7 @@ func (l *Launcher) TakeWord(ctx context.Context, list []Remnant, by agent.ID) er
 	return errors.Join(errs...)
 }
 
-func (l *Launcher) takeWord(states Statuses, r Remnant, by agent.ID) error {
+func (l *Ender) takeWord(states Statuses, r Remnant, by agent.ID) error {
 	starts, err := l.starts(r.Agent)
 	if err != nil && r.Earlier {
 		return l.Home.Remove(unprovedFile(r.Agent))

@@ -1,7 +1,6 @@
 package spawn
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -329,5 +328,3 @@ func (u *up) write(ctx context.Context, p Plan, prompt string) (la agent.Launch,
 }
 
 func isShutdown(e envelope.Envelope) bool { return e.Kind == envelope.KindShutdown }
-
-func (l *Launcher) atOnce() int { return cmp.Or(l.AtOnce, atOnce) }
