@@ -1,14 +1,14 @@
 package cli
 
 import (
+	"context"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent"
 	"netsky/cli/view"
-	"netsky/spawn"
+	"netsky/fleet"
 )
 
 func (a *app) peekCommand() *cli.Command {
@@ -34,57 +34,45 @@ func (a *app) peek(c *cli.Context) error {
 	if n < 1 || n > 100_000 {
 		return usagef("peek: -n %d: must be 1 to 100000", n)
 	}
-	l, err := a.launcher()
+	f, err := a.fleet()
 	if err != nil {
 		return err
 	}
+	r := fleet.PeekRequest{Agent: id, Lines: n}
 	if c.Bool("follow") {
-		return a.followPane(c, l, id, n)
+		return a.followPane(c.Context, f, r)
 	}
-	lines, st, err := a.paneLines(c, l, id, n)
+	v, err := f.Peek(c.Context, r)
 	if err != nil {
 		return err
 	}
 	if c.Bool("json") {
-		return a.writeJSON(map[string]any{"agent": id, "state": st.State, "pane": st.Pane(), "lines": append([]string{}, lines...)})
+		return a.writeJSON(v)
 	}
-	for _, line := range lines {
+	for _, line := range v.Lines {
 		a.print("%s", line)
 	}
 	return nil
 }
 
-func (a *app) paneLines(c *cli.Context, l *spawn.Launcher, id agent.ID, n int) ([]string, spawn.Status, error) {
-	list, err := l.Inspect(c.Context)
-	if err != nil {
-		return nil, spawn.Status{}, err
-	}
-	st := list.Find(id)
-	if st.Pane() == "" {
-		return nil, st, spawn.NoPane(st)
-	}
-	lines, err := l.LastLines(c.Context, st, n)
-	return lines, st, err
-}
-
-func (a *app) followPane(c *cli.Context, l *spawn.Launcher, id agent.ID, n int) error {
+func (a *app) followPane(ctx context.Context, f *fleet.Fleet, r fleet.PeekRequest) error {
 	if _, ok := view.Width(a.out); !ok {
 		return usagef("peek --follow: not a terminal")
 	}
 	tick := time.NewTicker(300 * time.Millisecond)
 	defer tick.Stop()
 	for before := "\x00"; ; {
-		lines, _, err := a.paneLines(c, l, id, n)
-		if err != nil && c.Context.Err() == nil {
+		v, err := f.Peek(ctx, r)
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		if now := strings.Join(lines, "\n"); now != before && c.Context.Err() == nil {
+		if now := strings.Join(v.Lines, "\n"); now != before && ctx.Err() == nil {
 			before = now
 			a.clear()
 			a.print("%s", now)
 		}
 		select {
-		case <-c.Context.Done():
+		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}

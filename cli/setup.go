@@ -235,3 +235,8 @@ func (a *app) removeLinks() error {
 	}
 	return err
 }
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -136,6 +136,9 @@ func (f *Fleet) tilde(path string) string { return words.Tilde(f.userHome(), pat
 
 func (f *Fleet) warn(format string, args ...any) { f.UI.Warn(fmt.Errorf(format, args...)) }
 
+// say reports what was done, in words.
+func (f *Fleet) say(format string, args ...any) { f.UI.Step(Step{Line: fmt.Sprintf(format, args...)}) }
+
 // Make makes the home with its directories and the owner's mailbox, to which an agent may write
 // at any time, and repairs its mode.
 func (f *Fleet) Make() error {

@@ -57,16 +57,8 @@ func (t Team) tasks(ctx context.Context) map[agent.ID]string {
 
 // Peek returns the last lines of an agent's pane.
 func (t Team) Peek(ctx context.Context, id agent.ID, lines int) (string, error) {
-	list, err := t.Launcher.Inspect(ctx)
-	if err != nil {
-		return "", err
-	}
-	st := list.Find(id)
-	if st.Pane() == "" {
-		return "", spawn.NoPane(st)
-	}
-	text, err := t.Launcher.LastLines(ctx, st, lines)
-	return strings.Join(text, "\n"), err
+	v, err := t.Fleet.Peek(ctx, PeekRequest{Agent: id, Lines: lines})
+	return strings.Join(v.Lines, "\n"), err
 }
 
 // teamPatience is how long a deed of a model's may take: its program gives up on a tool before.

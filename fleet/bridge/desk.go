@@ -130,18 +130,11 @@ func (d Desk) Status(ctx context.Context) (string, error) { return d.Overview(ct
 
 // Peek implements [phone.Desk].
 func (d Desk) Peek(ctx context.Context, id agent.ID, n int) (string, error) {
-	st, err := d.status(ctx, id)
-	if err != nil {
-		return "", err
+	v, err := d.Fleet.Peek(ctx, fleet.PeekRequest{Agent: id, Lines: n})
+	for i := range v.Lines {
+		v.Lines[i] = strings.TrimRight(v.Lines[i], " ")
 	}
-	if st.Pane() == "" {
-		return "", spawn.NoPane(st)
-	}
-	lines, err := d.Launcher.LastLines(ctx, st, n)
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return strings.Trim(strings.Join(lines, "\n"), "\n"), err
+	return strings.Trim(strings.Join(v.Lines, "\n"), "\n"), err
 }
 
 // Stop implements [phone.Desk].
