@@ -120,9 +120,12 @@ func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options 
 	o := daemon.Options{
 		Home: l.Home, Bus: l.Bus, Launcher: l, Runtimes: f.RuntimesNow(), Plan: f.PlanAgain, Setup: f.SetupAgain,
 		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(l.Home, id) },
-		Listen:       a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Answer: a.config.Dashboard.Answer, Version: Version, Log: log,
+		Listen:       a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
 		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration, Wakes: w.Wakes, Upkeep: upkeepOf(l.Home, a.config),
 		Mistake: func() (text, then string) { return config.Mistake(l.Home) }, Deeds: f.Control(),
+	}
+	if a.config.Dashboard.Answer {
+		o.Desk = fleet.Page{Fleet: a.ownersFleet(l, log)}
 	}
 	o.Cost = a.costService(l, log)
 	o.Hold = func(ctx context.Context, db *store.DB) error { return cost.Hold(ctx, l.Bus, db) }
@@ -141,6 +144,26 @@ func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options 
 	o.Escalate = escalating(l.Home, a.ways())
 	return o
 }
+
+// ownersFleet returns the netsky of a launcher on behalf of the owner, whom a page or the phone has made
+// sure of.
+func (a *app) ownersFleet(l *spawn.Launcher, log *slog.Logger) *fleet.Fleet {
+	f := a.fleetOf(l)
+	f.Actor, f.UI = agent.Owner, logged{ui{a: a}, log}
+	return f
+}
+
+// logged is the UI of what the daemon does for somebody elsewhere.
+type logged struct {
+	ui
+	log *slog.Logger
+}
+
+// Ask asks nobody.
+func (logged) Ask(string) (string, error) { return "", fleet.ErrNobody }
+
+// Warn logs what went wrong.
+func (l logged) Warn(err error) { l.log.Warn("deed", "error", err) }
 
 // escalating returns what reaches the owner by these ways, nil if there are none.
 func escalating(h home.Dir, ways attention.Ways) func(ctx context.Context, subject, body string) (string, error) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent"
 	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/cli/view"
@@ -62,10 +61,10 @@ func (a *app) phone(h home.Dir) bridge.Phone {
 }
 
 // phoneDesk returns what does what the owner asks for by text.
-func (a *app) phoneDesk(l *spawn.Launcher) bridge.Desk {
+func (a *app) phoneDesk(l *spawn.Launcher, log *slog.Logger) bridge.Desk {
 	o := a.overviewOptions(l)
-	f := a.fleetOf(l)
-	f.Runtimes, f.Actor = o.Runtimes, agent.Owner // the bridge has made sure of who texts
+	f := a.ownersFleet(l, log)
+	f.Runtimes = o.Runtimes
 	return bridge.Desk{Fleet: f, Overview: func(ctx context.Context) (string, error) { return view.Collect(ctx, o).Text(), nil }}
 }
 
@@ -78,7 +77,7 @@ func (a *app) phoneService(l *spawn.Launcher, log *slog.Logger) func(context.Con
 			return err
 		}
 		defer t.Close()
-		o := p.Options(t, l.Bus, records, a.phoneDesk(l), log.With("part", "phone"))
+		o := p.Options(t, l.Bus, records, a.phoneDesk(l, log), log.With("part", "phone"))
 		if ways := a.ways(); !ways.None() {
 			o.Alert = func(ctx context.Context, subject, body string) {
 				if _, err := ways.Send(ctx, l.Home, attention.Alert{Subject: subject, Body: body}); err != nil {

@@ -57,12 +57,12 @@ type Options struct {
 	Upkeep             upkeep.Keeper              // what is kept, and for how long; the zero value keeps all
 	// Listen is the dashboard's address, such as "127.0.0.1:7717"; "" disables it.
 	// TLS, if set, returns the certificate to serve with, or nil for none; Wide lets the
-	// dashboard listen without TLS on an address that others can reach; Answer lets it answer
-	// agents' requests for approval.
+	// dashboard listen without TLS on an address that others can reach; Desk answers agents' requests
+	// for approval, unless it is nil.
 	Listen string
 	TLS    func() (*tls.Config, error)
 	Wide   bool
-	Answer bool
+	Desk   dashboard.Desk
 	// Phone carries messages between the owner's phone and the bus, until ctx ends or it
 	// fails; records returns the open database, nil while there is none. nil: there is no
 	// phone.

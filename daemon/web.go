@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/attention/approve"
 	"netsky/dashboard"
 	"netsky/dashboard/access"
 	"netsky/home"
@@ -95,10 +94,6 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 			return err
 		}
 	}
-	var answers dashboard.Desk
-	if d.o.Answer {
-		answers = desk{approve.Desk{Home: d.o.Home, Bus: d.o.Bus, Warn: func(err error) { d.o.Log.Warn("approval", "error", err) }}}
-	}
 	works := dashboard.NewTrees(dashboard.TreesOptions{Home: d.o.Home, Bus: d.o.Bus, Records: d.database, Record: d.o.Launcher.Journal.Record, Check: d.o.Check, Up: d.isUp})
 	defer func() {
 		if err := works.Close(); err != nil {
@@ -106,7 +101,7 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 		}
 	}()
 	s, err := dashboard.New(dashboard.Options{
-		Desk: answers, Work: works, Costs: costs{d}, Home: d.o.Home, Records: d.reader, Agents: agents{d.watchdog, d.runtimes, d.o.Home}, Panes: d.screens, Bus: d.o.Bus, Token: token,
+		Desk: d.o.Desk, Work: works, Costs: costs{d}, Home: d.o.Home, Records: d.reader, Agents: agents{d.watchdog, d.runtimes, d.o.Home}, Panes: d.screens, Bus: d.o.Bus, Token: token,
 		TLS: encrypt, Wide: d.o.Wide, Mistake: d.o.Mistake, Version: d.o.Version, Log: d.o.Log.With("part", "dashboard"),
 	})
 	if err != nil {
@@ -130,13 +125,6 @@ func (d *daemon) serveWeb(ctx context.Context) error {
 		}
 	}()
 	return s.Serve(ctx, l)
-}
-
-// A desk takes the answers that are given in the dashboard.
-type desk struct{ approve.Desk }
-
-func (d desk) Answer(ctx context.Context, code string, allow bool) (agent.Approval, error) {
-	return d.Desk.Answer(ctx, code, agent.Answer{Allow: allow, By: approve.InDashboard})
 }
 
 // reader returns the open database, as the dashboard reads it.

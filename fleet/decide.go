@@ -81,6 +81,21 @@ func (f *Fleet) Decide(ctx context.Context, r DecideRequest) (v DecideResult, er
 	return v, advice.With(usagef("approve: %s is no question that netsky can answer: %s", r.Code, n.Line()), "%s", n.How())
 }
 
+// A Page takes the owner's answers to requests that are given in the dashboard.
+type Page struct{ *Fleet }
+
+// Answer answers the request with that code, which was shown as it is.
+func (p Page) Answer(ctx context.Context, code string, allow bool) (agent.Approval, error) {
+	v, err := p.Decide(ctx, DecideRequest{Code: code, Deny: !allow, By: approve.InDashboard, Shown: attention.Need{Kind: attention.Approval}})
+	if v.Request == nil {
+		return agent.Approval{}, err
+	}
+	return *v.Request, err
+}
+
+// How returns how a request was settled that is no longer pending, "" if that is not known.
+func (p Page) How(ctx context.Context, code string) string { return p.Desk().How(ctx, code) }
+
 // dialog answers the dialog at which agents wait, if it is the one that the item is about.
 func (f *Fleet) dialog(ctx context.Context, r DecideRequest, n attention.Need) (DecideResult, error) {
 	d, err := f.Desk().Decide(ctx, f.Launcher, f.runtimes(), approve.Choice{
