@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -119,9 +120,9 @@ type caller struct {
 	ctx     context.Context
 	answers <-chan string // closed when the body has ended
 
-	mu  sync.Mutex // guards the field below
+	mu  sync.Mutex // guards the fields below
 	out *jsontext.Encoder
-	err error // of a write: whoever asked is gone
+	err error // of a write, or the deed is over
 }
 
 func (c *caller) say(e Event) {
@@ -129,6 +130,9 @@ func (c *caller) say(e Event) {
 	defer c.mu.Unlock()
 	if c.err == nil {
 		c.err = json.MarshalEncode(c.out, e, wire)
+	}
+	if e.Done != nil {
+		c.err = cmp.Or(c.err, io.ErrClosedPipe) // what is said later has nowhere to go
 	}
 }
 
