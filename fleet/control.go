@@ -178,13 +178,16 @@ func (f *Fleet) Control() http.Handler {
 		_ = json.MarshalWrite(w, Describe(f.Home, f.Version))
 	})
 	for _, d := range deeds() {
-		mux.HandleFunc("POST /deeds/"+d.name, func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, d) })
+		mux.HandleFunc("POST /deeds/"+d.name, func(w http.ResponseWriter, r *http.Request) { control{f}.serve(w, r, d) })
 	}
 	return mux
 }
 
+// A control serves one request.
+type control struct{ *Fleet }
+
 // serve does one deed. It ends with the request's connection, as a verb does by Ctrl-C.
-func (f *Fleet) serve(w http.ResponseWriter, r *http.Request, d deed) {
+func (f control) serve(w http.ResponseWriter, r *http.Request, d deed) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	in := jsontext.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
@@ -239,7 +242,7 @@ func (w flusher) Write(p []byte) (int, error) {
 }
 
 // onBehalf returns the fleet with netsky.toml as it is now, for whoever is at the other end.
-func (f *Fleet) onBehalf(ctx context.Context, u UI) (*Fleet, error) {
+func (f control) onBehalf(ctx context.Context, u UI) (*Fleet, error) {
 	c, _, err := config.Load(f.Home)
 	if err != nil {
 		return nil, &plan.UsageError{Err: err}
@@ -252,7 +255,7 @@ func (f *Fleet) onBehalf(ctx context.Context, u UI) (*Fleet, error) {
 }
 
 // peer returns who is at the other end of the control socket.
-func (f *Fleet) peer(ctx context.Context) (agent.ID, error) {
+func (f control) peer(ctx context.Context) (agent.ID, error) {
 	pid, ok := daemon.PeerOf(ctx)
 	if !ok {
 		return "", errors.New("it is unknown which process asks: nothing was done")

@@ -64,14 +64,14 @@ func TestDeeds(t *testing.T) {
 	}
 }
 
-// A control is a control socket, and what it belongs to.
-type control struct {
+// A socket is a control socket, and what it belongs to.
+type socket struct {
 	t    *testing.T
 	home home.Dir
 	bus  *bus.Bus
 }
 
-func newControl(t *testing.T) control {
+func newControl(t *testing.T) socket {
 	t.Helper()
 	h := testworld.FastHome(t)
 	b := testworld.Bus(t, h, agent.Owner, agent.Root, agent.Clone(1))
@@ -91,7 +91,7 @@ func newControl(t *testing.T) control {
 	s := &http.Server{Handler: mux, ConnContext: daemon.WithPeer}
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close() })
-	return control{t, h, b}
+	return socket{t, h, b}
 }
 
 func client(socket string) *http.Client {
@@ -100,7 +100,7 @@ func client(socket string) *http.Client {
 	}}}
 }
 
-func (c control) post(path string, body io.Reader) *json.Decoder {
+func (c socket) post(path string, body io.Reader) *json.Decoder {
 	c.t.Helper()
 	r, err := client(c.home.Path(home.DaemonSocket)).Post("http://netsky"+path, "application/json", body)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c control) post(path string, body io.Reader) *json.Decoder {
 }
 
 // done returns the last event, and those before it as one text.
-func (c control) done(path, body string) (fleet.Done, string) {
+func (c socket) done(path, body string) (fleet.Done, string) {
 	c.t.Helper()
 	var before []string
 	for d := c.post(path, strings.NewReader(body)); ; {

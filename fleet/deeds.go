@@ -16,12 +16,12 @@ import (
 // under, what it does, and the method that does it, whose types are those of the request and the result.
 func deeds() []deed {
 	return []deed{
-		row("start", "up", "start agents that are not up, and the daemon", (*Fleet).startOver),
-		row("down", "down", "end agents", (*Fleet).downOver),
+		row("start", "up", "start agents that are not up, and the daemon", of(over.start)),
+		row("down", "down", "end agents", of(over.down)),
 		row("interrupt", "interrupt", "end an agent's running turn", (*Fleet).Interrupt),
-		row("decide", "approve", "answer what an agent asks for, a dialog or a budget", (*Fleet).decideOver),
+		row("decide", "approve", "answer what an agent asks for, a dialog or a budget", of(over.decide)),
 		row("forget", "forget", "remove agents that are down from status", (*Fleet).Forget),
-		row("task-start", "task start", "give a task to an agent, which is started if it is not up", (*Fleet).taskOver),
+		row("task-start", "task start", "give a task to an agent, which is started if it is not up", of(over.task)),
 		row("peek", "", "show the last lines of an agent's pane", (*Fleet).Peek),
 		row("quiet", "quiet", "hold off messages about agents that hang", (*Fleet).Quiet),
 		row("send", "", "send a message", of(Mail.Send)),
@@ -65,8 +65,11 @@ func of[T interface{ ~struct{ *Fleet } }, Q, R any](do func(T, context.Context, 
 	return func(f *Fleet, ctx context.Context, q Q) (R, error) { return do(T(struct{ *Fleet }{f}), ctx, q) }
 }
 
-// startOver is Start for a caller whose directory is not this process's.
-func (f *Fleet) startOver(ctx context.Context, r StartRequest) (v Started, err error) {
+// An over is the deeds that mean something else over the control socket.
+type over struct{ *Fleet }
+
+// start is Start for a caller whose directory is not this process's.
+func (f over) start(ctx context.Context, r StartRequest) (v Started, err error) {
 	if len(r.Agents) == 0 {
 		return v, usagef("start: agents: names none")
 	}
@@ -88,7 +91,7 @@ type Started struct {
 }
 
 // placed returns an error if a start would put agents into the daemon's own directory.
-func (f *Fleet) placed(dir string, ids ...agent.ID) error {
+func (f over) placed(dir string, ids ...agent.ID) error {
 	for _, id := range ids {
 		if _, err := f.Home.LoadLaunch(id); dir == "" && err != nil && f.Config.Agents.Dir == "" {
 			return usagef("start: dir: needed, as %s was never started: the absolute path of the directory in which it works", id)
@@ -97,15 +100,15 @@ func (f *Fleet) placed(dir string, ids ...agent.ID) error {
 	return nil
 }
 
-// downOver is Down, without the daemon: this is in it.
-func (f *Fleet) downOver(ctx context.Context, r DownRequest) (v DownResult, err error) {
+// down is Down, without the daemon: this is in it.
+func (f over) down(ctx context.Context, r DownRequest) (v DownResult, err error) {
 	if r.All {
 		return v, usagef("down: all: ends the daemon, whose socket this is; `netsky down --all` does it")
 	}
 	return f.Down(ctx, r)
 }
 
-func (f *Fleet) decideOver(ctx context.Context, r DecideRequest) (DecideResult, error) {
+func (f over) decide(ctx context.Context, r DecideRequest) (DecideResult, error) {
 	r.By = bySocket
 	return f.Decide(ctx, r)
 }
@@ -116,7 +119,7 @@ type TaskStarted struct {
 	Text string `json:"text"`
 }
 
-func (f *Fleet) taskOver(ctx context.Context, r TaskRequest) (v TaskStarted, err error) {
+func (f over) task(ctx context.Context, r TaskRequest) (v TaskStarted, err error) {
 	if r.Agent != "" && !r.Queue {
 		if err := f.placed(r.Start.Dir, r.Agent); err != nil {
 			return v, err

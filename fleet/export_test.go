@@ -12,7 +12,7 @@ func Rights() []string { return slices.Sorted(maps.Keys(rights)) }
 
 // Probe serves a deed that reports a step, warns, and asks for its result.
 func (f *Fleet) Probe(w http.ResponseWriter, r *http.Request) {
-	f.serve(w, r, row("probe", "", "", func(f *Fleet, _ context.Context, q struct {
+	control{f}.serve(w, r, row("probe", "", "", func(f *Fleet, _ context.Context, q struct {
 		Question string `json:"question"`
 	}) (string, error) {
 		f.UI.Step(Step{Line: "begun"})
