@@ -105,9 +105,10 @@ func (a API) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		ID agent.ID `json:"id"`
 		fields
-		Held  string      `json:"held,omitempty"`
-		Fault agent.Fault `json:"fault,omitzero"`
-	}{a.ID, fields(a.Agent), a.HeldWords(), a.Fault})
+		Held   string      `json:"held,omitempty"`
+		Fault  agent.Fault `json:"fault,omitzero"`
+		Strays int         `json:"strays,omitempty"` // which only status looks for
+	}{a.ID, fields(a.Agent), a.HeldWords(), a.Fault, a.Strays})
 }
 
 // OfAPI returns the agents as the API has them.
