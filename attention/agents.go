@@ -176,7 +176,7 @@ func kindOf(r agent.Reason) Kind {
 
 func (s Sources) blocked(kind Kind, a view.Agent, f agent.Fault, retry time.Time) Need {
 	n := Need{
-		Kind: kind, About: string(a.ID), Agents: []agent.ID{a.ID}, Title: words[kind].one, Text: a.Detail, Since: a.Since,
+		Kind: kind, About: string(a.ID), Agents: []agent.ID{a.ID}, Title: phrases[kind].one, Text: a.Detail, Since: a.Since,
 		Otherwise: "its mail waits", id: []string{string(a.ID), a.Start},
 	}
 	if f.Reason != "" {

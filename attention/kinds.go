@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/internal/words"
 )
 
 // A Kind is a kind of need.
@@ -40,8 +41,8 @@ var kinds = []Kind{Approval, Dialog, Login, Limit, Budget, Blocked, Unready, Hun
 // Kinds returns all kinds, those that are shown first first.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
-// words are the kinds' texts: a heading, and the verb for one agent and for several.
-var words = map[Kind]struct{ title, one, many string }{
+// phrases are the kinds' texts: a heading, and the verb for one agent and for several.
+var phrases = map[Kind]struct{ title, one, many string }{
 	Approval:   {"Permission", "asks for permission", "agents ask for permission"},
 	Dialog:     {"Dialogs", "waits at a dialog", "agents wait at a dialog"},
 	Login:      {"Logins", "is not logged in", "agents are not logged in"},
@@ -62,17 +63,17 @@ var words = map[Kind]struct{ title, one, many string }{
 }
 
 // Title returns a heading for needs of the kind.
-func (k Kind) Title() string { return words[k].title }
+func (k Kind) Title() string { return phrases[k].title }
 
 // Phrase says what one agent with such a need does.
-func (k Kind) Phrase() string { return words[k].one }
+func (k Kind) Phrase() string { return phrases[k].one }
 
 // Phrase says what the agents with the need do, to be read after their names.
 func (n Need) Phrase() string {
 	if len(n.Agents) > 1 {
-		return strings.TrimPrefix(words[n.Kind].many, "agents ")
+		return strings.TrimPrefix(phrases[n.Kind].many, "agents ")
 	}
-	return words[n.Kind].one
+	return phrases[n.Kind].one
 }
 
 // Passes reports whether agents go on working meanwhile, or go on by themselves.
@@ -112,9 +113,9 @@ func kindLine(list []Need, kind Kind) string {
 	case about == "":
 		return ""
 	case len(of) < 2:
-		return about + " " + words[kind].one
+		return about + " " + phrases[kind].one
 	}
-	return fmt.Sprintf("%d %s", len(of), words[kind].many)
+	return fmt.Sprintf("%d %s", len(of), phrases[kind].many)
 }
 
 // Who names those that the need concerns.
@@ -283,14 +284,5 @@ func (n Need) age(now time.Time) string {
 	if n.Since == 0 {
 		return "-"
 	}
-	switch d := max(now.Sub(n.Since.Time()), 0); {
-	case d < time.Minute:
-		return fmt.Sprintf("%.0fs", d.Truncate(time.Second).Seconds())
-	case d < time.Hour:
-		return fmt.Sprintf("%.0fm", d.Truncate(time.Minute).Minutes())
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%.0fh", d.Truncate(time.Hour).Hours())
-	default:
-		return fmt.Sprintf("%dd", int(d.Hours())/24)
-	}
+	return words.Ago(now.Sub(n.Since.Time()))
 }

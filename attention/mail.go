@@ -108,7 +108,7 @@ func (m *Mail) Questions(ctx context.Context) (list []Asked, err error) {
 
 func (q Asked) need() Need {
 	return Need{
-		Kind: Question, About: string(q.From), Agents: []agent.ID{q.From}, Title: words[Question].one, Text: strings.TrimSpace(q.Text), Since: q.Since, Message: q.ID,
+		Kind: Question, About: string(q.From), Agents: []agent.ID{q.From}, Title: phrases[Question].one, Text: strings.TrimSpace(q.Text), Since: q.Since, Message: q.ID,
 		Otherwise: string(q.From) + " waits for it", id: []string{string(q.From), q.ID},
 		Commands: []Command{{"Answer it", "netsky reply " + q.ID + ` "…"`}},
 	}

@@ -12,6 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/cost/breaker"
+	"netsky/internal/words"
 	"netsky/spawn"
 	"netsky/spawn/pane"
 	"netsky/view"
@@ -126,7 +127,7 @@ func (s scene) about(a Seen) (list []Notice) {
 	if r := s.hangs[a.ID]; r.Start != "" && s.repage > 0 {
 		n := add(Hung, fmt.Sprintf("hang-%s-%d", r.Start, r.SinceMS), fmt.Sprintf("%s hangs: %s.\n`netsky peek %[1]s` shows its pane, `netsky attach %[1]s` opens it, `netsky interrupt %[1]s` ends its turn; `netsky quiet 1h` stops these messages for an hour.", a.ID, r.Words(s.Now)))
 		n.SinceMS, n.Start, n.Every, n.Held, n.Wake = r.SinceMS, r.Start, s.repage, s.quiet, true
-		n.Told = fmt.Sprintf("told you that it hangs (%s)", hang.Span(s.Now.Sub(time.UnixMilli(r.SinceMS))))
+		n.Told = fmt.Sprintf("told you that it hangs (%s)", words.Span(s.Now.Sub(time.UnixMilli(r.SinceMS))))
 	}
 	if a.Asks() && a.Shows {
 		list = append(list, s.dialog(a))

@@ -8,7 +8,6 @@ import (
 	"netsky/agent"
 	"netsky/fleet"
 	"netsky/internal/words"
-	"netsky/watch/hang"
 )
 
 func (a *app) quietCommand() *cli.Command {
@@ -54,7 +53,7 @@ func (a *app) quiet(c *cli.Context) error {
 
 func (a *app) printQuiet(until, now time.Time) {
 	if !until.IsZero() {
-		a.print("quiet until %s, for %s more", agent.Clock(until, now), hang.Span(until.Sub(now)))
+		a.print("quiet until %s, for %s more", agent.Clock(until, now), words.Span(until.Sub(now)))
 		return
 	}
 	a.print("not quiet: you are told of agents that hang")

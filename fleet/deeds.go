@@ -125,9 +125,9 @@ func (f over) task(ctx context.Context, r TaskRequest) (v TaskStarted, err error
 			return v, err
 		}
 	}
-	s, err := Tasks{f}.Start(ctx, r)
+	s, err := Tasks{f.Fleet}.Start(ctx, r)
 	if v.Task = s.Task.ID; err == nil || s.Task.Brief != "" {
-		v.Text = Tasks{f}.Started(s)
+		v.Text = Tasks{f.Fleet}.Started(s)
 	}
 	return v, err
 }

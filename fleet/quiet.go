@@ -6,7 +6,7 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
-	"netsky/watch/hang"
+	"netsky/internal/words"
 )
 
 // A QuietRequest asks that the owner is not told of agents that hang. Without anything it asks what is
@@ -28,7 +28,7 @@ func (f *Fleet) Quiet(ctx context.Context, r QuietRequest) (v QuietResult, err e
 		return v, err
 	}
 	if r.For != 0 && (r.Off || r.For < time.Minute || r.For > attention.LongestQuiet) {
-		return v, usagef("quiet: %v: must be a duration from 1m to %s, such as 1h, or off", r.For, hang.Span(attention.LongestQuiet))
+		return v, usagef("quiet: %v: must be a duration from 1m to %s, such as 1h, or off", r.For, words.Span(attention.LongestQuiet))
 	}
 	if err := f.Make(); err != nil {
 		return v, err

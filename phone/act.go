@@ -12,6 +12,7 @@ import (
 	"netsky/attention"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/proc"
 	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/store"
@@ -76,7 +77,7 @@ func (b *orders) act(ctx context.Context) error {
 				b.do(ctx, h)
 			})
 		}
-		if err := pause(ctx, wait, b.unacted); err != nil {
+		if err := proc.SleepUntil(ctx, wait, b.unacted); err != nil {
 			return err
 		}
 	}

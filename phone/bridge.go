@@ -203,19 +203,6 @@ func wake(c chan struct{}) {
 	}
 }
 
-// pause waits that long, or until ctx ends or the channel wakes it.
-func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-wake:
-	case <-timer.C:
-	}
-	return nil
-}
-
 // mail sends mail to the owner, once.
 func (b *Bridge) mail(ctx context.Context, id, text string) {
 	_, _, err := b.o.Bus.SendOnce(context.WithoutCancel(ctx), envelope.Envelope{

@@ -9,6 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/store"
@@ -40,7 +41,7 @@ func (b *forwarder) forward(ctx context.Context) error {
 				b.o.Log.Warn("forward", "error", err)
 			}
 		}
-		if err := pause(ctx, wait, nil); err != nil {
+		if err := proc.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/bus/envelope"
+	"netsky/internal/proc"
 	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/store"
@@ -57,7 +58,7 @@ func (b *reader) read(ctx context.Context) error {
 			wait = retryFirst
 		} else {
 			b.status.fails(err)
-			if err := pause(ctx, wait, nil); err != nil {
+			if err := proc.Sleep(ctx, wait); err != nil {
 				return err
 			}
 			wait = min(2*wait, retryMost)
@@ -80,7 +81,7 @@ func (b *reader) readNext(ctx context.Context) error {
 		return err
 	}
 	if len(batch.Messages) == 0 || batch.Cursor == cursor {
-		return pause(ctx, leastBatch-time.Since(began), nil)
+		return proc.Sleep(ctx, leastBatch-time.Since(began))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/store"
@@ -45,7 +46,7 @@ func (b *reminder) remind(ctx context.Context) error {
 				b.o.Log.Warn("needs", "error", err)
 			}
 		}
-		if err := pause(ctx, b.o.Look, nil); err != nil {
+		if err := proc.Sleep(ctx, b.o.Look); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netsky/attention"
+	"netsky/internal/proc"
 	"netsky/phone/chat"
 	"netsky/phone/record"
 	"netsky/store"
@@ -61,7 +62,7 @@ func (b *sender) send(ctx context.Context) error {
 			wait = sendPoll
 		}
 		if wait > 0 {
-			if err := pause(ctx, wait, b.unsent); err != nil {
+			if err := proc.SleepUntil(ctx, wait, b.unsent); err != nil {
 				return err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/phone/record"
 	"netsky/store"
 )
@@ -259,7 +260,7 @@ func (b *loop) watch(ctx context.Context) error {
 				b.o.Alert(ctx, "netsky can't read your phone's messages", text)
 			}
 		}
-		if err := pause(ctx, watchEvery, b.unseen); err != nil {
+		if err := proc.SleepUntil(ctx, watchEvery, b.unseen); err != nil {
 			return err
 		}
 	}

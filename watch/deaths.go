@@ -247,10 +247,8 @@ func (l *loop) died(ctx context.Context, death proc.Death) (urgent bool) {
 				if err != nil || k.Start != w.Start || k.EndedMS != 0 {
 					return true
 				}
-				select {
-				case <-ctx.Done():
+				if proc.Sleep(ctx, 10*time.Millisecond) != nil {
 					return true
-				case <-time.After(10 * time.Millisecond):
 				}
 			}
 			return true

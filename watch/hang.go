@@ -10,6 +10,7 @@ import (
 	"netsky/bus/courier"
 	"netsky/home"
 	"netsky/internal/proc"
+	"netsky/internal/words"
 	"netsky/store"
 	"netsky/watch/hang"
 )
@@ -135,7 +136,7 @@ func (l *loop) heard(ctx context.Context, w *ward, signs hang.Signs, what string
 		return // whether it is still silent shows at the next check
 	case silent == 0 && r.Start != "":
 		l.event(ctx, fmt.Sprintf("alive-%s-%d", w.Start, r.SinceMS), store.LevelInfo, w.Agent, w.Start,
-			"shows signs of life again, after "+hang.Span(now.Sub(time.UnixMilli(r.SinceMS))))
+			"shows signs of life again, after "+words.Span(now.Sub(time.UnixMilli(r.SinceMS))))
 		*r = hang.Record{}
 	case r.Start == "" && c.watch.Hung(l.o.Hang, now):
 		*r = hang.Record{Start: w.Start, SinceMS: now.Add(-silent).UnixMilli(), What: what, AtLeast: c.watch.AtLeast()}

@@ -68,7 +68,7 @@ func TaskLines(list []dispatch.View, width, limit int, now time.Time) (lines []s
 // line describes one task. What keeps it gets at most two fifths of the width.
 func (g group) line(v dispatch.View, who, width int, now time.Time) string {
 	head := fmt.Sprintf("  %-10s  %d  %-*s  %4s  ", dispatch.Short(v.ID), v.Priority, who, cmp.Or(string(v.Assignee), task.Nobody),
-		age(now.Sub(g.since(v.Task).Time())))
+		words.Ago(now.Sub(g.since(v.Task).Time())))
 	title, note := plain(v.Title), plain(v.Now)
 	if g.named || v.Word != g.words[0] {
 		note = strings.TrimSpace(v.Word + " " + note)
@@ -87,19 +87,6 @@ func (g group) line(v dispatch.View, who, width int, now time.Time) string {
 // plain returns a text as one line without control characters.
 func plain(text string) string {
 	return strings.Join(strings.Fields(envelope.Plain(words.FirstLine(text))), " ")
-}
-
-// age writes a duration in at most four characters.
-func age(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return "now"
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", d/time.Hour)
-	}
-	return fmt.Sprintf("%dd", min(d/(24*time.Hour), 999))
 }
 
 // NoUsage says what something cost of which no usage is on record: an agent whose program reports none

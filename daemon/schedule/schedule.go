@@ -26,6 +26,7 @@ import (
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/store"
 )
 
@@ -84,14 +85,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 		} else {
 			wait = time.Second // it is being opened
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if proc.SleepUntil(ctx, wait, k.wake) != nil {
 			return nil
-		case <-k.wake:
-			timer.Stop()
-		case <-timer.C:
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/home"
+	"netsky/internal/words"
 )
 
 // mostFiles is how many files one pass removes.
@@ -53,7 +54,7 @@ func (p *pass) files(ctx context.Context) error {
 		text += fmt.Sprintf(" and %d more", len(names)-most)
 	}
 	// On record first: a crash leaves files that the next pass removes.
-	if rerr := p.record(ctx, "files", fmt.Sprintf("removed state files that nothing has used for %s: %s", words(p.Bounds.keep()), text)); rerr != nil {
+	if rerr := p.record(ctx, "files", fmt.Sprintf("removed state files that nothing has used for %s: %s", words.Span(p.Bounds.keep()), text)); rerr != nil {
 		return errors.Join(err, rerr)
 	}
 	for _, f := range list {

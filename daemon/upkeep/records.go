@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netsky/internal/words"
 	"netsky/store"
 )
 
@@ -34,7 +35,7 @@ func (p *pass) records(ctx context.Context) error {
 		return err
 	}
 	longest, shortest := p.Bounds.keep(), p.Bounds.Mail
-	why := "[records] keep = " + words(longest)
+	why := "[records] keep = " + words.Span(longest)
 	for i := range steps + 1 {
 		keep := max(longest*time.Duration(steps-i)/steps, shortest)
 		pass := &store.Pass{

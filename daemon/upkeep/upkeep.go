@@ -21,6 +21,7 @@ import (
 
 	"netsky/bus"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/store"
 )
 
@@ -96,14 +97,7 @@ func (p *pass) rest(ctx context.Context, began time.Time) error {
 	if p.Rest == 0 {
 		return ctx.Err()
 	}
-	t := time.NewTimer(min(time.Duration(p.Rest)*time.Since(began), time.Second))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
+	return proc.Sleep(ctx, min(time.Duration(p.Rest)*time.Since(began), time.Second))
 }
 
 // bus returns the mailboxes, from which mail that is older than keep may be removed.
@@ -114,12 +108,4 @@ func (p *pass) bus(keep time.Duration) *bus.Bus {
 // record logs what was removed.
 func (p *pass) record(ctx context.Context, what, text string) error {
 	return p.db.Apply(ctx, store.CountLog{Key: p.key + what, Part: "upkeep", Text: text})
-}
-
-// words returns a duration in hours, as netsky.toml has it, or as it is.
-func words(d time.Duration) string {
-	if d >= time.Hour && d%time.Hour == 0 {
-		return fmt.Sprintf("%dh", d/time.Hour)
-	}
-	return d.String()
 }

@@ -23,6 +23,18 @@ func Ago(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
+// Span formats a duration in hours and minutes: "2h5m", "31m", "4s".
+func Span(d time.Duration) string {
+	if d < time.Minute {
+		return d.Round(time.Second).String()
+	}
+	text := strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
 // Tilde shortens a path below the user's home to ~/….
 func Tilde(home, path string) string {
 	if rest, ok := strings.CutPrefix(path, home); ok && home != "" && (rest == "" || rest[0] == '/') {

@@ -100,12 +100,7 @@ func (t *tour) rest(ctx context.Context) error {
 	if t.Quick {
 		return ctx.Err()
 	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(pause):
-		return nil
-	}
+	return proc.Sleep(ctx, pause)
 }
 
 // netsky runs a verb in the tour's home, as a person would.

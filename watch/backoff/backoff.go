@@ -17,6 +17,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/words"
 )
 
 const (
@@ -223,19 +224,11 @@ const soon = time.Minute
 
 // Next describes when the next restart is due.
 func (r Record) Next(now time.Time) string {
-	words := "restarting now"
+	text := "restarting now"
 	if in := time.UnixMilli(r.NextMS).Sub(now); in > 0 {
-		words = "restart in " + round(in)
+		text = "restart in " + words.Span(max(in, time.Second))
 	}
-	return fmt.Sprintf("%s (attempt %d)", words, r.Tries+1)
-}
-
-// round returns a wait as people write it: "4s", "30m".
-func round(d time.Duration) string {
-	if d > 90*time.Second {
-		return fmt.Sprintf("%.0fm", d.Minutes())
-	}
-	return fmt.Sprintf("%.0fs", max(d.Seconds(), 1))
+	return fmt.Sprintf("%s (attempt %d)", text, r.Tries+1)
 }
 
 func short(d time.Duration) string { return fmt.Sprintf("%.0f minutes", d.Minutes()) }

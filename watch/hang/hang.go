@@ -35,6 +35,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/words"
 )
 
 const (
@@ -212,7 +213,7 @@ func (r Record) Words(now time.Time) string {
 	if r.AtLeast {
 		least = "at least "
 	}
-	return fmt.Sprintf("no sign of life for %s%s: %s", least, Span(now.Sub(time.UnixMilli(r.SinceMS))), r.What)
+	return fmt.Sprintf("no sign of life for %s%s: %s", least, words.Span(now.Sub(time.UnixMilli(r.SinceMS))), r.What)
 }
 
 // Shown returns what status says of a start that runs: how it hangs, and since when.
@@ -225,12 +226,4 @@ func Shown(h home.Dir, id agent.ID, start string) (words string, since time.Time
 		return "", time.Time{}, false
 	}
 	return r.Words(time.Now()), time.UnixMilli(r.SinceMS), true
-}
-
-// Span returns a duration as people write it: "31m", "2h5m".
-func Span(d time.Duration) string {
-	if d < time.Minute {
-		return d.Round(time.Second).String()
-	}
-	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }

@@ -12,6 +12,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
+	"netsky/internal/proc"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/watch/backoff"
@@ -75,14 +76,8 @@ func (p *Keeper) Run(ctx context.Context) error {
 				wait = lookAnyway
 			}
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if proc.SleepUntil(ctx, wait, p.wake) != nil {
 			return nil
-		case <-p.wake:
-			timer.Stop()
-		case <-timer.C:
 		}
 	}
 }
