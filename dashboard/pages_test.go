@@ -3,7 +3,6 @@ package dashboard_test
 import (
 	"html"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -29,21 +28,27 @@ func (w *world) mustPage(tb testing.TB, path string) string {
 }
 
 var (
-	tags    = regexp.MustCompile(`<(/?)([a-zA-Z][^\s/>]*)((?:[^>"]|"[^"]*")*)>`)
 	hidden  = regexp.MustCompile(`<input type="hidden"[^>]*>`)
 	links   = regexp.MustCompile(`href="(/[^"]*)"`)
-	attrs   = regexp.MustCompile(`\s([^\s=>"]+)(?:="([^"]*)")?`)
-	voids   = []string{"br", "input", "link", "meta"}
-	plainly = strings.Fields(`a body br button code dd details div dl dt footer form h1 h2 h3 head header html input kbd label li link main
+	voids   = set(`br input link meta`)
+	plainly = set(`a body br button code dd details div dl dt footer form h1 h2 h3 head header html input kbd label li link main
 		meta nav ol option p pre q script section select span strong summary svg symbol textarea time title ul use path circle rect
 		bdi caption progress table tbody td tfoot th thead tr`)
 	// no style, no on…, no srcdoc, no formaction
-	attributes = strings.Fields(`autofocus colspan data-done data-have data-next data-of max maxlength open scope action alt aria-current aria-describedby aria-hidden aria-invalid aria-label aria-labelledby aria-live aria-pressed
+	attributes = set(`autofocus colspan data-done data-have data-next data-of max maxlength open scope action alt aria-current aria-describedby aria-hidden aria-invalid aria-label aria-labelledby aria-live aria-pressed
 		autocomplete charset checked class content cx cy d data-above data-ago data-at data-bg data-calm data-copy data-fg data-keep data-key data-live data-needs data-now
 		data-known data-pane data-say data-screen data-unseen data-version datetime defer dir fill for height hidden href id lang media method name
 		opacity placeholder popover popovertarget r rel required role rows rx ry selected spellcheck src stroke stroke-dasharray stroke-linecap
 		stroke-linejoin stroke-width tabindex target title type value viewBox width x y`)
 )
+
+func set(words string) map[string]bool {
+	m := make(map[string]bool)
+	for _, w := range strings.Fields(words) {
+		m[w] = true
+	}
+	return m
+}
 
 // checkPage checks that a page is whole, and that nothing is in it but what
 // templates may write: whatever stands in a record is text.
@@ -54,45 +59,90 @@ func checkPage(tb testing.TB, path, body string) {
 	}
 	var open []string
 	ids, scripts := map[string]bool{}, 0
-	rest := tags.ReplaceAllStringFunc(strings.TrimPrefix(body, "<!doctype html>"), func(tag string) string {
-		m := tags.FindStringSubmatch(tag)
-		name := m[2]
-		if m[1] == "/" {
+	for rest := strings.TrimPrefix(body, "<!doctype html>"); ; { // by hand: a pattern takes most of the time under the race detector
+		_, after, some := strings.Cut(rest, "<")
+		if !some {
+			break
+		}
+		end := tagEnd(after)
+		if end < 0 {
+			tb.Errorf("%s: a stray <: %.200s", path, after)
+			break
+		}
+		var tag string
+		tag, rest = after[:end], after[end+1:]
+		if name, closes := strings.CutPrefix(tag, "/"); closes {
 			if len(open) == 0 || open[len(open)-1] != name {
 				tb.Errorf("%s: </%s> closes %v", path, name, open)
-				return ""
+				continue
 			}
 			open = open[:len(open)-1]
-			return ""
+			continue
 		}
-		if !slices.Contains(plainly, name) {
+		name, text := tag, ""
+		if i := strings.IndexAny(tag, " \t\n/"); i >= 0 {
+			name, text = tag[:i], tag[i:]
+		}
+		if !plainly[name] {
 			tb.Errorf("%s: element %.200s", path, tag)
 		}
 		if name == "script" {
 			scripts++
 		}
-		if !slices.Contains(voids, name) && !strings.HasSuffix(m[3], "/") {
+		if !voids[name] && !strings.HasSuffix(text, "/") {
 			open = append(open, name)
 		}
-		checkAttributes(tb, path, tag, m[3], ids)
-		return ""
-	})
-	if strings.ContainsAny(rest, "<") || len(open) > 0 || scripts != 2 {
-		tb.Errorf("%s: open %v, %d scripts, or a stray <", path, open, scripts)
+		checkAttributes(tb, path, tag, strings.TrimSuffix(text, "/"), ids)
+	}
+	if len(open) > 0 || scripts != 2 {
+		tb.Errorf("%s: open %v, %d scripts", path, open, scripts)
 	}
 	shown := hidden.ReplaceAllString(body, "") // those hold a filter as it is
 	for _, r := range html.UnescapeString(shown) {
+		if ' ' <= r && r <= '~' {
+			continue
+		}
 		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' {
 			tb.Errorf("%s: holds %U", path, r)
 		}
 	}
 }
 
+// tagEnd is where the tag ends that text begins with, -1 if it begins with none.
+func tagEnd(text string) int {
+	if text == "" || !strings.Contains("/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", text[:1]) {
+		return -1
+	}
+	for at := 0; ; {
+		i := strings.IndexAny(text[at:], `">`)
+		switch {
+		case i < 0:
+			return -1
+		case text[at+i] == '>':
+			return at + i
+		}
+		at += i + 1
+		i = strings.IndexByte(text[at:], '"')
+		if i < 0 {
+			return -1
+		}
+		at += i + 1
+	}
+}
+
 func checkAttributes(tb testing.TB, path, tag, text string, ids map[string]bool) {
 	tb.Helper()
-	for _, a := range attrs.FindAllStringSubmatch(strings.TrimSuffix(text, "/"), -1) {
-		name, value := a[1], html.UnescapeString(a[2])
-		if !slices.Contains(attributes, name) {
+	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
+		name, value, rest := text, "", ""
+		if i := strings.IndexAny(text, "= \t\n"); i >= 0 {
+			name, rest = text[:i], text[i:]
+		}
+		if quoted, ok := strings.CutPrefix(rest, `="`); ok {
+			value, rest, _ = strings.Cut(quoted, `"`)
+			value = html.UnescapeString(value)
+		}
+		text = rest
+		if !attributes[name] {
 			tb.Errorf("%s: attribute %s in %.200s", path, name, tag)
 		}
 		switch name {
