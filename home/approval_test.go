@@ -42,9 +42,7 @@ func TestApprovals(t *testing.T) {
 	if got, _, _ := home.Approvals(h).Answered(p.Code); got.Allow {
 		t.Error("a second answer turned the first")
 	}
-	if err := home.Approvals(h).Settle(p.Code); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, home.Approvals(h).Settle(p.Code))
 	if list, err := home.Approvals(h).List(); err != nil || len(list) != 0 {
 		t.Errorf("settled: %v, %v", list, err)
 	}
@@ -55,9 +53,7 @@ func TestAnswersAtOnce(t *testing.T) {
 	h := testworld.Home(t)
 	for range 20 {
 		p, err := home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Text: "rm x"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		var all sync.WaitGroup
 		won := make(chan string, 8)
 		for i := range 8 {
@@ -78,9 +74,7 @@ func TestAnswersAtOnce(t *testing.T) {
 		if by := <-won; len(won) != 0 || !ok || err != nil || got.By != by {
 			t.Fatalf("%q and %d others were told that theirs counts; it is %+v, %v, %v", by, len(won), got, ok, err)
 		}
-		if err := home.Approvals(h).Settle(p.Code); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, home.Approvals(h).Settle(p.Code))
 	}
 }
 
@@ -89,13 +83,9 @@ func TestAnswersAtOnce(t *testing.T) {
 func TestApprovalOfTheDead(t *testing.T) {
 	h := testworld.Home(t)
 	p, err := home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Text: "rm x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	p.Asker.Start++
-	if err := home.Approvals(h).Mailed(p); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, home.Approvals(h).Mailed(p))
 	if list, err := home.Approvals(h).List(); err != nil || len(list) != 0 {
 		t.Errorf("listed: %v, %v", list, err)
 	}
@@ -104,9 +94,7 @@ func TestApprovalOfTheDead(t *testing.T) {
 		t.Errorf("looking has removed it: %v", err)
 	}
 	next, err := home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Text: "rm y"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it stays: %v", err)
 	}
@@ -123,15 +111,11 @@ func TestPurgeApprovals(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := home.Approvals(h).Ask(agent.Approval{Agent: "agent2", Text: "rm y"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if _, err := home.Approvals(h).Answer(p.Code, agent.Answer{Allow: true, By: "a test"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := home.Approvals(h).Settled(p, agent.Outcome{How: "allowed"}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, home.Approvals(h).Settled(p, agent.Outcome{How: "allowed"}))
 	if left, err := home.Purge(h); err != nil || len(left) != 0 {
 		t.Errorf("Purge() left %q, %v", left, err)
 	}

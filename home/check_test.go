@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // tree is all that lies below a directory, with modes.
@@ -32,9 +33,7 @@ func tree(tb testing.TB, dir string) (list []string) {
 
 func TestWhatCanBeAHome(t *testing.T) {
 	login, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	for _, tt := range []struct {
 		name  string
 		setup func(t *testing.T, top string) // what there is below top, where HOME is top/user
@@ -76,9 +75,7 @@ func TestWhatCanBeAHome(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			top, err := os.MkdirTemp("", "n") // short: a home's path is
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			t.Cleanup(func() { os.RemoveAll(top) })
 			dirs("user")(t, top)
 			if tt.setup != nil {
@@ -91,9 +88,7 @@ func TestWhatCanBeAHome(t *testing.T) {
 			h, err := home.Find(func(k string) string {
 				return map[string]string{"HOME": filepath.Join(top, "user"), "NETSKY_HOME": dir}[k]
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			before := tree(t, top)
 			if err := h.Check(); !errors.Is(err, tt.want) {
 				t.Errorf("Check() = %v, want %v", err, tt.want)
@@ -118,9 +113,7 @@ func TestWhatCanBeAHome(t *testing.T) {
 				t.Errorf("the marker: %v, %v", info, err)
 			}
 			// What it is made of later takes nothing from it.
-			if err := os.WriteFile(h.Path("0.md"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.WriteFile(h.Path("0.md"), nil, 0o600))
 			if _, err := h.Make(); err != nil {
 				t.Errorf("the second Make(): %v", err)
 			}
@@ -138,14 +131,10 @@ func TestFirstWriteMarks(t *testing.T) {
 		"the home": func(h home.Dir) error { _, err := h.Make(); return err },
 	} {
 		dir, err := os.MkdirTemp("", "n")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		h, err := home.At(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		byHand := markedByHand(t)
 		for _, h := range []home.Dir{h, byHand} {
 			if err := write(h); err != nil {
@@ -161,20 +150,14 @@ func TestFirstWriteMarks(t *testing.T) {
 // A home whose directory a person made keeps the mode that they gave it.
 func TestNoForeignModeIsChanged(t *testing.T) {
 	dir, err := os.MkdirTemp("", "n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	h, err := home.At(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if _, err := h.Make(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Chmod(dir, 0o711))
 	if _, err := h.Make(); !errors.Is(err, home.ErrHomeOpen) {
 		t.Errorf("Make() = %v, want %v", err, home.ErrHomeOpen)
 	}
@@ -194,9 +177,7 @@ func all(steps ...func(*testing.T, string)) func(*testing.T, string) {
 func dirs(names ...string) func(*testing.T, string) {
 	return func(t *testing.T, top string) {
 		for _, name := range names {
-			if err := os.MkdirAll(filepath.Join(top, name), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.MkdirAll(filepath.Join(top, name), 0o700))
 		}
 	}
 }
@@ -204,25 +185,19 @@ func dirs(names ...string) func(*testing.T, string) {
 func files(names ...string) func(*testing.T, string) {
 	return func(t *testing.T, top string) {
 		for _, name := range names {
-			if err := os.WriteFile(filepath.Join(top, name), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.WriteFile(filepath.Join(top, name), nil, 0o600))
 		}
 	}
 }
 
 func link(to, name string) func(*testing.T, string) {
 	return func(t *testing.T, top string) {
-		if err := os.Symlink(to, filepath.Join(top, name)); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Symlink(to, filepath.Join(top, name)))
 	}
 }
 
 func mode(name string, perm fs.FileMode) func(*testing.T, string) {
 	return func(t *testing.T, top string) {
-		if err := os.Chmod(filepath.Join(top, name), perm); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Chmod(filepath.Join(top, name), perm))
 	}
 }

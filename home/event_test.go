@@ -21,9 +21,7 @@ const worker = agent.ID("agent1")
 func mustAppend(tb testing.TB, h home.Dir, events ...agent.Event) {
 	tb.Helper()
 	for _, e := range events {
-		if err := home.Events(h).Append(worker, e); err != nil {
-			tb.Fatal(err)
-		}
+		testworld.Must(tb, home.Events(h).Append(worker, e))
 	}
 }
 
@@ -31,9 +29,7 @@ func mustAppend(tb testing.TB, h home.Dir, events ...agent.Event) {
 func mustRead(tb testing.TB, tail *home.EventTail) string {
 	tb.Helper()
 	var got []string
-	if err := tail.Read(func(e agent.Event) { got = append(got, e.ID+e.Text) }); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, tail.Read(func(e agent.Event) { got = append(got, e.ID+e.Text) }))
 	return strings.Join(got, " ")
 }
 
@@ -50,9 +46,7 @@ func mustPut(tb testing.TB, h home.Dir, bytes string) {
 		_, err = f.WriteString(bytes)
 		err = errors.Join(err, f.Close())
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 }
 
 func seen(id string) agent.Event { return agent.Event{Event: agent.EventSeen, ID: id} }
@@ -66,9 +60,7 @@ func TestEvents(t *testing.T) {
 	before := time.Now().UnixMilli()
 	mustAppend(t, h, seen("a"), agent.Event{MS: 7, Event: agent.EventStop, Text: "done", Usage: &agent.Usage{Input: 3, Output: 4}})
 	var list []agent.Event
-	if err := tail.Read(func(e agent.Event) { list = append(list, e) }); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, tail.Read(func(e agent.Event) { list = append(list, e) }))
 	if len(list) != 2 || list[0].MS < before || list[1].MS != 7 || list[1].Text != "done" || list[1].Usage.Output != 4 {
 		t.Fatalf("read %+v", list)
 	}
@@ -110,9 +102,7 @@ func TestEventsOddLines(t *testing.T) {
 	if err := home.Events(h).Append(worker, long); err == nil {
 		t.Error("a line was appended that no reader takes")
 	}
-	if err := os.Truncate(h.Path(home.EventsFile(worker)), 0); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Truncate(h.Path(home.EventsFile(worker)), 0))
 	mustAppend(t, h, seen("after"))
 	if got := mustRead(t, tail); got != "after" {
 		t.Errorf("read %q after a cut by hand", got)
@@ -132,16 +122,12 @@ func TestEventsRotate(t *testing.T) {
 	rotate := func() {
 		t.Helper()
 		path := h.Path(home.EventsFile(worker))
-		if err := home.Events(h).Rotate(worker); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, home.Events(h).Rotate(worker))
 		if _, err := os.Stat(path); err != nil {
 			t.Fatal("a small file was moved aside")
 		}
 		mustPut(t, h, strings.Repeat("x", 4<<20)+"\n") // a line that nobody takes
-		if err := home.Events(h).Rotate(worker); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, home.Events(h).Rotate(worker))
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
 			t.Fatalf("a file of 4 MiB was not moved aside: %v", err)
 		}
@@ -149,9 +135,7 @@ func TestEventsRotate(t *testing.T) {
 	mustAppend(t, h, seen("b"))
 	// Somebody has the file open already when it is moved aside.
 	f, err := h.OpenAppend(home.EventsFile(worker))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer f.Close()
 	rotate()
 	if got := mustRead(t, tail); got != "b" {
@@ -261,9 +245,7 @@ func TestEventsRotateTwice(t *testing.T) {
 	rotate := func() {
 		t.Helper()
 		mustPut(t, h, full)
-		if err := home.Events(h).Rotate(worker); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, home.Events(h).Rotate(worker))
 	}
 	mustAppend(t, h, seen("long ago"))
 	rotate()
@@ -300,21 +282,15 @@ func TestEventsFollowNoLink(t *testing.T) {
 	tail := mustTail(t, home.Events(h).Tail(worker))
 	path := h.Path(home.EventsFile(worker))
 	other := h.Path("other")
-	if err := os.WriteFile(other, []byte("{\"ms\":1,\"event\":\"seen\",\"id\":\"forged\"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(other, path); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(other, []byte("{\"ms\":1,\"event\":\"seen\",\"id\":\"forged\"}\n"), 0o600))
+	testworld.Must(t, os.Symlink(other, path))
 	if err := home.Events(h).Append(worker, seen("a")); !errors.Is(err, home.ErrLink) {
 		t.Errorf("Append through a link: %v", err)
 	}
 	if err := tail.Read(func(e agent.Event) { t.Errorf("read %+v", e) }); !errors.Is(err, home.ErrLink) {
 		t.Errorf("Read through a link: %v", err)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(path))
 	mustAppend(t, h, seen("b"))
 	if got := mustRead(t, tail); got != "b" {
 		t.Errorf("read %q when the link had gone", got)

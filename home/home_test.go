@@ -25,9 +25,7 @@ import (
 
 func TestFindHome(t *testing.T) {
 	login, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	for _, tt := range []struct {
 		name, home, netsky string
 		want, socket       string // want "" means refused
@@ -147,9 +145,7 @@ func TestMain(m *testing.M) {
 
 func TestOpenHomeIsRepaired(t *testing.T) {
 	h := testworld.Home(t)
-	if err := os.Chmod(h.Root(), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Chmod(h.Root(), 0o755))
 	repaired, err := h.Make()
 	if err != nil || len(repaired) != 1 || !strings.Contains(repaired[0], "0755") {
 		t.Fatalf("repaired %q, %v", repaired, err)
@@ -163,15 +159,9 @@ func TestNoLinkIsFollowed(t *testing.T) {
 	h := testworld.Home(t)
 	outside := t.TempDir()
 	secret := filepath.Join(outside, "secret")
-	if err := os.WriteFile(secret, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(h.Path("state/launch")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, h.Path("state/launch")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(secret, []byte("mine"), 0o600))
+	testworld.Must(t, os.RemoveAll(h.Path("state/launch")))
+	testworld.Must(t, os.Symlink(outside, h.Path("state/launch")))
 	if err := h.SaveLaunch(agent.Launch{Agent: "agent1"}); !errors.Is(err, home.ErrLink) {
 		t.Errorf("SaveLaunch through a linked directory: %v", err)
 	}
@@ -179,9 +169,7 @@ func TestNoLinkIsFollowed(t *testing.T) {
 		t.Errorf("LoadLaunch through a linked directory: %v", err)
 	}
 	link := h.Path(home.KeeperDir, "agent1.json")
-	if err := os.Symlink(secret, link); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Symlink(secret, link))
 	if _, err := h.LoadKeeper("agent1"); !errors.Is(err, home.ErrLink) {
 		t.Errorf("LoadKeeper of a link: %v", err)
 	}
@@ -200,18 +188,14 @@ func TestNoLinkIsFollowed(t *testing.T) {
 
 func TestOddFilesDoNotBlock(t *testing.T) {
 	h := testworld.Home(t)
-	if err := syscall.Mkfifo(h.Path("state/fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, syscall.Mkfifo(h.Path("state/fifo"), 0o600))
 	if _, err := h.ReadFile("state/fifo", 10); err == nil {
 		t.Error("a FIFO was read")
 	}
 	if _, err := h.ReadFile("state", 10); err == nil {
 		t.Error("a directory was read")
 	}
-	if err := h.WriteFile("state/big", bytes.Repeat([]byte("x"), 11), false); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, h.WriteFile("state/big", bytes.Repeat([]byte("x"), 11), false))
 	if _, err := h.ReadFile("state/big", 10); err == nil {
 		t.Error("a file over the limit was read")
 	}
@@ -224,9 +208,7 @@ func TestStateFiles(t *testing.T) {
 	}
 	three := 3
 	k := agent.Keeper{Start: "s1", Process: proc.Process{PID: 7, Start: 9}, Program: "p", StartedMS: 1, EndedMS: 2, Status: &three}
-	if err := h.SaveKeeper("agent1", k); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, h.SaveKeeper("agent1", k))
 	got, err := h.LoadKeeper("agent1")
 	if err != nil || got.PID != 7 || got.How() != "exited 3" || got.Process != k.Process {
 		t.Errorf("keeper %+v, %v", got, err)
@@ -236,9 +218,7 @@ func TestStateFiles(t *testing.T) {
 	if err != nil || string(data) != want {
 		t.Errorf("keeper file %s, want %s", data, want)
 	}
-	if err := h.ClearReports("agent1"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, h.ClearReports("agent1"))
 	if _, err := h.LoadKeeper("agent1"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("after ClearReports: %v", err)
 	}
@@ -250,9 +230,7 @@ func TestDesiredOfSeveral(t *testing.T) {
 	h := testworld.Home(t)
 	desired := func() (s string) {
 		names, err := os.ReadDir(h.Path(home.DesiredDir))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		for _, e := range names {
 			d, err := home.Desired(h).Load(e.Name())
 			info, ierr := e.Info()
@@ -284,9 +262,7 @@ func TestDesiredOfSeveral(t *testing.T) {
 			t.Errorf("%s:%s, want%s", c.name, got, c.want)
 		}
 	}
-	if err := os.Mkdir(h.Path(home.DesiredDir, "agent0"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(h.Path(home.DesiredDir, "agent0"), 0o700))
 	if err := set(true, "d", "agent1", "agent0"); err == nil {
 		t.Error("a directory in the place of a file is no error")
 	}
@@ -300,12 +276,8 @@ func TestLock(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "AGENT_TEST_HOLD="+h.Root())
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
+	testworld.Must(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	if _, err := out.Read(make([]byte, 5)); err != nil {
 		t.Fatal(err)
@@ -351,12 +323,8 @@ func TestLockOutlivesHolder(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "AGENT_TEST_HOLD="+h.Root(), "AGENT_TEST_CHILD=1")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
+	testworld.Must(t, cmd.Start())
 	if _, err := out.Read(make([]byte, 5)); err != nil {
 		t.Error(err)
 	}
@@ -366,9 +334,7 @@ func TestLockOutlivesHolder(t *testing.T) {
 		t.Errorf("the child has not got the lock: %v, %v", held, err)
 	}
 	l, err := h.Lock("up")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	l.Unlock()
 }
 
@@ -379,17 +345,11 @@ func TestLockOutlivesRunDir(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := testworld.Home(t)
 			box, err := h.OpenDir(home.Mailbox("agent1"), true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			box.Close()
 			l, err := h.Lock(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.RemoveAll(h.Path(home.RunDir)); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
+			testworld.Must(t, os.RemoveAll(h.Path(home.RunDir)))
 			if _, err := h.Lock(name); !errors.Is(err, home.ErrLocked) {
 				t.Errorf("a second holder: %v, want %v", err, home.ErrLocked)
 			}
@@ -431,9 +391,7 @@ func TestLockHolderWithoutBirth(t *testing.T) {
 	h := testworld.Home(t)
 	line := fmt.Sprintf(`{"pid":%d,"pid_start":0,"program":"netsky daemon"}`, os.Getpid())
 	for _, name := range []string{agent.DaemonName, "up", "tmux"} {
-		if err := h.WriteFile(home.LockDir+"/"+name, []byte(line), false); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, h.WriteFile(home.LockDir+"/"+name, []byte(line), false))
 		if who, held := h.LockHolder(name); held {
 			t.Errorf("%s: held by %+v", name, who)
 		}
@@ -460,13 +418,9 @@ func TestProcesses(t *testing.T) {
 	}
 	cmd := exec.Command("sh", "-c", "setsid sleep 60 & read x")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	cmd.Env = append(os.Environ(), "LONG="+strings.Repeat("x", 100_000), "NETSKY_START=abc")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, cmd.Start())
 	defer func() { in.Close(); cmd.Wait() }()
 	var list []proc.Process
 	for end := time.Now().Add(10 * time.Second); len(list) == 0 && time.Now().Before(end); {
@@ -498,16 +452,12 @@ func TestLockRoles(t *testing.T) {
 	}
 	for _, role := range []home.Role{home.Passing, ""} {
 		l, err := h.WaitLockAs(t.Context(), name, role, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		who, held := h.LockHolder(name)
 		if !held || who.Passing() != (role == home.Passing) {
 			t.Errorf("role %q: held %v by %+v", role, held, who)
 		}
-		if err := l.Unlock(); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, l.Unlock())
 		if last, err := h.LastHolder(name); err != nil || last.PID != os.Getpid() || last.Role != role || !last.Released {
 			t.Errorf("role %q: the last holder is %+v, %v", role, last, err)
 		}
@@ -520,9 +470,7 @@ func TestLockRoles(t *testing.T) {
 		`{"pid":7,"pid_start":7,"program":"netsky channel","role":"unheard"}`: false,
 		`{"pid":7,"pid_start":7,"program":"channel"}`:                         false,
 	} {
-		if err := h.WriteFile(home.LockDir+"/"+name, []byte(line+"\n"), false); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, h.WriteFile(home.LockDir+"/"+name, []byte(line+"\n"), false))
 		if last, err := h.LastHolder(name); err != nil || last.Passing() != want {
 			t.Errorf("%s: passing is %v, want %v (%v)", line, last.Passing(), want, err)
 		}

@@ -14,16 +14,12 @@ func TestMark(t *testing.T) {
 	const dir = home.ReportDir
 	write := func(text string) {
 		t.Helper()
-		if err := h.WriteFile(dir+"/agent1.json", []byte(text), false); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, h.WriteFile(dir+"/agent1.json", []byte(text), false))
 	}
 	age := func(d time.Duration) { // as if the directory had changed so long ago
 		t.Helper()
 		at := time.Now().Add(-d)
-		if err := os.Chtimes(h.Path(dir), at, at); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Chtimes(h.Path(dir), at, at))
 	}
 	if m := h.Mark("nothing"); m.Exists() || !m.Same(h.Mark("nothing")) {
 		t.Errorf("of nothing: %+v", m)
@@ -47,15 +43,11 @@ func TestMark(t *testing.T) {
 	}
 	age(time.Minute)
 	m = h.Mark(dir)
-	if err := os.Rename(h.Path(dir), h.Path("state/away")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Rename(h.Path(dir), h.Path("state/away")))
 	if m.Same(h.Mark(dir)) {
 		t.Error("a directory that has gone does not show")
 	}
-	if err := os.Mkdir(h.Path(dir), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(h.Path(dir), 0o700))
 	age(time.Minute)
 	if m.Same(h.Mark(dir)) {
 		t.Error("another directory at the path does not show")

@@ -34,9 +34,7 @@ func TestPurgeStaysOnItsFileSystem(t *testing.T) {
 		if err := h.Check(); err != nil {
 			t.Errorf("%s: after a purge that failed: %v", name, err)
 		}
-		if err := unix.Unmount(h.Path("state/codex-ui/agent1"), 0); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, unix.Unmount(h.Path("state/codex-ui/agent1"), 0))
 		if left, err := home.Purge(h); err != nil || len(left) > 0 {
 			t.Errorf("%s: the second Purge() = %q, %v", name, left, err)
 		}

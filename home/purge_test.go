@@ -47,9 +47,7 @@ func TestPurge(t *testing.T) {
 		{"a directory with the name of a file of ours", dirs("tmux.conf"), []string{"tmux.conf"}},
 		{"links in our places", func(t *testing.T, home string) {
 			outside(t, home)
-			if err := os.RemoveAll(filepath.Join(home, "logs")); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.RemoveAll(filepath.Join(home, "logs")))
 			all(link("../outside", "logs"), link("../outside/x", "meta.db"), link("../../../outside", "channels/agent/agent1"))(t, home)
 		}, []string{"channels/agent/agent1", "logs", "meta.db"}},
 		{"links within what goes", func(t *testing.T, home string) {
@@ -61,13 +59,9 @@ func TestPurge(t *testing.T) {
 			for range 30 {
 				dir = filepath.Join(dir, "d")
 			}
-			if err := os.MkdirAll(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.MkdirAll(dir, 0o700))
 			for i := range 1200 {
-				if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i%26))+string(rune(0x4e00+i))), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				testworld.Must(t, os.WriteFile(filepath.Join(dir, string(rune('a'+i%26))+string(rune(0x4e00+i))), nil, 0o600))
 			}
 		}, nil},
 	} {
@@ -113,9 +107,7 @@ func outside(t *testing.T, home string) {
 
 func TestPurgeRefused(t *testing.T) {
 	h := testworld.Home(t)
-	if err := os.Remove(h.Path(home.MarkerFile)); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(h.Path(home.MarkerFile)))
 	files("letter.txt")(t, h.Root())
 	before := tree(t, h.Root())
 	if _, err := home.Purge(h); !errors.Is(err, home.ErrNotHome) {
@@ -148,9 +140,7 @@ func TestPurgeMarkedByHand(t *testing.T) {
 				t.Fatal(err)
 			}
 			for name, text := range tt.files {
-				if err := os.WriteFile(h.Path(name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				testworld.Must(t, os.WriteFile(h.Path(name), []byte(text), 0o600))
 			}
 			left, err := home.Purge(h)
 			slices.Sort(left)
@@ -169,13 +159,9 @@ func TestPurgeMarkedByHand(t *testing.T) {
 func markedByHand(t *testing.T) home.Dir {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "h")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(dir, 0o700))
 	files(home.MarkerFile)(t, dir)
 	h, err := home.At(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	return h
 }

@@ -6,24 +6,19 @@ import (
 	"testing"
 
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // A home that is reached through a link is the home that it is by its own path; one that was
 // copied or moved is another.
 func TestOneHomeByTwoPaths(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "ann"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("ann", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(filepath.Join(dir, "ann"), 0o700))
+	testworld.Must(t, os.Symlink("ann", filepath.Join(dir, "link")))
 	at := func(user string) home.Dir {
 		t.Helper()
 		h, err := home.Find(func(k string) string { return map[string]string{"HOME": filepath.Join(dir, user)}[k] })
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		return h
 	}
 	h := at("ann")
@@ -36,16 +31,12 @@ func TestOneHomeByTwoPaths(t *testing.T) {
 	if _, err := at("link").Make(); err != nil || at("ann").Root() != h.Root() {
 		t.Errorf("after it was used through a link: %s, %v", at("ann").Root(), err)
 	}
-	if err := os.CopyFS(filepath.Join(dir, "bob"), os.DirFS(filepath.Join(dir, "ann"))); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.CopyFS(filepath.Join(dir, "bob"), os.DirFS(filepath.Join(dir, "ann"))))
 	copied := filepath.Join(dir, "bob", ".netsky")
 	if got := at("bob").Root(); got != copied {
 		t.Errorf("a copy: %s, want %s", got, copied)
 	}
-	if err := os.Rename(filepath.Join(dir, "ann"), filepath.Join(dir, "eve")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Rename(filepath.Join(dir, "ann"), filepath.Join(dir, "eve")))
 	moved := filepath.Join(dir, "eve", ".netsky")
 	if got := at("eve").Root(); got != moved {
 		t.Errorf("moved: %s, want %s", got, moved)

@@ -26,16 +26,10 @@ func TestSettledMail(t *testing.T) {
 		}
 	}
 	check("", "")
-	if err := home.ShownMail(h).Mark("a"); err != nil {
-		t.Fatal(err)
-	}
-	if err := home.ShownMail(h).MarkSettled("a", "b", "c"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, home.ShownMail(h).Mark("a"))
+	testworld.Must(t, home.ShownMail(h).MarkSettled("a", "b", "c"))
 	check("a b c", "b c")
-	if err := home.ShownMail(h).Mark("b"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, home.ShownMail(h).Mark("b"))
 	check("a b c", "c")
 }
 

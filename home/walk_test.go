@@ -20,25 +20,17 @@ func TestWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"state/mine", "channels/agent/agent1/inbox", "channels/agent/agent1/attach/deep", "workspaces/agent1/repo", "channels/agent/other"} {
-		if err := os.MkdirAll(h.Path(dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.MkdirAll(h.Path(dir), 0o700))
 	}
 	for _, file := range []string{
 		"netsky.toml", "state/owner-read", "state/mine/file", "state/.tmp-1-2", "channels/agent/agent1/inbox/m.json",
 		"channels/agent/agent1/inbox/note", "channels/agent/agent1/attach/deep/x", "workspaces/agent1/repo/x", "mine", ".tmp-3-4",
 	} {
-		if err := os.WriteFile(h.Path(file), []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(h.Path(file), []byte("x"), 0o600))
 	}
-	if err := os.Symlink("/", h.Path("channels/agent/agent1/claimed")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Symlink("/", h.Path("channels/agent/agent1/claimed")))
 	for _, name := range []string{"run/cx-1.sock", "run/daemon.sock"} { // Codex makes a link for its socket
-		if err := os.Symlink("/tmp/nowhere", h.Path(name)); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Symlink("/tmp/nowhere", h.Path(name)))
 	}
 	got := make(map[string]string)
 	err := home.Walk(t.Context(), h, func(i home.Item) {
@@ -52,9 +44,7 @@ func TestWalk(t *testing.T) {
 		slices.Sort(list)
 		got[i.Rel] = strings.Join(list, " ")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	for rel, want := range map[string]string{
 		"state": "named own", "netsky.toml": "named own", "state/owner-read": "named own", "state/mine": "", "state/.tmp-1-2": "named own temporary",
 		".tmp-3-4": "named own temporary", "channels/agent/agent1": "box named own", "channels/agent/agent1/inbox/m.json": "box named own",
@@ -87,16 +77,10 @@ func TestRestrict(t *testing.T) {
 	}
 	outside := t.TempDir() + "/file"
 	for _, file := range []string{outside, h.Path("state/owner-read")} {
-		if err := os.WriteFile(file, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(file, nil, 0o644))
 	}
-	if err := os.Symlink(outside, h.Path("state/ticker.json")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(h.Path("state/codex"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Symlink(outside, h.Path("state/ticker.json")))
+	testworld.Must(t, os.Chmod(h.Path("state/codex"), 0o755))
 	for rel, fails := range map[string]bool{"state/owner-read": false, "state/codex": false, "state/ticker.json": true, "state/none": true} {
 		if err := home.Restrict(h, rel); (err != nil) != fails {
 			t.Errorf("%s: %v", rel, err)

@@ -127,6 +127,14 @@ func Bus(tb testing.TB, h home.Dir, boxes ...agent.ID) *bus.Bus {
 	return b
 }
 
+// Must ends the test if there is an error.
+func Must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // Wait looks every few milliseconds until a condition holds, and fails the test if
 // it does not within Patience.
 func Wait(tb testing.TB, what string, holds func() bool) {
