@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
 	"netsky/tmux"
 )
 
@@ -67,9 +68,7 @@ func BenchmarkKill(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		panes, err := s.Start(b.Context(), nil, fifty())
-		if err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, err)
 		var list []tmux.Pane
 		for _, p := range panes {
 			if p.Session != "stays" {
@@ -77,9 +76,7 @@ func BenchmarkKill(b *testing.B) {
 			}
 		}
 		b.StartTimer()
-		if err := s.Kill(b.Context(), list...); err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, s.Kill(b.Context(), list...))
 	}
 }
 
@@ -148,16 +145,10 @@ func newBare(b *testing.B, s *tmux.Server) bareClient {
 	b.Helper()
 	cmd := plainCommand(s, "-C", "attach-session", "-t", "=agent1", "-f", "no-output,ignore-size")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
+	testworld.Must(b, cmd.Start())
 	b.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Wait()

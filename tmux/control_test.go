@@ -19,9 +19,7 @@ import (
 func mustControl(tb testing.TB, s *tmux.Server, session string) *tmux.Client {
 	tb.Helper()
 	c, err := s.Control(tb.Context(), session)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -129,9 +127,7 @@ func TestDoBlocked(t *testing.T) {
 	mustStart(t, s, idle("agent1"))
 	c := mustControl(t, s, "agent1")
 	pid := serverPID(t, s)
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, syscall.Kill(pid, syscall.SIGSTOP))
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
 	long := "set-option -g @x " + strings.Repeat("x", 1<<20)
 	for range 3 {
@@ -166,9 +162,7 @@ func TestNotices(t *testing.T) {
 	}
 	mustStart(t, s, idle("agent2"))
 	mustDo(t, c, "display-message -p x")
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, c.Close())
 	var got []string
 	for n := range c.Notices() {
 		got = append(got, n.Name)
@@ -184,9 +178,7 @@ func TestServerDies(t *testing.T) {
 	s := newServer(t)
 	mustStart(t, s, idle("agent1"))
 	c := mustControl(t, s, "agent1")
-	if err := syscall.Kill(serverPID(t, s), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, syscall.Kill(serverPID(t, s), syscall.SIGKILL))
 	if _, err := c.Do(t.Context(), "list-sessions"); !errors.Is(err, tmux.ErrClosed) {
 		t.Errorf("Do() = %v, want ErrClosed", err)
 	}
@@ -215,9 +207,7 @@ func TestCapture(t *testing.T) {
 	})
 	for _, o := range []tmux.Capture{{}, {Escapes: true}, {Lines: 2}, {Lines: 1000, Escapes: true}} {
 		want, err := s.Capture(t.Context(), p.ID, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		got, err := c.Capture(t.Context(), p.ID, o)
 		if err != nil || got != want {
 			t.Errorf("Client.Capture(%+v) = %q, %v, want %q", o, got, err, want)
@@ -240,9 +230,7 @@ func TestCapture(t *testing.T) {
 func mustHub(tb testing.TB, s *tmux.Server) *tmux.Client {
 	tb.Helper()
 	c, err := s.OpenHub(tb.Context(), "hub")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -259,9 +247,7 @@ func TestHub(t *testing.T) {
 	if got := names(panes); !slices.Equal(got, []string{"agent1", "agent10", "agent2"}) {
 		t.Errorf("Panes() beside a hub = %v", got)
 	}
-	if err := s.Kill(t.Context(), find(t, panes, "agent1")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.Kill(t.Context(), find(t, panes, "agent1")))
 	testworld.Wait(t, "end of agent1", func() bool { return syscall.Kill(find(t, panes, "agent1").PID, 0) != nil })
 	// A person kills a session: its program lives on, only in the hub.
 	orphan := find(t, panes, "agent2").PID
@@ -269,9 +255,7 @@ func TestHub(t *testing.T) {
 	if err := syscall.Kill(orphan, 0); err != nil {
 		t.Fatalf("the orphan: %v", err)
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, c.Close())
 	again := mustHub(t, s)
 	testworld.Wait(t, "end of the orphan", func() bool { return syscall.Kill(orphan, 0) != nil })
 	if err := syscall.Kill(find(t, panes, "agent10").PID, 0); err != nil {
@@ -309,17 +293,11 @@ func TestHubOwnerKilled(t *testing.T) {
 		return client != ""
 	})
 	server := serverPID(t, s)
-	if err := syscall.Kill(server, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, syscall.Kill(server, syscall.SIGSTOP))
 	t.Cleanup(func() { _ = syscall.Kill(server, syscall.SIGCONT) })
-	if err := owner.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, owner.Process.Kill())
 	_ = owner.Wait()
-	if err := syscall.Kill(server, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, syscall.Kill(server, syscall.SIGCONT))
 	testworld.Wait(t, "end of the client", func() bool {
 		stat, err := os.ReadFile("/proc/" + client + "/stat")
 		return err != nil || strings.Contains(string(stat), ") Z ")

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
 	"netsky/tmux"
 )
 
@@ -29,15 +30,11 @@ func TestFollowBusy(t *testing.T) {
 	c := mustHub(t, s)
 	for range 3 {
 		for _, p := range panes {
-			if err := c.Follow(t.Context(), p.Window); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, c.Follow(t.Context(), p.Window))
 		}
 		for _, p := range panes {
 			mustScreen(t, c, p.ID, 0)
-			if err := c.Unfollow(t.Context(), p.Window); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, c.Unfollow(t.Context(), p.Window))
 		}
 	}
 }
@@ -47,9 +44,7 @@ func TestFollowBusy(t *testing.T) {
 func TestOvergrownHub(t *testing.T) {
 	s := newServer(t)
 	panes := mustStart(t, s, idle("agent1"), idle("agent2"))
-	if err := mustHub(t, s).Close(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, mustHub(t, s).Close())
 	overgrow := func() {
 		cmd := plainCommand(s, "source-file", "-")
 		cmd.Stdin = strings.NewReader(strings.Repeat("link-window -d -s =agent1:0 -t =hub:\nlink-window -d -s =agent2:0 -t =hub:\n", 2500))

@@ -48,9 +48,7 @@ func (e *ear) heard() []string {
 func mustScreen(tb testing.TB, c *tmux.Client, pane string, lines int) tmux.Screen {
 	tb.Helper()
 	sc, err := c.Screen(tb.Context(), pane, lines)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	return sc
 }
 
@@ -66,13 +64,9 @@ func TestFollow(t *testing.T) {
 	})
 	c := mustHub(t, s)
 	ear := hear(c)
-	if err := c.Follow(t.Context(), one.Window); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, c.Follow(t.Context(), one.Window))
 	for _, p := range []tmux.Pane{two, one} {
-		if err := s.Keys(t.Context(), p.ID, "hello", "Enter"); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, s.Keys(t.Context(), p.ID, "hello", "Enter"))
 	}
 	testworld.Wait(t, "the words", func() bool { return strings.Contains(mustScreen(t, c, two.ID, 0).Text, "hello") })
 	var list []string
@@ -87,16 +81,12 @@ func TestFollow(t *testing.T) {
 	if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"agent1", "agent2"}) {
 		t.Errorf("while one is followed, Panes() = %v", got)
 	}
-	if err := c.Unfollow(t.Context(), one.Window); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, c.Unfollow(t.Context(), one.Window))
 	if err := c.Unfollow(t.Context(), one.Window); err != nil {
 		t.Errorf("Unfollow() again = %v", err)
 	}
 	ear.heard() // of before
-	if err := s.Keys(t.Context(), one.ID, "again", "Enter"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.Keys(t.Context(), one.ID, "again", "Enter"))
 	testworld.Wait(t, "the words", func() bool { return strings.Contains(mustScreen(t, c, one.ID, 0).Text, "again") })
 	if list := ear.heard(); len(list) > 0 {
 		t.Errorf("told of %v after Unfollow", list)
@@ -154,9 +144,7 @@ func TestScreens(t *testing.T) {
 	if list := c.Screens(t.Context(), nil, 0); len(list) != 0 {
 		t.Errorf("Screens() of none = %v", list)
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, c.Close())
 	for _, got := range c.Screens(t.Context(), ids, 0) {
 		if got.Err == nil {
 			t.Errorf("an ended client shows %+v", got)
@@ -172,15 +160,11 @@ func TestFollowedEnds(t *testing.T) {
 	panes := mustStart(t, s, idle("agent1"), idle("agent2"), idle("agent3"))
 	c := mustHub(t, s)
 	for _, p := range panes {
-		if err := c.Follow(t.Context(), p.Window); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, c.Follow(t.Context(), p.Window))
 	}
 	one, two, three := find(t, panes, "agent1"), find(t, panes, "agent2"), find(t, panes, "agent3")
 	gone := func(p tmux.Pane) bool { return syscall.Kill(p.PID, 0) == syscall.ESRCH }
-	if err := s.Kill(t.Context(), one); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.Kill(t.Context(), one))
 	testworld.Wait(t, "the end of agent1's program", func() bool { return gone(one) })
 	plain(t, s, "kill-session", "-t", "=agent2")
 	ended, err := c.Orphans(t.Context())
@@ -207,9 +191,7 @@ func TestFollowOnce(t *testing.T) {
 	p := find(t, mustStart(t, s, idle("agent1")), "agent1")
 	c := mustHub(t, s)
 	for range 3 {
-		if err := c.Follow(t.Context(), p.Window); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, c.Follow(t.Context(), p.Window))
 	}
 	if got := windows(t, s); !slices.Equal(got, []string{p.Window}) {
 		t.Errorf("followed three times, the hub has %v", got)
@@ -228,9 +210,7 @@ func TestFollowOnce(t *testing.T) {
 			cut++
 			err = nil
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		<-ctx.Done()
 	}
 	if got := windows(t, s); len(got) > 0 {
@@ -245,9 +225,7 @@ func TestFollowUnanswered(t *testing.T) {
 	p := find(t, mustStart(t, s, idle("agent1")), "agent1")
 	c := mustHub(t, s)
 	pid := serverPID(t, s)
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, syscall.Kill(pid, syscall.SIGSTOP))
 	resume := func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
 	t.Cleanup(resume)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)

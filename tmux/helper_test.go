@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 // mustHelper starts this test program as a process that opens a hub and waits
@@ -11,15 +13,11 @@ import (
 func mustHelper(tb testing.TB, socket string) *exec.Cmd {
 	tb.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), "HUB_OWNER="+socket)
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, cmd.Start())
 	tb.Cleanup(func() { _ = cmd.Process.Kill() })
 	return cmd
 }

@@ -32,9 +32,7 @@ func refuse(path string) {
 func TestReap(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) }) // after the server has gone by its socket
 	s := &tmux.Server{Socket: filepath.Join(dir, "s")}
 	if err := s.Reap(t.Context()); err != nil {
@@ -42,9 +40,7 @@ func TestReap(t *testing.T) {
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "REFUSER="+s.Socket)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Kill() })

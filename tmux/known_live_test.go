@@ -20,25 +20,17 @@ import (
 func TestServerUnreachable(t *testing.T) {
 	t.Parallel()
 	s := knownServer(t)
-	if err := os.Mkdir(filepath.Dir(s.Socket), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(filepath.Dir(s.Socket), 0o700))
 	mustStart(t, s, idle("a"))
 	t.Cleanup(func() { mustStop(t, s) })
 	p, err := proc.Find(serverPID(t, s))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if got := s.Unreachable(t.Context()); len(got) != 0 {
 		t.Errorf("Unreachable() = %v of a server that answers", got)
 	}
-	if err := p.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, p.Signal(syscall.SIGSTOP))
 	t.Cleanup(func() { _ = p.Signal(syscall.SIGCONT) })
-	if err := os.Remove(s.Socket); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(s.Socket))
 	if panes, err := s.Panes(t.Context()); err == nil {
 		t.Errorf("Panes() = %v without an error", names(panes))
 	}
@@ -48,9 +40,7 @@ func TestServerUnreachable(t *testing.T) {
 	if got := s.Unreachable(t.Context()); !slices.Equal(got, []proc.Process{p}) {
 		t.Errorf("Unreachable() = %v, want %v", got, p)
 	}
-	if err := p.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, p.Signal(syscall.SIGCONT))
 	testworld.Wait(t, "the server to answer again", func() bool {
 		panes, err := s.Panes(t.Context())
 		return err == nil && slices.Equal(names(panes), []string{"a"})
@@ -62,15 +52,11 @@ func TestServerUnreachable(t *testing.T) {
 func TestServerReplaced(t *testing.T) {
 	t.Parallel()
 	s := knownServer(t)
-	if err := os.Mkdir(filepath.Dir(s.Socket), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(filepath.Dir(s.Socket), 0o700))
 	mustStart(t, s, idle("a"))
 	t.Cleanup(func() { mustStop(t, s) })
 	first := serverPID(t, s)
-	if err := os.Remove(s.Socket); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(s.Socket))
 	if out, err := exec.Command("tmux", "-f", os.DevNull, "-S", s.Socket, "new-session", "-d", "-s", "b", "sleep 1000").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"netsky/internal/proc"
+	"netsky/internal/testworld"
 	"netsky/tmux"
 )
 
@@ -34,9 +35,7 @@ func (m *memory) NoteTmuxServer(_ string, p proc.Process) error {
 func knownServer(t *testing.T) *tmux.Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return &tmux.Server{Socket: filepath.Join(dir, "d", "s"), Known: new(memory)}
 }
@@ -47,32 +46,24 @@ func TestSocketRemoved(t *testing.T) {
 	t.Parallel()
 	s := knownServer(t)
 	dir := filepath.Dir(s.Socket)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(dir, 0o700))
 	mustStart(t, s, idle("a"))
 	t.Cleanup(func() { mustStop(t, s) })
 	pid := serverPID(t, s)
 	for _, remove := range []func(string) error{os.Remove, func(string) error { return os.RemoveAll(dir) }} {
-		if err := remove(s.Socket); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, remove(s.Socket))
 		if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"a"}) {
 			t.Errorf("without its socket: sessions %v", got)
 		}
 	}
-	if err := os.Remove(s.Socket); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(s.Socket))
 	if got := names(mustStart(t, s, idle("b"))); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("Start() = %v", got)
 	}
 	if now := serverPID(t, s); now != pid {
 		t.Errorf("server %d, before %d", now, pid)
 	}
-	if err := os.Remove(s.Socket); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(s.Socket))
 	if c, err := s.OpenHub(t.Context(), "hub"); err != nil {
 		t.Errorf("OpenHub() = %v", err)
 	} else if err := c.Close(); err != nil {

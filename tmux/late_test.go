@@ -20,9 +20,7 @@ import (
 func slowly(tb testing.TB, s *tmux.Server, told, asked string) *tmux.Server {
 	tb.Helper()
 	real, err := exec.LookPath("tmux")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	dir := tb.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\nREAL=%s PID=%d\ncase $* in\n*source-file*) %s ;;\n*list-panes*) %s ;;\nesac\nexec $REAL \"$@\"\n",
 		real, serverPID(tb, s), told, asked)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
 	"netsky/tmux"
 )
 
@@ -58,9 +59,7 @@ func TestLook(t *testing.T) {
 	l = lookUntil(t, s, p, "attached", func(l tmux.Look) bool { return !l.Person.IsZero() })
 	came := l.Person
 	lookUntil(t, outer, screen, "drawn", func(l tmux.Look) bool { return strings.Contains(strings.Join(l.Screen, "\n"), "two >") })
-	if err := outer.Keys(t.Context(), screen.ID, "draft"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, outer.Keys(t.Context(), screen.ID, "draft"))
 	l = lookUntil(t, s, p, "typed", func(l tmux.Look) bool { return l.CursorRow() == "two > draft" })
 	if l.Person.Before(came) || l.Column != 11 {
 		t.Errorf("Look() after keys: %+v, came %v", l, came)
@@ -72,9 +71,7 @@ func TestLook(t *testing.T) {
 
 	// What a program or a script does is no person.
 	other := panes[1-at]
-	if err := s.Keys(t.Context(), other.ID, "x"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.Keys(t.Context(), other.ID, "x"))
 	l = lookUntil(t, s, other, "typed", func(l tmux.Look) bool { return l.CursorRow() == "x" })
 	if !l.Person.IsZero() {
 		t.Errorf("Look().Person = %v, want none", l.Person)

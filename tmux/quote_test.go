@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"netsky/internal/testworld"
 	"netsky/tmux"
 )
 
@@ -30,9 +31,7 @@ func newBridge(tb testing.TB) bridge {
 	s := newServer(tb)
 	mustStart(tb, s, idle("agent1"))
 	c, err := s.Control(tb.Context(), "agent1")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { _ = c.Close() })
 	return bridge{client: c, file: filepath.Join(tb.TempDir(), "word")}
 }
@@ -57,9 +56,7 @@ func (b bridge) carry(tb testing.TB, word string) string {
 func (b bridge) show(tb testing.TB) string {
 	tb.Helper()
 	got, err := tmux.Unvis(mustDo(tb, b.client, "show-buffer -b word"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	return strings.TrimSuffix(strings.TrimPrefix(got, "<"), ">")
 }
 

@@ -30,9 +30,7 @@ func TestStart(t *testing.T) {
 	s := newServer(t, "@owner", "@run")
 	dir := t.TempDir()
 	odd := filepath.Join(dir, "a #{pid} #(id) ##[x #, b;")
-	if err := os.Mkdir(odd, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(odd, 0o700))
 	secret := "s3cr3t-value"
 	panes, err := s.Start(t.Context(), []string{`set -g @made "by us"`}, []tmux.Session{{
 		Name: "agent1", Dir: odd, Width: 90, Height: 30,
@@ -42,9 +40,7 @@ func TestStart(t *testing.T) {
 	}, {
 		Name: "agent10", Command: "exec sleep 1000", Tags: map[string]string{"@run": "2\n  ü"},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if got := names(panes); !slices.Equal(got, []string{"agent1", "agent10"}) {
 		t.Fatalf("Start() = %v", got)
 	}
@@ -77,9 +73,7 @@ func TestStartRefuses(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(file, nil, 0o600))
 	big := strings.Repeat("v", 128<<10)
 	for _, tt := range []struct {
 		name string
@@ -178,9 +172,7 @@ func TestKillIsExact(t *testing.T) {
 	plain(t, s, "new-window", "-d", "-t", "=agent1:", "sleep 1000")
 	plain(t, s, "link-window", "-d", "-s", "=agent1:1", "-t", "=mine:")
 	plain(t, s, "link-window", "-d", "-s", "=agent2:0", "-t", "=mine:")
-	if err := s.Kill(t.Context(), find(t, panes, "agent1"), find(t, panes, "agent2")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.Kill(t.Context(), find(t, panes, "agent1"), find(t, panes, "agent2")))
 	if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"agent10", "mine"}) {
 		t.Errorf("left are %v", got)
 	}
@@ -208,9 +200,7 @@ func TestKillOtherServer(t *testing.T) {
 	old := mustStart(t, s, idle("agent1"))
 	mustStop(t, s)
 	mustStart(t, s, idle("agent1"))
-	if err := s.Kill(t.Context(), old...); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.Kill(t.Context(), old...))
 	if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"agent1"}) {
 		t.Errorf("left are %v, want the new agent1", got)
 	}
@@ -224,12 +214,8 @@ func TestHostileConf(t *testing.T) {
 		"set-hook -g session-created kill-session\nset -g default-shell /bin/false\n"
 	for _, name := range []string{".tmux.conf", ".config/tmux/tmux.conf"} {
 		path := filepath.Join(home, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		testworld.Must(t, os.WriteFile(path, []byte(conf), 0o600))
 	}
 	s := newServer(t)
 	s.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home+"/.config", "TMUX=/tmp/x,1,0", "TMUX_TMPDIR="+home)
@@ -251,32 +237,22 @@ func TestStop(t *testing.T) {
 	// A client of somebody else's that keeps its input open.
 	cmd := plainCommand(s, "-C", "attach-session", "-t", "=agent1")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
+	testworld.Must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = in.Close(); _ = cmd.Process.Kill(); <-ended; close(ended) })
 	testworld.Wait(t, "control client", func() bool { return plain(t, s, "list-clients", "-F", "#{client_name}") != "" })
 	// One that does not leave is waited for; to end the server under it would
 	// leave both hanging.
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, cmd.Process.Signal(syscall.SIGSTOP))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := s.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) || names(mustPanes(t, s)) == nil {
 		t.Errorf("Stop() under a client that does not leave = %v, want a deadline error and the server alive", err)
 	}
-	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, cmd.Process.Signal(syscall.SIGCONT))
+	testworld.Must(t, s.Stop(t.Context()))
 	if _, err := os.Lstat(socket); !os.IsNotExist(err) {
 		t.Errorf("socket %s: %v, want gone", socket, err)
 	}

@@ -39,9 +39,7 @@ func TestPaste(t *testing.T) {
 	s := newServer(t)
 	p, typed := recorder(t, s, `printf '\033[?2004h';`)
 	long := strings.Repeat("200 KB; of ü \\ text\n", 10000) + "%end 1 2 1;"
-	if err := s.Paste(t.Context(), p.ID, long); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.Paste(t.Context(), p.ID, long))
 	want := "\x1b[200~" + long + "\x1b[201~"
 	typed(want)
 	if err := s.Paste(t.Context(), "=agent1", "-x;"); err != nil {
@@ -57,9 +55,7 @@ func TestPaste(t *testing.T) {
 	if err := s.Paste(t.Context(), p.ID, ""); err != nil {
 		t.Errorf("Paste(nothing) = %v", err)
 	}
-	if err := s.Keys(t.Context(), p.ID, "x"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.Keys(t.Context(), p.ID, "x"))
 	typed(want + "x")
 	if got := plain(t, s, "list-buffers"); got != "" {
 		t.Errorf("buffers left: %s", got)
@@ -115,9 +111,7 @@ func TestTargets(t *testing.T) {
 		}
 	}
 	plain(t, s, "send-keys", "-t", p.ID, "-X", "cancel")
-	if err := calls["Keys"](p.ID); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, calls["Keys"](p.ID))
 	typed("x")
 	plain(t, s, "set-option", "-g", "remain-on-exit", "on")
 	plain(t, s, "new-session", "-d", "-s", "dead", "true")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
 	"netsky/tmux"
 )
 
@@ -19,13 +20,9 @@ func TestHungServer(t *testing.T) {
 	s := newServer(t)
 	panes := mustStart(t, s, idle("agent1"))
 	client, err := s.Control(t.Context(), "agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	pid := serverPID(t, s)
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, syscall.Kill(pid, syscall.SIGSTOP))
 	resume := func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
 	t.Cleanup(resume)
 	for what, call := range map[string]func(context.Context) error{

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/internal/testworld"
 	"netsky/tmux"
 )
 
@@ -84,18 +85,14 @@ func plain(tb testing.TB, s *tmux.Server, args ...string) string {
 func serverPID(tb testing.TB, s *tmux.Server) int {
 	tb.Helper()
 	pid, err := strconv.Atoi(plain(tb, s, "display-message", "-p", "#{pid}"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	return pid
 }
 
 func mustRead(tb testing.TB, path string) string {
 	tb.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	return string(data)
 }
 

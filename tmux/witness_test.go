@@ -37,9 +37,7 @@ func TestWitness(t *testing.T) {
 		return slices.ContainsFunc(mustPanes(t, s), func(p tmux.Pane) bool { return p.Dead })
 	})
 	agree("a dead pane", "agent1", "agent10")
-	if err := s.Kill(t.Context(), find(t, panes, "agent1")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.Kill(t.Context(), find(t, panes, "agent1")))
 	agree("one ended", "agent10")
 
 	// A title that the witness can't read.
