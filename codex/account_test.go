@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/codex"
+	"netsky/internal/testworld"
 )
 
 // An account is named by its login and its provider, the same for the launcher and the
@@ -45,9 +46,7 @@ func TestAccount(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
 			dir := filepath.Join(home, ".codex")
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.Mkdir(dir, 0o700))
 			env := append([]string{"HOME=" + home}, tt.env...)
 			when := map[string]time.Time{"auth.json": time.Unix(1_700_000_000, 0), "config.toml": time.Unix(1_800_000_000, 0)}
 			for file, text := range map[string]string{"auth.json": tt.auth, "config.toml": tt.config} {
@@ -55,12 +54,8 @@ func TestAccount(t *testing.T) {
 					continue
 				}
 				path := filepath.Join(dir, file)
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Chtimes(path, when[file], when[file]); err != nil {
-					t.Fatal(err)
-				}
+				testworld.Must(t, os.WriteFile(path, []byte(text), 0o600))
+				testworld.Must(t, os.Chtimes(path, when[file], when[file]))
 			}
 			name, changed := new(codex.Runtime).Account(agent.Launch{Env: env})
 			if name != tt.want || !changed.Equal(when[tt.changed]) {

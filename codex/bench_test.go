@@ -16,6 +16,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/codex"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -57,23 +58,15 @@ func bareTurn(b *testing.B, w *world, thread string) string {
 	cmd := exec.Command(w.program, "app-server")
 	cmd.Env, cmd.Dir = w.env, w.dir
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
+	testworld.Must(b, cmd.Start())
 	lines := bufio.NewReader(out)
 	until := func(mark string) (line []byte) {
 		for {
 			line, err := lines.ReadBytes('\n')
-			if err != nil {
-				b.Fatal(err)
-			}
+			testworld.Must(b, err)
 			if bytes.Contains(line, []byte(mark)) {
 				return line
 			}
@@ -89,16 +82,12 @@ func bareTurn(b *testing.B, w *world, thread string) string {
 	var got struct {
 		Result struct{ Thread struct{ ID string } }
 	}
-	if err := json.Unmarshal(until(`"id":2`), &got); err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, json.Unmarshal(until(`"id":2`), &got))
 	thread = got.Result.Thread.ID
 	fmt.Fprintf(in, `{"id":3,"method":"turn/start","params":{"threadId":%q,"input":[{"type":"text","text":"hello"}]}}`+"\n", thread)
 	until(`"turn/completed"`)
 	in.Close()
 	io.Copy(io.Discard, out)
-	if err := cmd.Wait(); err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, cmd.Wait())
 	return thread
 }

@@ -17,9 +17,7 @@ func TestConformance(t *testing.T) {
 	w := mustWorld(t)
 	w.holding("hold on")
 	program, events, stop, err := codex.StartResident(w.ctx, w.serving())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer stop()
 	testworld.Run(t, testworld.Rig{
 		Agent: "agent1", Runtime: program, Events: events, Remembers: true,
@@ -34,9 +32,7 @@ func TestOfferRefused(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	program, events, stop, err := codex.StartResident(w.ctx, w.serving())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer stop()
 	w.until("it takes mail", func() bool { return program.State(w.ctx).Takes })
 	if err := program.Offer(w.ctx, courier.Offer{Text: strings.Repeat("x", codex.MaxText+1), About: []string{"m-1"}}); err != nil {

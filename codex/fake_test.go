@@ -169,9 +169,7 @@ func (f *fake) turn(id, input string) int {
 func fakeServer(t *testing.T, ctx context.Context, way string) (s *appserver.Server, text string, err error) {
 	t.Helper()
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	s, err = appserver.StartServer(ctx, appserver.ServerOptions{Program: program, Env: append(os.Environ(), "FAKE_CODEX="+way)})
 	if err != nil {
 		return nil, "", err
@@ -240,9 +238,7 @@ func TestServerStubborn(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testworld.Patience)
 	defer cancel()
 	s, _, err := fakeServer(t, ctx, "stubborn")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"netsky/codex"
 	"netsky/codex/appserver"
 	"netsky/internal/loopmodel/openai"
+	"netsky/internal/testworld"
 )
 
 // configure replaces words of the configuration of the world's Codex.
@@ -27,12 +28,8 @@ func (w *world) configure(oldnew ...string) {
 	w.Helper()
 	config := w.home.Root() + ".codex/config.toml"
 	text, err := os.ReadFile(config)
-	if err != nil {
-		w.Fatal(err)
-	}
-	if err := os.WriteFile(config, []byte(strings.NewReplacer(oldnew...).Replace(string(text))), 0o600); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
+	testworld.Must(w, os.WriteFile(config, []byte(strings.NewReplacer(oldnew...).Replace(string(text))), 0o600))
 }
 
 // retries makes Codex retry as it does by default, or so often.
@@ -48,9 +45,7 @@ func (w *world) mustRig() *rig {
 
 func (r *rig) offer(id, text string) {
 	r.Helper()
-	if err := r.Offer(r.ctx, courier.Offer{Text: text, About: []string{id}}); err != nil {
-		r.Fatal(err)
-	}
+	testworld.Must(r, r.Offer(r.ctx, courier.Offer{Text: text, About: []string{id}}))
 }
 
 // see returns the first event of a kind after n others, when it comes.
@@ -254,28 +249,20 @@ func (w *world) mustDoor() *door {
 		unix.CloseOnExec(fd)
 		err = unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
 	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	at, err := unix.Getsockname(fd)
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	return &door{world: w, fd: fd, addr: fmt.Sprintf("127.0.0.1:%d", at.(*unix.SockaddrInet4).Port)}
 }
 
 // open lets connections through, or with closing set closes each at once.
 func (d *door) open(closing bool) {
 	d.Helper()
-	if err := unix.Listen(d.fd, 16); err != nil {
-		d.Fatal(err)
-	}
+	testworld.Must(d, unix.Listen(d.fd, 16))
 	f := os.NewFile(uintptr(d.fd), d.addr)
 	l, err := net.FileListener(f)
 	f.Close()
-	if err != nil {
-		d.Fatal(err)
-	}
+	testworld.Must(d, err)
 	d.Cleanup(func() { l.Close() })
 	model := strings.TrimSuffix(strings.TrimPrefix(d.model.URL(), "http://"), "/v1")
 	go func() {

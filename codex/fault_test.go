@@ -6,6 +6,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/courier"
 	"netsky/codex"
+	"netsky/internal/testworld"
 )
 
 // A rig is a resident without a courier, and what it has reported.
@@ -20,9 +21,7 @@ type rig struct {
 func (w *world) mustRigWithin(o codex.ServeOptions, within time.Duration) *rig {
 	w.Helper()
 	program, events, stop, err := codex.StartResidentWithin(w.ctx, o, within)
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	w.Cleanup(stop)
 	return &rig{world: w, Runtime: program, events: events}
 }

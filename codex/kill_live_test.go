@@ -59,19 +59,13 @@ func TestKillOnce(t *testing.T) {
 	asked := w.holding("the very task")
 	id := w.mustSend(envelope.Envelope{Text: "the very task"})
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	cmd := exec.Command(self)
 	cmd.Env = append(w.env, "ONCE_HOME="+w.home.Root(), "ONCE_DIR="+w.dir, "NETSKY_TEST_CODEX="+w.program)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, cmd.Start())
 	asked()
 	thread := w.state().Thread
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, cmd.Process.Kill())
 	cmd.Wait()
 	w.mustOnce(nil)
 	reply := w.mustReply(agent.Root)
@@ -128,9 +122,7 @@ func TestKillAfterAcceptance(t *testing.T) {
 	if err != nil || len(servers) == 0 {
 		t.Fatal(servers, err)
 	}
-	if err := servers[0].Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, servers[0].Signal(syscall.SIGKILL))
 	select {
 	case <-s.Done():
 	case <-time.After(testworld.Patience):

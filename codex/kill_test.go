@@ -10,6 +10,7 @@ import (
 	"netsky/codex"
 	"netsky/codex/appserver"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -36,17 +37,13 @@ func TestKillServerAgain(t *testing.T) {
 	t.Parallel()
 	w := mustHome(t)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	starts := 0
 	s, err := codex.NewSession(codex.SessionOptions{Home: w.home, Agent: "agent1", Connect: func(ctx context.Context) (*appserver.Server, error) {
 		starts++
 		return appserver.StartServer(ctx, appserver.ServerOptions{Program: self, Env: append(os.Environ(), "FAKE_CODEX=ends")})
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer s.Close()
 	_, err = s.Deliver(w.ctx, codex.Input{ID: "i", Text: "x"})
 	if !errors.Is(err, appserver.ErrLost) || starts != 3 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 )
 
 // A Codex that hangs while it opens the thread is reported, ended and replaced.
@@ -14,9 +15,7 @@ func TestFaultHangs(t *testing.T) {
 	t.Parallel()
 	w := mustHome(t)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	w.program = self
 	w.env = append(w.env, "FAKE_CODEX=hangs once", "FAKE_MARK="+w.home.Path("hung"))
 	r := w.mustRigWithin(w.serving(), 500*time.Millisecond)

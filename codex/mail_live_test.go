@@ -15,6 +15,7 @@ import (
 	"netsky/codex"
 	"netsky/codex/appserver"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -52,9 +53,7 @@ func TestOnceWaits(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	lock, err := w.home.Lock("receiver-agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	said := make(chan struct{})
 	done := make(chan error, 1)
 	go func() {
@@ -93,9 +92,7 @@ func TestOnceWithoutRecords(t *testing.T) {
 		}
 	}
 	// The real thing, on a database that is none.
-	if err := os.WriteFile(w.home.Path(home.DBFile), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(w.home.Path(home.DBFile), []byte(strings.Repeat("no database ", 1000)), 0o600))
 	w.mustOnce(prompting("hello"))
 	w.mustReply(agent.Root)
 	if s, err := store.SpoolSize(w.home); err != nil || s.Files == 0 {
@@ -146,9 +143,7 @@ func TestOnceTakesWhatTheModelSent(t *testing.T) {
 	answer := w.home.Path("answer.json")
 	id := w.mustSend(envelope.Envelope{Text: "loop: shell cp " + answer + " " + w.home.Path("channels/agent/agent0/inbox/answer.json")})
 	text := `{"from":"agent1","text":"mine","kind":"reply","in_reply_to":"` + id + `","ts":"2030-01-01T00:00:00Z","id":"m1"}`
-	if err := os.WriteFile(answer, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(answer, []byte(text), 0o600))
 	w.mustOnce(nil)
 	if got := w.inbox(agent.Root); len(got) != 1 || got[0].ID != "m1" {
 		t.Errorf("agent0 got %v, want only what the model sent", got)

@@ -8,6 +8,7 @@ import (
 	"netsky/bus"
 	"netsky/codex"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // The agent's own program takes its mail.
@@ -15,14 +16,10 @@ func TestOnceResident(t *testing.T) {
 	t.Parallel()
 	w := mustHome(t)
 	r, err := w.bus.Receive(w.ctx, "agent1", bus.ReceiveOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer r.Close()
 	lock, err := w.home.Lock(codex.ResidentLock("agent1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer lock.Unlock()
 	w.mustOnce(prompting("are you there?"))
 	if out := w.out.String(); !strings.Contains(out, "its own Codex is running and will process it; the answer goes to agent0's inbox") {

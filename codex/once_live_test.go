@@ -17,6 +17,7 @@ import (
 	"netsky/codex/appserver"
 	"netsky/cost/breaker"
 	"netsky/internal/loopmodel/openai"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -57,9 +58,7 @@ func TestOncePrompts(t *testing.T) {
 		t.Errorf("reply = %+v", reply)
 	}
 	db, err := store.OpenRead(t.Context(), w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer db.Close()
 	if m, err := db.Message(t.Context(), reply.InReplyTo); err != nil || m.Text != "loop: say one\x1b[31m" || m.From != agent.Root || m.To != "agent1" {
 		t.Errorf("the prompt on record is %+v, %v", m, err)
@@ -147,9 +146,7 @@ func TestOnceThreadGone(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	const gone = "01a1f973-18d2-7131-9770-00e3635cf3d7"
-	if err := w.home.WriteFile(codex.StateFile("agent1"), []byte(`{"thread_id":"`+gone+`","started":true}`), false); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.home.WriteFile(codex.StateFile("agent1"), []byte(`{"thread_id":"`+gone+`","started":true}`), false))
 	id := w.mustSend(envelope.Envelope{Text: "hello"})
 	w.mustOnce(nil)
 	if got := w.inputs(id); got != "cancelled consumed" {
@@ -245,9 +242,7 @@ func TestOnceUsesTheAnswerThatIsThere(t *testing.T) {
 		Home: w.home, Agent: "agent1", Connect: w.connect,
 		Thread: appserver.ThreadOptions{Dir: w.dir, Sandbox: "danger-full-access", Approval: "never"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if _, err := s.Deliver(w.ctx, codex.Input{ID: id, Text: "count me\nloop: users"}); err != nil {
 		t.Fatal(err)
 	}
@@ -267,13 +262,9 @@ func TestOnceOffline(t *testing.T) {
 	w := mustWorld(t)
 	config := w.home.Root() + ".codex/config.toml"
 	text, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	const line = "unbounded_connection_retries = "
-	if err := os.WriteFile(config, []byte(strings.Replace(string(text), line+"false", line+"true", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(config, []byte(strings.Replace(string(text), line+"false", line+"true", 1)), 0o600))
 	w.model.Close()
 	err = w.once(prompting("hello"))
 	if !errors.Is(err, codex.ErrNotYet) || !strings.Contains(err.Error(), agent.Network.Text()) {

@@ -12,30 +12,25 @@ import (
 
 	"netsky/agent"
 	"netsky/codex"
+	"netsky/internal/testworld"
 )
 
 func TestRuntime(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	bin := filepath.Join(w.home.Root(), "bin")
-	if err := os.Mkdir(bin, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(bin, 0o700))
 	r := &codex.Runtime{Home: w.home, Binary: "/x/netsky"}
 	l := agent.Launch{Agent: agent.Infinity, Dir: w.dir, Env: append(w.env, "PATH="+bin)}
 	if err := r.Check(w.ctx, l); !errors.Is(err, codex.ErrMissing) {
 		t.Errorf("Check without a program = %v", err)
 	}
-	if err := os.Symlink(w.program, filepath.Join(bin, "codex")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Symlink(w.program, filepath.Join(bin, "codex")))
 	r = &codex.Runtime{Home: w.home, Binary: "/x/netsky"}
 	if err := r.Check(w.ctx, l); err != nil {
 		t.Errorf("Check = %v", err)
 	}
-	if err := os.WriteFile(w.home.Root()+".codex/config.toml", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(w.home.Root()+".codex/config.toml", nil, 0o600))
 	if err := r.Check(w.ctx, l); err != nil {
 		t.Errorf("Check once more = %v, want what it knew", err)
 	}
@@ -60,20 +55,14 @@ func TestCheckNeverUsed(t *testing.T) {
 	w := mustWorld(t)
 	home, bin := filepath.Join(w.dir, "nobody"), filepath.Join(w.dir, "bin")
 	for _, dir := range []string{home, bin} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Mkdir(dir, 0o700))
 	}
-	if err := os.Symlink(w.program, filepath.Join(bin, "codex")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Symlink(w.program, filepath.Join(bin, "codex")))
 	// Below the directory for temporary files Codex makes less.
 	l := agent.Launch{Agent: "agent1", Dir: w.dir, Env: []string{"HOME=" + home, "PATH=" + bin, "TMPDIR=/nowhere"}}
 	left := func() (names []string) {
 		list, err := os.ReadDir(home)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		for _, e := range list {
 			names = append(names, e.Name())
 		}
@@ -86,9 +75,7 @@ func TestCheckNeverUsed(t *testing.T) {
 	if got := left(); len(got) != 0 {
 		t.Errorf("left behind: %v", got)
 	}
-	if err := os.Mkdir(filepath.Join(home, ".codex"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(filepath.Join(home, ".codex"), 0o700))
 	l.Env = append(l.Env, "OPENAI_API_KEY=sk-s3cret", "CODEX_API_KEY=sk-s3cret") // its app-server ignores both
 	r = &codex.Runtime{Home: w.home, Binary: "/x/netsky"}
 	if err := r.Check(w.ctx, l); !errors.Is(err, codex.ErrLogin) {

@@ -20,6 +20,7 @@ import (
 	"netsky/codex"
 	"netsky/internal/loopmodel/openai"
 	"netsky/internal/proc"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -80,9 +81,7 @@ func TestServe(t *testing.T) {
 	}
 	w.mustGone()
 	db, err := store.OpenRead(w.ctx, w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer db.Close()
 	list, err := db.Logs(w.ctx, store.LogFilter{About: id})
 	if err != nil || len(list.Items) == 0 || list.Items[0].Fields["input"] == 0.0 {
@@ -317,13 +316,9 @@ func TestServeBlocked(t *testing.T) {
 	w := mustWorld(t)
 	config := w.home.Root() + ".codex/config.toml"
 	text, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	good := strings.NewReplacer(`env_key = "LOOPMODEL_KEY"`, "", "requires_openai_auth = false", "requires_openai_auth = true").Replace(string(text))
-	if err := os.WriteFile(config, []byte(good), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(config, []byte(good), 0o600))
 	w.mustServe(w.serving())
 	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "hello"})
 	w.mustFault(agent.Login, "codex login")
@@ -461,30 +456,20 @@ func TestServeKept(t *testing.T) {
 	w := mustWorld(t)
 	stop := w.mustServe(w.serving())
 	w.mustAnswer(agent.Owner, w.mustSend(envelope.Envelope{From: agent.Owner, Text: "first"}))
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, stop())
 	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: say kept"})
 	r, err := w.bus.Receive(w.ctx, "agent1", bus.ReceiveOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	d, err := r.Next(w.ctx)
 	if err == nil {
 		err = d.Confirm()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	r.Close()
 	e, err := json.Marshal(d.Envelope())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	state := fmt.Sprintf(`{"thread_id":%q,"started":true,"message":%q,"keep":{"envelope":%s,"text":"x"}}`, w.state().Thread, id, e)
-	if err := w.home.WriteFile(codex.StateFile("agent1"), []byte(state), false); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.home.WriteFile(codex.StateFile("agent1"), []byte(state), false))
 	w.mustServe(w.serving())
 	if e := w.mustAnswer(agent.Owner, id); !strings.Contains(e.Text, "kept") {
 		t.Errorf("answer = %+v", e)

@@ -25,20 +25,14 @@ import (
 func (w *world) mustPane(edit ...string) *pane {
 	w.Helper()
 	binary, err := os.Executable()
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	p := &pane{world: w, start: agent.NewStart()}
 	env := append(append(edit, w.env...), // the first of a name counts
 		"SERVE_ROLE=serve", "SERVE_DIR="+w.dir, "SERVE_SANDBOX=danger-full-access", "SERVE_APPROVAL=never",
 		"NETSKY_HOME="+w.home.Root(), "NETSKY_START="+p.start, "NETSKY_TEST_CODEX="+w.program)
-	if err := w.home.ClearReports("agent1"); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, w.home.ClearReports("agent1"))
 	err = w.home.SaveLaunch(agent.Launch{Agent: "agent1", Start: p.start, Argv: []string{binary}, Env: env, Dir: w.dir})
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	p.tmux("new-session", "-d", "-s", "a1", "-x", "120", "-y", "40", "-e", "SERVE_ROLE=keeper", "-e", "NETSKY_HOME="+w.home.Root(), "exec "+binary)
 	w.Cleanup(func() {
 		if w.Failed() {
@@ -112,9 +106,7 @@ func TestServePane(t *testing.T) {
 	w := mustWorld(t)
 	config := filepath.Join(w.home.Root()+".codex", "config.toml")
 	before, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if err := os.Mkdir(filepath.Join(w.dir, ".git"), 0o700); err != nil { // which Codex would trust, in writing
 		t.Fatal(err)
 	}
@@ -287,9 +279,7 @@ func TestServeNoAnnouncement(t *testing.T) {
 			w := mustWorld(t)
 			config := filepath.Join(w.home.Root()+".codex", "config.toml")
 			data, err := os.ReadFile(config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			before, rest, found := strings.Cut(string(data), "[notice.model_migrations]")
 			_, after, more := strings.Cut(rest, "[tui]")
 			if !found || !more {
@@ -297,9 +287,7 @@ func TestServeNoAnnouncement(t *testing.T) {
 			}
 			_, before, _ = strings.Cut(before, "\n")
 			text := fmt.Sprintf("model = %q\n%s[tui]%s", model, before, after)
-			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.WriteFile(config, []byte(text), 0o600))
 			p := w.mustPane()
 			w.mustState(agent.Idle, "")
 			id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: say the thread"})

@@ -94,9 +94,7 @@ func TestThreadTimeout(t *testing.T) {
 	events, stop := thread.Subscribe()
 	defer stop()
 	turn, err := thread.Submit(w.ctx, "i1", "loop: sleep 1h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if _, err := turn.Wait(w.ctx, 100*time.Millisecond); !errors.Is(err, appserver.ErrTimeout) {
 		t.Errorf("Wait = %v, want %v", err, appserver.ErrTimeout)
 	}
@@ -105,9 +103,7 @@ func TestThreadTimeout(t *testing.T) {
 		t.Errorf("after it: %q", got)
 	}
 	turn, err = thread.Submit(w.ctx, "i3", "loop: sleep 1h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if err := thread.Interrupt(w.ctx); err != nil {
 		t.Error(err)
 	}
@@ -116,9 +112,7 @@ func TestThreadTimeout(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	turn, err = thread.Submit(w.ctx, "i4", "loop: sleep 1h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	cancel()
 	if _, err := turn.Wait(ctx, testworld.Patience); !errors.Is(err, context.Canceled) {
 		t.Errorf("Wait = %v, want %v", err, context.Canceled)
@@ -219,9 +213,7 @@ func TestTrustWritesNothing(t *testing.T) {
 			}
 			config := w.home.Root() + ".codex/config.toml"
 			before, err := os.ReadFile(config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			w.mustAsk(w.mustThread(w.mustServer(), nil), "i1", "x")
 			if after, err := os.ReadFile(config); err != nil || string(after) != string(before) {
 				t.Errorf("config.toml was changed (%v):\n%s", err, after)
@@ -258,9 +250,7 @@ func TestThreadFind(t *testing.T) {
 	for n := range 23 {
 		w.mustAsk(thread, fmt.Sprint("i", n), fmt.Sprint("loop: say ", n))
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.Close())
 	thread = w.mustThread(w.mustServer(), func(o *appserver.ThreadOptions) { o.ID = thread.ID() })
 	for _, n := range []int{22, 12, 0} {
 		if past, err := thread.Find(w.ctx, fmt.Sprint("i", n), ""); err != nil || past == nil || past.Result.Text != fmt.Sprint(n) {
@@ -303,9 +293,7 @@ func TestApprovalWhole(t *testing.T) {
 		{"lines", codex.Decline, "made", "# list the files\n  touch " + file("made"), nil},
 		{"lines", codex.Accept, "made", "# list the files\n  touch " + file("made"), nil},
 	} {
-		if err := os.WriteFile(file("old.txt"), []byte("one\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(file("old.txt"), []byte("one\n"), 0o600))
 		taken := make(chan codex.Taken, 1)
 		var asked codex.Approval
 		thread := w.mustThread(server, func(o *appserver.ThreadOptions) {

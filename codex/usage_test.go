@@ -64,12 +64,8 @@ func TestFiles(t *testing.T) {
 		"2026/11/26/rollout-2026-11-26T01-00-01-torn.jsonl":           "",
 	} {
 		file := filepath.Join(dir, "sessions", name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(fmt.Sprintf(meta, session, "x")+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		testworld.Must(t, os.WriteFile(file, []byte(fmt.Sprintf(meta, session, "x")+"\n"), 0o600))
 	}
 	var f codex.UsageFinder
 	env := []string{"HOME=/nowhere", "CODEX_HOME=" + dir}
@@ -92,12 +88,8 @@ func TestFilesOfDays(t *testing.T) {
 	dir := t.TempDir()
 	began := time.Date(2026, 11, 24, 2, 37, 8, 0, time.UTC)
 	file := filepath.Join(dir, "sessions", began.AddDate(0, 0, 4).Format("2006/01/02"), "rollout-child.jsonl")
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(fmt.Sprintf(meta, thread, "x")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	testworld.Must(t, os.WriteFile(file, []byte(fmt.Sprintf(meta, thread, "x")+"\n"), 0o600))
 	var f codex.UsageFinder
 	env := []string{"CODEX_HOME=" + dir}
 	for _, want := range []int{1, 0} {

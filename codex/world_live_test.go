@@ -34,16 +34,12 @@ func mustWorldOf(tb testing.TB, variable string) *world {
 	tb.Helper()
 	program := mustCodex(tb, variable)
 	model, err := openai.Start()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { model.Close() })
 	w := mustHome(tb)
 	w.program, w.model = program, model
 	codexHome := w.home.Root() + ".codex"
-	if err := model.WriteHome(codexHome); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, model.WriteHome(codexHome))
 	w.env = append(w.env, openai.Env(codexHome)...)
 	return w
 }
@@ -61,12 +57,8 @@ func (w *world) mustReply(id agent.ID) (e envelope.Envelope) {
 func (w *world) state() (s codex.State) {
 	w.Helper()
 	data, err := w.home.ReadFile(codex.StateFile("agent1"), 1<<20)
-	if err != nil {
-		w.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &s); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
+	testworld.Must(w, json.Unmarshal(data, &s))
 	return s
 }
 
@@ -74,14 +66,10 @@ func (w *world) state() (s codex.State) {
 func (w *world) inputs(message string) string {
 	w.Helper()
 	db, err := store.OpenRead(w.ctx, w.home)
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	defer db.Close()
 	list, err := db.Inputs(w.ctx, message)
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	var words []string
 	for _, i := range list {
 		words = append(words, i.State)
@@ -106,9 +94,7 @@ func (w *world) said(text string) (n int) {
 func (w *world) mustServer() *appserver.Server {
 	w.Helper()
 	s, err := w.connect(w.ctx)
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	w.Cleanup(func() { s.Close() })
 	return s
 }
@@ -127,9 +113,7 @@ func (w *world) mustThread(s *appserver.Server, edit func(*appserver.ThreadOptio
 		edit(&o)
 	}
 	t, err := s.Open(w.ctx, o)
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	return t
 }
 
@@ -137,13 +121,9 @@ func (w *world) mustThread(s *appserver.Server, edit func(*appserver.ThreadOptio
 func (w *world) mustAsk(t *appserver.Thread, id, text string) string {
 	w.Helper()
 	turn, err := t.Submit(w.ctx, id, text)
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	res, err := turn.Wait(w.ctx, testworld.Patience)
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	return res.Text
 }
 

@@ -57,9 +57,7 @@ func mustHome(tb testing.TB) *world {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*testworld.Patience)
 	tb.Cleanup(cancel)
 	work := filepath.Join(dir, "workspaces", "w")
-	if err := os.MkdirAll(work, 0o700); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, os.MkdirAll(work, 0o700))
 	b := testworld.Bus(tb, h, agent.Owner, agent.Root, "agent1", "agent2")
 	w := &world{TB: tb, ctx: ctx, home: h, bus: b, dir: work, journal: store.NewJournal(h)}
 	tb.Cleanup(func() { w.journal.Close() })
@@ -109,9 +107,7 @@ func (w *world) mustSend(e envelope.Envelope) string {
 		e.To = "agent1"
 	}
 	receipt, err := w.bus.Send(w.ctx, e)
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	return receipt.ID
 }
 
@@ -124,9 +120,7 @@ func (w *world) inbox(id agent.ID) []envelope.Envelope {
 func (w *world) envelopes(id agent.ID, p bus.Place) (list []envelope.Envelope) {
 	w.Helper()
 	entries, err := w.bus.List(id, p, 0)
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	for _, e := range entries {
 		list = append(list, e.Envelope)
 	}

@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 )
 
 // What a request holds is shown whole, and what needs more than a yes takes none.
 func TestAsked(t *testing.T) {
 	running := item{ID: "i-1", Type: "fileChange"}
-	if err := json.Unmarshal([]byte(`[{"path":"/w/a","kind":{"type":"update","move_path":"/w/b"},"diff":"-x\n+y"}]`), &running.Changes); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, json.Unmarshal([]byte(`[{"path":"/w/a","kind":{"type":"update","move_path":"/w/b"},"diff":"-x\n+y"}]`), &running.Changes))
 	find := func(_, id string) item {
 		if id == "i-1" {
 			return running

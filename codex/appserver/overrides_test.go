@@ -8,6 +8,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"netsky/codex/appserver"
+	"netsky/internal/testworld"
 )
 
 func TestOverrides(t *testing.T) {
@@ -19,9 +20,7 @@ func TestOverrides(t *testing.T) {
 		}},
 	}
 	var got map[string]any
-	if err := toml.Unmarshal([]byte(strings.Join(appserver.Overrides(config), "\n")), &got); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, toml.Unmarshal([]byte(strings.Join(appserver.Overrides(config), "\n")), &got))
 	if !reflect.DeepEqual(got, config) {
 		t.Errorf("%v\nwant %v", got, config)
 	}

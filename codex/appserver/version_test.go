@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"netsky/codex/appserver"
+	"netsky/internal/testworld"
 )
 
 func TestParseVersion(t *testing.T) {
@@ -43,12 +44,8 @@ func TestFind(t *testing.T) {
 	t.Parallel()
 	mustWrite := func(mode os.FileMode, text string, path ...string) string {
 		file := filepath.Join(path...)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		testworld.Must(t, os.WriteFile(file, []byte(text), mode))
 		return file
 	}
 	dir := t.TempDir()
@@ -57,12 +54,8 @@ func TestFind(t *testing.T) {
 	install := func(root, native string) string {
 		script := mustWrite(0o700, "#!/usr/bin/env node", dir, root, "lib/node_modules/@openai/codex/bin/codex.js")
 		link := filepath.Join(dir, root, "bin", "codex")
-		if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(script, link); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.MkdirAll(filepath.Dir(link), 0o700))
+		testworld.Must(t, os.Symlink(script, link))
 		if native != "" {
 			mustWrite(0o700, "\x7fELF", dir, root, "lib/node_modules", native)
 		}
