@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netsky/claude"
+	"netsky/internal/testworld"
 )
 
 func TestAccount(t *testing.T) {
@@ -85,9 +86,7 @@ func TestAccountChanges(t *testing.T) {
 		at := time.Unix(int64(1_700_000_000+i), 0)
 		mustWrite(t, l.Global, `{"oauthAccount":{"emailAddress":"`+name+`@example.org"}}`)
 		mustWrite(t, l.Credentials, "{}")
-		if err := os.Chtimes(l.Credentials, at, at); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Chtimes(l.Credentials, at, at))
 		expect("claude "+name+"@example.org", at)
 	}
 	mustWrite(t, l.Global, `{"oauth`) // is being written
@@ -96,7 +95,5 @@ func TestAccountChanges(t *testing.T) {
 
 func mustWrite(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(file, []byte(text), 0o600))
 }

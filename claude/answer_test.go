@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/claude"
+	"netsky/internal/testworld"
 )
 
 // consent is a launch that implies all that a launch can.
@@ -96,13 +97,9 @@ func TestAnswer(t *testing.T) {
 func TestAnswerLink(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(dir, link); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Symlink(dir, link))
 	screen := strings.Replace(mustScreen(t, "trust.200.txt"), "/srv/dev/w", dir, 1)
 	if keys := claude.Answer(screen, agent.Launch{Dir: link}); len(keys) != 2 {
 		t.Errorf("Answer = %q, want two keys", keys)
@@ -113,9 +110,7 @@ func TestAnswerLink(t *testing.T) {
 func TestNotImplied(t *testing.T) {
 	t.Parallel()
 	files, err := os.ReadDir(screens)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	for _, f := range files {
 		switch name, _, _ := strings.Cut(f.Name(), "."); name {
 		case "trust", "trustlong", "bypass", "autocheck":

@@ -85,9 +85,7 @@ func TestCheckNeverUsed(t *testing.T) {
 			g.env = append([]string{"PATH=" + g.bin + ":/usr/bin:/bin", "HOME=" + root}, tt.env...)
 			if tt.file != "" {
 				file := filepath.Join(root, tt.file)
-				if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				testworld.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
 				g.mustWrite(file, "{}")
 			}
 			if err := g.runtime.Check(g.ctx, g.launch("agent1")); !errors.Is(err, claude.ErrLogin) {

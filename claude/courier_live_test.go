@@ -17,9 +17,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	l := mustLive(t, "bypassPermissions")
 	events, err := courier.Events(l.ctx, l.Home, bus.New(l.Home, bus.Options{}), "agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer events.Close()
 	const hold = "loop: sleep 10m"
 	testworld.Run(t, testworld.Rig{

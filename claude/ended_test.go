@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/claude"
+	"netsky/internal/testworld"
 )
 
 // Lines of a conversation's file, as Claude Code 2.1.329 writes them.
@@ -97,9 +98,7 @@ func TestTurnEnd(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "c.jsonl")
-			if err := os.WriteFile(file, []byte(strings.Join(tt.lines, "\n")+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.WriteFile(file, []byte(strings.Join(tt.lines, "\n")+"\n"), 0o600))
 			check := func(what, id, number string, want agent.Event) {
 				t.Helper()
 				got, ok := claude.TurnEnd(file, id, number)

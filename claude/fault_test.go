@@ -8,6 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/claude"
+	"netsky/internal/testworld"
 )
 
 // The words and classifications are those of Claude Code 2.1.329.
@@ -71,13 +72,9 @@ func TestOf(t *testing.T) {
 				tt.record["timestamp"] = at.Format(time.RFC3339Nano)
 			}
 			data, err := json.Marshal(tt.record)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			var r claude.FaultRecord
-			if err := json.Unmarshal(data, &r); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, json.Unmarshal(data, &r))
 			if tt.want != nil {
 				tt.want.Text = tt.words
 			}

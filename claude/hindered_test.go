@@ -9,6 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/claude"
 	"netsky/internal/advice"
+	"netsky/internal/testworld"
 )
 
 // TestCheckHindered refuses, with the file and the key, what would leave an agent without
@@ -66,9 +67,7 @@ func TestCheckHindered(t *testing.T) {
 			g.mustFake("2.1.332", loggedIn)
 			g.options.IMessage = true
 			real, err := filepath.EvalSymlinks(g.work)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			for file, text := range tt.files {
 				g.mustWrite(filepath.Join(filepath.Dir(g.work), file), strings.ReplaceAll(text, "WORK", real))
 			}

@@ -13,6 +13,7 @@ import (
 
 	"netsky/agent"
 	"netsky/claude"
+	"netsky/internal/testworld"
 )
 
 // with is a hook's input: what every event has, and fields of its own.
@@ -58,9 +59,7 @@ func TestHookLine(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, err := claude.ParseHook(c.event, []byte(with(c.input)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			c.want.Session, c.want.Transcript, c.want.Input = common.Session, common.Transcript, h.Call
 			if got := h.Line(); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("Line() = %+v, want %+v", got, c.want)
@@ -107,14 +106,10 @@ func TestHookLineFits(t *testing.T) {
 		"long": strings.Repeat("x", 600<<10), "escapes": strings.Repeat("<", 300<<10), "controls": strings.Repeat("\x01", 300<<10), "wide": strings.Repeat("€", 200<<10),
 	} {
 		quoted, err := json.Marshal(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		for event, field := range map[string]string{"Stop": "last_assistant_message", "UserPromptSubmit": "prompt", "PreToolUse": "tool_name", "Notification": "message"} {
 			h, err := claude.ParseHook(event, []byte(`{"`+field+`":`+string(quoted)+`}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			e := h.Line()
 			data, err := json.Marshal(e)
 			if err != nil || len(data) >= 1<<20 || e.Text+e.Tool == "" || !utf8.ValidString(e.Text) {
@@ -186,9 +181,7 @@ const (
 func mustTranscript(tb testing.TB, lines ...string) string {
 	tb.Helper()
 	file := filepath.Join(tb.TempDir(), "t.jsonl")
-	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	return file
 }
 

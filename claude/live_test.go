@@ -147,9 +147,7 @@ func mustLiveWith(tb testing.TB, files map[string]string, mode string, more ...s
 	h := testworld.Home(tb)
 	top := filepath.Dir(h.Root())
 	model, err := anthropic.Start()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	l := &live{TB: tb, model: model, top: top, work: filepath.Join(top, "work"), config: filepath.Join(top, "config")}
 	var cancel context.CancelFunc
 	l.ctx, cancel = context.WithTimeout(context.Background(), 3*testworld.Patience)
@@ -161,16 +159,10 @@ func mustLiveWith(tb testing.TB, files map[string]string, mode string, more ...s
 		cancel()
 		model.Close()
 	})
-	if err := os.Mkdir(l.work, 0o700); err != nil {
-		tb.Fatal(err)
-	}
-	if err := anthropic.WriteHome(l.config, l.work); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, os.Mkdir(l.work, 0o700))
+	testworld.Must(tb, anthropic.WriteHome(l.config, l.work))
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(l.config, name), []byte(text), 0o600); err != nil {
-			tb.Fatal(err)
-		}
+		testworld.Must(tb, os.WriteFile(filepath.Join(l.config, name), []byte(text), 0o600))
 	}
 	l.mustStart(program, mode, more)
 	return l
@@ -179,27 +171,19 @@ func mustLiveWith(tb testing.TB, files map[string]string, mode string, more ...s
 func (l *live) mustStart(program, mode string, more []string) {
 	l.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		l.Fatal(err)
-	}
+	testworld.Must(l, err)
 	hooks := map[string]any{}
 	for _, name := range liveEvents {
 		hooks[name] = []any{map[string]any{"hooks": []any{map[string]any{"type": "command", "command": "'" + self + "' hook " + name, "timeout": 600}}}}
 	}
 	settings, err := json.Marshal(map[string]any{"hooks": hooks, "skipDangerousModePermissionPrompt": true, "crossSessionInbound": "accept", "autoContinueAtUsageLimit": false})
-	if err != nil {
-		l.Fatal(err)
-	}
+	testworld.Must(l, err)
 	file := filepath.Join(l.top, "settings.json")
-	if err := os.WriteFile(file, settings, 0o600); err != nil {
-		l.Fatal(err)
-	}
+	testworld.Must(l, os.WriteFile(file, settings, 0o600))
 	env := append(l.model.Env(l.config), "PATH="+os.Getenv("PATH"), "HOME="+l.top, "TERM=xterm-256color", anthropic.Sandbox,
 		"NETSKY_HOME="+l.Home.Root(), "LIVE_START="+l.Start)
 	env = append(env, more...)
-	if err := l.Home.SaveLaunch(agent.Launch{Agent: "agent1", Start: l.Start, Runtime: "claude", Env: env, Dir: l.work}); err != nil {
-		l.Fatal(err)
-	}
+	testworld.Must(l, l.Home.SaveLaunch(agent.Launch{Agent: "agent1", Start: l.Start, Runtime: "claude", Env: env, Dir: l.work}))
 	words := append([]string{"exec", "env", "-i"}, env...)
 	words = append(words, program, "--permission-mode", mode, "--settings", file, "--model", "opus")
 	out := l.mustTmux("-f", "/dev/null", "new-session", "-d", "-P", "-F", "#{pane_pid}", "-s", "claude", "-x", "110", "-y", "40", "-c", l.work, strings.Join(words, " "))
@@ -207,12 +191,8 @@ func (l *live) mustStart(program, mode string, more []string) {
 		l.Fatal(err)
 	}
 	p, err := proc.Find(l.PID)
-	if err != nil {
-		l.Fatal(err)
-	}
-	if err := l.Home.SaveKeeper("agent1", agent.Keeper{Start: l.Start, Process: p, Program: program}); err != nil {
-		l.Fatal(err)
-	}
+	testworld.Must(l, err)
+	testworld.Must(l, l.Home.SaveKeeper("agent1", agent.Keeper{Start: l.Start, Process: p, Program: program}))
 	l.wait("it is idle", func() bool { return len(l.events(agent.EventSessionStart)) > 0 && l.State(l.ctx).State == agent.Idle })
 }
 
@@ -258,9 +238,7 @@ func (l *live) text() string {
 // mustKeys presses keys as a person would.
 func (l *live) mustKeys(keys ...string) {
 	l.Helper()
-	if err := l.Keys(l.ctx, keys...); err != nil {
-		l.Fatal(err)
-	}
+	testworld.Must(l, l.Keys(l.ctx, keys...))
 }
 
 // mustType types a line and submits it as a person would.
@@ -281,9 +259,7 @@ func (l *live) events(kind agent.EventKind) (list []agent.Event) {
 			list = append(list, e)
 		}
 	})
-	if err != nil {
-		l.Fatal(err)
-	}
+	testworld.Must(l, err)
 	return list
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/claude"
+	"netsky/internal/testworld"
 )
 
 func (g *rig) servers(id agent.ID) map[string]any {
@@ -65,12 +66,8 @@ func TestLetThrough(t *testing.T) {
 	g := mustRig(t)
 	g.mustFake("2.1.329", loggedIn)
 	sub := filepath.Join(g.work, "sub", "dir")
-	if err := os.MkdirAll(sub, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(g.work, ".git"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.MkdirAll(sub, 0o700))
+	testworld.Must(t, os.Mkdir(filepath.Join(g.work, ".git"), 0o700))
 	worktree := filepath.Join(g.home.Root(), "workspaces", "wt")
 	g.mustWrite(filepath.Join(worktree, ".git"), "gitdir: "+g.work+"/.git/worktrees/wt\n")
 	g.mustWrite(filepath.Join(g.config, ".claude.json"), `{
@@ -90,9 +87,7 @@ func TestLetThrough(t *testing.T) {
 		return l
 	}
 	l := in(sub)
-	if err := g.runtime.Prepare(g.ctx, &l); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, g.runtime.Prepare(g.ctx, &l))
 	servers := g.servers("agent3")
 	for name, want := range map[string]string{"everywhere": "e", "both": "mine", "project": "p", "near": "near", "narrower": "narrow", "agent": "/opt/net sky/netsky"} {
 		if got := servers[name].(map[string]any)["command"]; got != want {

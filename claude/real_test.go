@@ -36,17 +36,11 @@ func mustStage(tb testing.TB) *stage {
 		tb.Fatal("NETSKY_TEST_CLAUDE is not set: scripts/test installs the Claude Code that this test uses and says where it is")
 	}
 	model, err := anthropic.Start()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { model.Close() })
 	w := &stage{rig: mustRig(tb), model: model}
-	if err := os.Symlink(program, filepath.Join(w.bin, "claude")); err != nil {
-		tb.Fatal(err)
-	}
-	if err := anthropic.WriteHome(w.config, w.work); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, os.Symlink(program, filepath.Join(w.bin, "claude")))
+	testworld.Must(tb, anthropic.WriteHome(w.config, w.work))
 	w.env = slices.Concat(w.env, model.Env(w.config), []string{anthropic.Sandbox})
 	w.options.Mode = "bypassPermissions"
 	w.mustNetsky()
@@ -179,12 +173,8 @@ func (w *stage) mustSay(id agent.ID, text string) anthropic.Request {
 func (w *stage) mustEnd(id agent.ID) {
 	w.Helper()
 	pid, err := strconv.Atoi(strings.TrimSpace(w.tmux("display-message", "-p", "-t", "="+string(id)+":", "#{pane_pid}")))
-	if err != nil {
-		w.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
+	testworld.Must(w, syscall.Kill(pid, syscall.SIGKILL))
 	w.wait("the session's end", func() bool { return !strings.Contains(w.tmux("list-sessions", "-F", "#{session_name}"), string(id)) })
 }
 
@@ -296,13 +286,9 @@ func TestRealResume(t *testing.T) {
 	})
 	w.mustEnd("agent1")
 
-	if err := w.home.WriteFile(home.PromptFile("agent1"), []byte("You are new.\n"), false); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.home.WriteFile(home.PromptFile("agent1"), []byte("You are new.\n"), false))
 	l := agent.Launch{Agent: "agent1", Start: agent.NewStart(), Dir: w.work, PromptFile: first.PromptFile, Env: slices.Clone(w.env)}
-	if err := w.runtime.Prepare(w.ctx, &l); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.runtime.Prepare(w.ctx, &l))
 	if session := word(first.Argv, "--session-id"); l.Resume != session || word(l.Argv, "--resume") != session {
 		t.Fatalf("Resume = %q, want %q: %q", l.Resume, session, l.Argv)
 	}

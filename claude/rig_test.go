@@ -38,9 +38,7 @@ func mustRig(tb testing.TB) *rig {
 		TB: tb, home: h, work: filepath.Join(root, "work"), config: filepath.Join(root, "config"), bin: filepath.Join(root, "bin"),
 	}
 	for _, d := range []string{g.work, g.config, g.bin} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			tb.Fatal(err)
-		}
+		testworld.Must(tb, os.Mkdir(d, 0o700))
 	}
 	var cancel context.CancelFunc
 	g.ctx, cancel = context.WithTimeout(context.Background(), 3*testworld.Patience)
@@ -84,20 +82,14 @@ func (g *rig) runs() string {
 
 func (g *rig) mustWrite(file, text string) {
 	g.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		g.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		g.Fatal(err)
-	}
+	testworld.Must(g, os.MkdirAll(filepath.Dir(file), 0o700))
+	testworld.Must(g, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // launch is that of a start of the agent, with a prompt on file.
 func (g *rig) launch(id agent.ID) agent.Launch {
 	g.Helper()
-	if err := g.home.WriteFile(home.PromptFile(id), []byte("You are "+string(id)+".\n"), false); err != nil {
-		g.Fatal(err)
-	}
+	testworld.Must(g, g.home.WriteFile(home.PromptFile(id), []byte("You are "+string(id)+".\n"), false))
 	return agent.Launch{
 		Agent: id, Start: agent.NewStart(), Runtime: "claude", Dir: g.work,
 		PromptFile: g.home.Path(home.PromptFile(id)), Env: append([]string{}, g.env...),
@@ -118,9 +110,7 @@ func (g *rig) mustPrepare(id agent.ID) agent.Launch {
 func (g *rig) read(id agent.ID, name string) map[string]any {
 	g.Helper()
 	data, err := g.home.ReadFile(home.Mailbox(id)+"/"+name, 1<<20)
-	if err != nil {
-		g.Fatal(err)
-	}
+	testworld.Must(g, err)
 	return mustObject(g, data)
 }
 

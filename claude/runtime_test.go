@@ -11,6 +11,7 @@ import (
 	"netsky/agent"
 	"netsky/claude"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // TestArgv holds the command lines of each kind of agent, by release. H is the
@@ -120,9 +121,7 @@ func TestPromptTooLong(t *testing.T) {
 	g.mustFake("2.0.32", loggedIn)
 	l := g.launch("agent1")
 	for size, want := range map[int]string{128<<10 - 1: "", 128 << 10: "prompt of agent1: 131072 bytes"} {
-		if err := g.home.WriteFile(home.PromptFile("agent1"), []byte(strings.Repeat("x", size)), false); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, g.home.WriteFile(home.PromptFile("agent1"), []byte(strings.Repeat("x", size)), false))
 		err := g.runtime.Prepare(g.ctx, &l)
 		if want == "" {
 			if err != nil {

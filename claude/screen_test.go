@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/claude"
+	"netsky/internal/testworld"
 )
 
 const screens = "../testdata/screens/claude"
@@ -16,9 +17,7 @@ const screens = "../testdata/screens/claude"
 func mustScreen(tb testing.TB, name string) string {
 	tb.Helper()
 	data, err := os.ReadFile(filepath.Join(screens, name))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	return string(data)
 }
 
@@ -70,9 +69,7 @@ var real = map[string]agent.Dialog{
 func TestRecognise(t *testing.T) {
 	t.Parallel()
 	files, err := os.ReadDir(screens)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	seen := make(map[string]int)
 	for _, f := range files {
 		name, _, _ := strings.Cut(f.Name(), ".")
@@ -184,9 +181,7 @@ func TestHostile(t *testing.T) {
 
 func FuzzRecognise(f *testing.F) {
 	files, err := os.ReadDir(screens)
-	if err != nil {
-		f.Fatal(err)
-	}
+	testworld.Must(f, err)
 	for _, file := range files {
 		f.Add(mustScreen(f, file.Name()), "/srv/dev/w")
 	}

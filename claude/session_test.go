@@ -78,12 +78,8 @@ func (s *still) register(fields string) {
 func (s *still) write(entry string) {
 	s.Helper()
 	dir := filepath.Join(s.ConfigDir, "sessions")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		s.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(s.PID)+".json"), []byte(entry), 0o600); err != nil {
-		s.Fatal(err)
-	}
+	testworld.Must(s, os.MkdirAll(dir, 0o700))
+	testworld.Must(s, os.WriteFile(filepath.Join(dir, strconv.Itoa(s.PID)+".json"), []byte(entry), 0o600))
 }
 
 func (s *still) happened(list ...agent.Event) {
@@ -92,9 +88,7 @@ func (s *still) happened(list ...agent.Event) {
 		if e.Start == "" {
 			e.Start = "now"
 		}
-		if err := home.Events(s.Home).Append("agent1", e); err != nil {
-			s.Fatal(err)
-		}
+		testworld.Must(s, home.Events(s.Home).Append("agent1", e))
 	}
 }
 
@@ -226,15 +220,11 @@ func TestStateLoggedIn(t *testing.T) {
 	s.screen = "Not logged in · run /login\n" + emptyBox[len("● hello\n\n"):]
 	s.register(`,"status":"idle"`)
 	s.happened(agent.Event{MS: time.Now().Add(-time.Minute).UnixMilli(), Event: agent.EventSessionStart})
-	if err := s.Home.SaveLaunch(agent.Launch{Agent: "agent1", Start: "now", Env: []string{"CLAUDE_CONFIG_DIR=" + s.ConfigDir}}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.Home.SaveLaunch(agent.Launch{Agent: "agent1", Start: "now", Env: []string{"CLAUDE_CONFIG_DIR=" + s.ConfigDir}}))
 	if got := s.State(t.Context()); got.State != agent.Blocked || got.Fault.Reason != agent.Login {
 		t.Errorf("State = %+v, want blocked by the login", got)
 	}
-	if err := os.WriteFile(filepath.Join(s.ConfigDir, ".credentials.json"), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(s.ConfigDir, ".credentials.json"), []byte("{}"), 0o600))
 	if got := s.State(t.Context()).State; got != agent.Idle {
 		t.Errorf("after a login State = %s, want idle", got)
 	}
@@ -259,9 +249,7 @@ func TestStateRecordedRetry(t *testing.T) {
 		{`{"type":"system","subtype":"api_error","error":{"status":429},"retryAttempt":5,"maxRetries":10}` + "\n" + prompt("t-2", "m-1"),
 			"pane", "retrying, attempt 4 of 10: vendor overloaded"},
 	} {
-		if err := os.WriteFile(file, []byte(tt.lines+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(file, []byte(tt.lines+"\n"), 0o600))
 		if got := s.State(t.Context()); got.Detail != tt.want || !strings.HasSuffix(got.Evidence, ", "+tt.evidence) {
 			t.Errorf("%s\nState = %+v, want %q by %s", tt.lines, got, tt.want, tt.evidence)
 		}
@@ -314,35 +302,23 @@ func TestPushRefused(t *testing.T) {
 	s := mustStill(t)
 	listen := func(name string) string {
 		l, err := net.Listen("unix", filepath.Join(s.top, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		t.Cleanup(func() { l.Close() })
 		return l.Addr().String()
 	}
 	file := filepath.Join(s.top, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(file, nil, 0o600))
 	gone := filepath.Join(s.top, "gone")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: gone})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	l.SetUnlinkOnClose(false)
 	l.Close()
 	open := filepath.Join(s.top, "open")
-	if err := os.Mkdir(open, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(open, 0o700))
 	inOpen := listen("open/s")
-	if err := os.Chmod(open, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Chmod(open, 0o777))
 	link := filepath.Join(s.top, "link")
-	if err := os.Symlink(listen("s"), link); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Symlink(listen("s"), link))
 	for name, socket := range map[string]string{
 		"none": "", "not there": s.top + "/none", "a file": file, "nobody listens": gone, "a link": link, "a directory of everybody's": inOpen,
 	} {
@@ -359,9 +335,7 @@ func TestPushWire(t *testing.T) {
 	t.Parallel()
 	s := mustStill(t)
 	l, err := net.Listen("unix", filepath.Join(s.top, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer l.Close()
 	s.register(fmt.Sprintf(`,"status":"idle","messagingSocketPath":%q`, l.Addr().String()))
 	text := strings.Repeat("<&>\n\"", 40<<10)
@@ -394,9 +368,7 @@ func TestPushHangs(t *testing.T) {
 	t.Parallel()
 	s := mustStill(t)
 	l, err := net.Listen("unix", filepath.Join(s.top, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer l.Close()
 	s.register(fmt.Sprintf(`,"status":"idle","messagingSocketPath":%q`, l.Addr().String()))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -449,9 +421,7 @@ func TestInterruptKeysOf(t *testing.T) {
 				s.register(`,"status":"busy"`)
 				s.screen = tt.screen
 				if tt.file != "" {
-					if err := os.WriteFile(filepath.Join(s.ConfigDir, "keybindings.json"), []byte(tt.file), 0o600); err != nil {
-						t.Fatal(err)
-					}
+					testworld.Must(t, os.WriteFile(filepath.Join(s.ConfigDir, "keybindings.json"), []byte(tt.file), 0o600))
 				}
 				s.typed = func(...string) {
 					if len(s.keys) >= len(strings.Fields(tt.keys)) {
@@ -644,15 +614,11 @@ func TestHoldsWithoutHooks(t *testing.T) {
 	s := mustStill(t)
 	file := filepath.Join(s.top, "conversation.jsonl")
 	line := `{"type":"user","message":{"content":"<channel source=\"agent\" id=\"m-1\">\nhello\n</channel>"}}` + "\n"
-	if err := os.WriteFile(file, []byte(line), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(file, []byte(line), 0o600))
 	state := claude.State{Session: "0b9a4b0e-6d0a-4b53-9d3e-5d8f1f6f3a11", Transcript: file, Start: s.Start, Used: true}
 	for _, start := range []string{s.Start, "before"} {
 		state.Start = start
-		if err := claude.SaveState(s.Home, s.Agent, state); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, claude.SaveState(s.Home, s.Agent, state))
 		if got, want := s.Holds("m-1"), start == s.Start; got != want {
 			t.Errorf("of the start %q: Holds = %v, want %v", start, got, want)
 		}

@@ -132,9 +132,7 @@ func TestStates(t *testing.T) {
 	gate := filepath.Join(l.work, "gate")
 	l.mustPush("loop: shell until test -e gate; do sleep 0.05; done")
 	l.mustState(agent.Busy, "Bash: until test -e gate")
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(gate, nil, 0o600))
 	stop := l.mustStop(1)
 	l.mustState(agent.Idle, "")
 	if u := l.Usage(l.ctx, stop); u.Requests != 2 {
@@ -198,9 +196,7 @@ func TestPermission(t *testing.T) {
 		l.wait("the question", func() bool { return len(l.events(agent.EventPermission)) == n })
 		code := l.events(agent.EventPermission)[n-1].ID
 		list, err := home.Approvals(l.Home).List()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		i := slices.IndexFunc(list, func(a agent.Approval) bool { return a.Code == code })
 		if i < 0 {
 			t.Fatalf("approvals %+v, want %s", list, code)

@@ -10,6 +10,7 @@ import (
 
 	"netsky/claude"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 const aSession = "0b5c2a34-6d1f-4a6b-9c33-0123456789ab"
@@ -21,9 +22,7 @@ func TestState(t *testing.T) {
 		t.Errorf("LoadState of none = %v, %v", s, err)
 	}
 	want := claude.State{Session: aSession, Transcript: "/t", Dir: "/d", Start: "s", Used: true}
-	if err := claude.SaveState(g.home, "agent1", want); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, claude.SaveState(g.home, "agent1", want))
 	if s, err := claude.LoadState(g.home, "agent1"); err != nil || s != want {
 		t.Errorf("LoadState = %v, %v, want %v", s, err, want)
 	}
@@ -39,9 +38,7 @@ func TestState(t *testing.T) {
 		t.Errorf("after Forget: %v", err)
 	}
 	for _, text := range []string{"", "{", "{}", `{"session": "--help"}`, `{"session": "../../../0b5c2a34-6d1f-4a6b-9c33-012"}`, `{"session": "0b5c2a34-6d1f-4a6b-9c33-0123456789aZ"}`} {
-		if err := g.home.WriteFile(claude.StateFile("agent1"), []byte(text), false); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, g.home.WriteFile(claude.StateFile("agent1"), []byte(text), false))
 		if s, err := claude.LoadState(g.home, "agent1"); err == nil || s != (claude.State{}) {
 			t.Errorf("LoadState of %q = %v, %v", text, s, err)
 		}
@@ -101,9 +98,7 @@ func TestConversation(t *testing.T) {
 				mustMention(t, "Prepare", err, tt.err)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			fresh := word(l.Argv, "--session-id")
 			if word(l.Argv, "--resume") != tt.want || l.Resume != tt.want || (fresh == "") != (tt.want != "") || fresh == aSession {
 				t.Errorf("resume %q, fresh %q, Resume %q; want %q", word(l.Argv, "--resume"), fresh, l.Resume, tt.want)
@@ -130,9 +125,7 @@ func TestConversation(t *testing.T) {
 func (g *rig) state(dir string) {
 	g.Helper()
 	err := claude.SaveState(g.home, "agent1", claude.State{Session: aSession, Transcript: filepath.Join(g.work, "projects/x", aSession+".jsonl"), Dir: dir, Start: "old", Used: true})
-	if err != nil {
-		g.Fatal(err)
-	}
+	testworld.Must(g, err)
 }
 
 // TestDamagedKept keeps what it does not understand for a person to see.
@@ -140,9 +133,7 @@ func TestDamagedKept(t *testing.T) {
 	t.Parallel()
 	g := mustRig(t)
 	g.mustFake("2.1.329", loggedIn)
-	if err := g.home.WriteFile(claude.StateFile("agent1"), []byte("my notes"), false); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, g.home.WriteFile(claude.StateFile("agent1"), []byte("my notes"), false))
 	g.mustPrepare("agent1")
 	if data, err := g.home.ReadFile(claude.StateFile("agent1")+".bad", 1<<10); string(data) != "my notes" {
 		t.Errorf("kept %q, %v", data, err)
@@ -155,12 +146,8 @@ func TestNoLinks(t *testing.T) {
 	g := mustRig(t)
 	g.mustFake("2.1.329", loggedIn)
 	outside := filepath.Join(g.work, "outside")
-	if err := os.Mkdir(outside, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, g.home.Path(home.Channels, "agent1")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(outside, 0o700))
+	testworld.Must(t, os.Symlink(outside, g.home.Path(home.Channels, "agent1")))
 	l := g.launch("agent1")
 	if err := g.runtime.Prepare(g.ctx, &l); !errors.Is(err, home.ErrLink) || !strings.Contains(err.Error(), "agent1") {
 		t.Errorf("Prepare = %v", err)

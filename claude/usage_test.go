@@ -65,12 +65,8 @@ func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, f := range []string{"-w/S.jsonl", "-w/S/subagents/agent-1.jsonl", "-w/S/subagents/agent-1.meta.json", "-w/T.jsonl", "-v[1]/S/subagents/x.jsonl"} {
 		file := filepath.Join(dir, "projects", f)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		testworld.Must(t, os.WriteFile(file, nil, 0o600))
 	}
 	env := []string{"HOME=/nowhere", "CLAUDE_CONFIG_DIR=" + dir}
 	got := strings.Join(claude.UsageFiles(env, "S"), " ")
