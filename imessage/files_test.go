@@ -13,14 +13,13 @@ import (
 	"netsky/imessage"
 	"netsky/imessage/chatdb"
 	"netsky/internal/messagesim"
+	"netsky/internal/testworld"
 	"netsky/phone/chat"
 )
 
 func mustWrite(tb testing.TB, path, text string) string {
 	tb.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -46,9 +45,7 @@ func TestFile(t *testing.T) {
 func TestRefusedFiles(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	w := mustWorld(t, nil)
 	home := filepath.Join(dir, "home")
 	w.open(func(o *imessage.Options) {
@@ -65,9 +62,7 @@ func TestRefusedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustWrite(t, filepath.Join(home, "secret"), "x")
-	if err := os.Truncate(mustWrite(t, filepath.Join(dir, "huge"), ""), 100<<20+1); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Truncate(mustWrite(t, filepath.Join(dir, "huge"), ""), 100<<20+1))
 	for _, name := range []string{"link", "pipe", "huge", "gone", "home", "home/secret", "way/secret", "home/../home/secret"} {
 		if r, err := w.Send(t.Context(), chat.Outgoing{Chat: direct, File: dir + "/" + name}); err == nil {
 			t.Errorf("%s: %+v", name, r)
@@ -123,9 +118,7 @@ func TestCopiesRemoved(t *testing.T) {
 	}
 	old, fresh, other := name(25*time.Hour), name(23*time.Hour), filepath.Join(dir, "netsky-old")
 	for _, d := range []string{old, fresh, other} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.MkdirAll(d, 0o700))
 		mustWrite(t, filepath.Join(d, "f"), "x")
 	}
 	w.send(chat.Outgoing{Chat: direct, Text: "x"})
@@ -146,18 +139,14 @@ func TestReading(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
 	b, err := w.Next(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	path := mustWrite(t, filepath.Join(filepath.Dir(w.sim.Path), "Attachments", "f"), "hello")
 	w.sim.Insert(messagesim.Message{From: friend, Text: "look", Files: []messagesim.File{{GUID: "f", Name: "f", Path: path, State: 5}}})
 	if b, err = w.Next(t.Context(), b.Cursor); err != nil || len(b.Messages) != 1 || b.Messages[0].Text != "look" {
 		t.Fatalf("Next = %+v, %v", b, err)
 	}
 	f, err := w.Open(t.Context(), b.Messages[0].Attachments[0], 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	f.Close()
 	if list, err := w.History(t.Context(), b.Messages[0].Chat, 5); err != nil || len(list) != 1 {
 		t.Errorf("History = %+v, %v", list, err)

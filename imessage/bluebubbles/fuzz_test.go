@@ -21,9 +21,7 @@ func FuzzResponse(f *testing.F) {
 	m.deaf = true
 	tr := m.open(f, nil)
 	row, err := json.Marshal(m.add(object{"attachments": []object{{"guid": "a"}}}))
-	if err != nil {
-		f.Fatal(err)
-	}
+	testworld.Must(f, err)
 	for _, seed := range []string{
 		`{"status":200,"message":"Success","data":[` + string(row) + `]}`,
 		`{"data":[{"originalROWID":1,"guid":"g","associatedMessageType":"-like","chats":[{}],"attachments":[{}]}]}`,

@@ -18,9 +18,7 @@ import (
 func mustNext(tb testing.TB, t *bluebubbles.Transport, cursor string) (chat.Batch, []string) {
 	tb.Helper()
 	b, err := t.Next(tb.Context(), cursor)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	var texts []string
 	for _, m := range b.Messages {
 		texts = append(texts, m.Text)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/imessage/bluebubbles"
+	"netsky/internal/testworld"
 	"netsky/phone/chat"
 )
 
@@ -48,9 +49,7 @@ func TestPasswordChanges(t *testing.T) {
 		t.Errorf("Next: %v", err)
 	}
 
-	if err := os.Chmod(file, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Chmod(file, 0o644))
 	if _, err = tr.Next(t.Context(), ""); !errors.As(err, &d) || !strings.Contains(d.Reason, "can be read by others") || !strings.Contains(d.Next, "chmod 600") {
 		t.Errorf("Next: %v", err)
 	}
@@ -72,9 +71,7 @@ func mustReplace(tb testing.TB, file, text string) {
 func TestPipes(t *testing.T) {
 	t.Parallel()
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, unix.Mkfifo(fifo, 0o600))
 	m := newMac(t)
 	tr := m.open(t, nil)
 	done := make(chan [2]error, 1)
@@ -103,12 +100,8 @@ func TestSendFileRefused(t *testing.T) {
 	m := newMac(t)
 	dir := t.TempDir()
 	target := filepath.Join(dir, "token")
-	if err := os.WriteFile(target, []byte("hush"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(target, filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(target, []byte("hush"), 0o600))
+	testworld.Must(t, os.Symlink(target, filepath.Join(dir, "link")))
 	tr := m.open(t, func(o *bluebubbles.Options) {
 		o.Refuse = func(path string) error {
 			if filepath.Base(path) == "token" {

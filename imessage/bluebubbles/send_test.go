@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"netsky/imessage/bluebubbles"
+	"netsky/internal/testworld"
 	"netsky/phone/chat"
 )
 
@@ -24,9 +25,7 @@ func text(s string) chat.Outgoing { return chat.Outgoing{ID: "m-1", Chat: peer, 
 func mustMark(tb testing.TB, t *bluebubbles.Transport) string {
 	tb.Helper()
 	mark, err := t.Mark(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	return mark
 }
 
@@ -140,9 +139,7 @@ func TestSendRefusals(t *testing.T) {
 	}
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(empty, nil, 0o600))
 	for name, out := range map[string]chat.Outgoing{
 		"no chat":        with(func(o *chat.Outgoing) { o.Chat = chat.Chat{} }),
 		"a bare group":   with(func(o *chat.Outgoing) { o.Chat = chat.Chat{GUID: "chat77"} }),
@@ -168,9 +165,7 @@ func TestSendFile(t *testing.T) {
 	m := newMac(t)
 	tr := m.open(t, nil)
 	path := filepath.Join(t.TempDir(), "a \"b\" é.png")
-	if err := os.WriteFile(path, []byte("\x89PNG\r\n--x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(path, []byte("\x89PNG\r\n--x"), 0o600))
 	out := chat.Outgoing{ID: "f-1", Chat: peer, File: path, Mark: mustMark(t, tr)}
 	if r, err := tr.Send(t.Context(), out); err != nil || r.State != chat.Sent {
 		t.Fatalf("Send = %+v, %v", r, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"netsky/imessage/bluebubbles"
+	"netsky/internal/testworld"
 	"netsky/phone"
 )
 
@@ -334,12 +335,8 @@ func (m *mac) cut() {
 func passwordFile(tb testing.TB, text string, mode os.FileMode) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "password")
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, os.WriteFile(path, []byte(text), mode))
+	testworld.Must(tb, os.Chmod(path, mode))
 	return path
 }
 
@@ -355,9 +352,7 @@ func (m *mac) open(tb testing.TB, change func(*bluebubbles.Options)) *bluebubble
 		change(&o)
 	}
 	t, err := bluebubbles.Open(o)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { t.Close() })
 	return t
 }

@@ -9,6 +9,7 @@ import (
 
 	"netsky/imessage/chatdb"
 	"netsky/internal/messagesim"
+	"netsky/internal/testworld"
 )
 
 // BenchmarkChatArrival measures from a message's commit to its return, with the times that a user has.
@@ -42,9 +43,7 @@ func BenchmarkChatIdle(b *testing.B) {
 	db := chatdb.New(chatdb.Options{Path: sim.Path, Decode: decode, Every: every, Wait: time.Second})
 	defer db.Close()
 	batch, err := db.Next(b.Context(), "")
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	before, looks := used(b), 0
 	for b.Loop() {
 		if _, err := db.Next(b.Context(), batch.Cursor); err != nil {
@@ -60,9 +59,7 @@ func BenchmarkChatIdle(b *testing.B) {
 
 func used(b *testing.B) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"netsky/imessage/chatdb"
 	"netsky/internal/messagesim"
+	"netsky/internal/testworld"
 	"netsky/phone/chat"
 )
 
@@ -21,18 +22,14 @@ func FuzzRow(f *testing.F) {
 	s := messagesim.Start(f, 26)
 	s.Kill()
 	w, err := sql.Open("sqlite3", "file:"+s.Path+"?_journal_mode=WAL")
-	if err != nil {
-		f.Fatal(err)
-	}
+	testworld.Must(f, err)
 	f.Cleanup(func() { w.Close() })
 	clock := newClock()
 	db := chatdb.New(chatdb.Options{Path: filepath.Clean(s.Path), Decode: decode, Now: clock.now, Every: time.Microsecond, Wait: time.Microsecond})
 	f.Cleanup(func() { db.Close() })
 	f.Fuzz(func(t *testing.T, text string, body []byte, about string, kind, item int64, emoji, service, guid, handle, balloon string) {
 		b, err := db.Next(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		for _, st := range []struct {
 			sql  string
 			args []any

@@ -11,6 +11,7 @@ import (
 
 	"netsky/imessage/chatdb"
 	"netsky/internal/messagesim"
+	"netsky/internal/testworld"
 	"netsky/phone/chat"
 )
 
@@ -169,9 +170,7 @@ func TestEditAndUnsend(t *testing.T) {
 	r.sim.Set(0, unsent, map[string]any{"text": nil, "date_retracted": 5})
 	r.want(r.after(late))
 	list, err := r.db.History(t.Context(), chat.Chat{Key: "-;" + friend}, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	r.want(list, "stop agent3", "mine")
 	if list, err = r.db.History(t.Context(), chat.Chat{Key: "-;" + friend}, 1); err != nil {
 		t.Fatal(err)
@@ -225,18 +224,12 @@ func TestOpen(t *testing.T) {
 	dir := r.db.Attachments()
 	outside := filepath.Join(filepath.Dir(dir), "secret")
 	for _, f := range []string{filepath.Join(dir, "ok"), outside} {
-		if err := os.WriteFile(f, []byte("hello"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(f, []byte("hello"), 0o600))
 	}
 	for _, link := range [][2]string{{"ok", "inside"}, {"../secret", "out"}, {outside, "absolute"}, {"..", "up"}} {
-		if err := os.Symlink(link[0], filepath.Join(dir, link[1])); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Symlink(link[0], filepath.Join(dir, link[1])))
 	}
-	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	const tilde = "~/Library/Messages/Attachments/"
 	for i, tt := range []struct {
 		path  string
@@ -318,9 +311,7 @@ func TestSent(t *testing.T) {
 			r := mustReader(t, 15, nil)
 			r.sim.Insert(message{Text: same}) // before the mark
 			mark, err := r.db.Mark(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			r.sim.InsertAll(tt.rows...)
 			got, err := r.db.Sent(t.Context(), mark, direct)
 			if err != nil || got != tt.want {
@@ -338,9 +329,7 @@ func TestSentFilesAndEmoji(t *testing.T) {
 	t.Parallel()
 	r := mustReader(t, 26, nil)
 	mark, err := r.db.Mark(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	r.sim.Insert(message{GUID: "thumb", Text: "👍"})
 	r.sim.Insert(message{GUID: "file", Files: []messagesim.File{{GUID: "f", Name: "a.pdf", State: 5}}})
 	for _, tt := range []struct{ text, file, want string }{

@@ -130,9 +130,7 @@ func TestSamplesCurrent(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata", filepath.FromSlash(samplesDir))
 	if *update {
 		for _, s := range samples() {
-			if err := os.WriteFile(filepath.Join(dir, s.name+".hex"), []byte(dump(s.blob)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.WriteFile(filepath.Join(dir, s.name+".hex"), []byte(dump(s.blob)), 0o600))
 		}
 	}
 	files := testworld.Files(t, samplesDir)

@@ -106,9 +106,7 @@ func TestImmutable(t *testing.T) {
 	if f := r.db.Facts(t.Context()); f[1].State != chat.Bad || !strings.Contains(f[1].Detail, "immutable") {
 		t.Errorf("facts %+v", f)
 	}
-	if err := os.Remove(s.Path + "-shm"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(s.Path+"-shm"))
 	s.Restart()
 	s.Insert(message{From: friend, Text: "new"})
 	r.want(r.after(soon), "new")
@@ -137,15 +135,11 @@ func TestImmutableChanges(t *testing.T) {
 		}
 	}
 	write := func(data []byte, at time.Time) {
-		if err := errors.Join(os.WriteFile(s.Path, data, 0o600), os.Chtimes(s.Path, at, at)); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, errors.Join(os.WriteFile(s.Path, data, 0o600), os.Chtimes(s.Path, at, at)))
 	}
 	write(versions[0], time.Unix(1790000000, 0))
 	// Neither can be made.
-	if err := errors.Join(os.Symlink("nowhere/x", s.Path+"-wal"), os.Symlink("nowhere/x", s.Path+"-shm")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, errors.Join(os.Symlink("nowhere/x", s.Path+"-wal"), os.Symlink("nowhere/x", s.Path+"-shm")))
 	r := &reader{TB: t, sim: s, clock: newClock()}
 	r.open(nil)
 	r.want(r.after(soon))
@@ -195,9 +189,7 @@ func TestTogether(t *testing.T) {
 	t.Parallel()
 	r := mustReader(t, 15, nil)
 	mark, err := r.db.Mark(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	done := make(chan error, 4)
 	for range 4 {
 		go func() {

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"netsky/imessage/chatdb"
+	"netsky/internal/testworld"
 )
 
 // check fails unless the blob gives a clean error, or a text that stands in it whole: behind its
@@ -100,9 +101,7 @@ func TestMutations(t *testing.T) {
 	count, seed := 50_000, uint64(time.Now().UnixNano())
 	if s := os.Getenv("NETSKY_MUTATIONS"); s != "" {
 		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		count = n
 	}
 	r := rand.New(rand.NewPCG(seed, 0))

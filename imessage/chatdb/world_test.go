@@ -11,6 +11,7 @@ import (
 
 	"netsky/imessage/chatdb"
 	"netsky/internal/messagesim"
+	"netsky/internal/testworld"
 	"netsky/phone/chat"
 )
 
@@ -91,9 +92,7 @@ func (r *reader) open(edit func(*chatdb.Options)) {
 func (r *reader) next() []chat.Message {
 	r.Helper()
 	b, err := r.db.Next(context.Background(), r.cursor)
-	if err != nil {
-		r.Fatal(err)
-	}
+	testworld.Must(r, err)
 	r.cursor = b.Cursor
 	r.notes = append(r.notes, b.Notes...)
 	return b.Messages
