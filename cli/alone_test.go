@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 // eachGo calls do with each line of our Go files, the tests' or the others.
@@ -22,9 +24,7 @@ func eachGo(t *testing.T, tests bool, do func(file string, n int, line string)) 
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 }
 
 // Only the package tmux runs tmux, so that no call can forget which server it is for; and

@@ -19,6 +19,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/claude"
+	"netsky/internal/testworld"
 )
 
 // askedTexts are what a model may write into a request.
@@ -42,13 +43,9 @@ var askedTexts = []string{
 func askedCorpus(t *testing.T) (list []agent.Approval) {
 	hook := func(tool string, args map[string]any) {
 		data, err := json.Marshal(map[string]any{"cwd": "/src", "tool_name": tool, "tool_input": args})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		h, err := claude.ParseHook("PermissionRequest", data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		q, ok := h.Permission()
 		if !ok {
 			t.Fatalf("%s asks for nothing", data)
@@ -80,9 +77,7 @@ func TestApprovalsShownWhole(t *testing.T) {
 	for i, q := range askedCorpus(t) {
 		q.Agent, q.Start = agent.ID(fmt.Sprint("agent", i%3)), fmt.Sprint("s-", i) // none sends more than 60 a minute
 		q, err := desk.Ask(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		takeAnswers(t, desk, q)
 		all = append(all, q)
 	}
@@ -92,9 +87,7 @@ func TestApprovalsShownWhole(t *testing.T) {
 	approvals, list, status, inbox := w.must(t, "netsky", "approvals"), w.must(t, "netsky", "needs"), w.must(t, "netsky", "status"), w.must(t, "netsky", "inbox")
 	page := html.UnescapeString(w.page(t, "/"))
 	var snapshot struct{ Needs []attention.Need }
-	if err := json.Unmarshal([]byte(w.page(t, "/api/snapshot")), &snapshot); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, json.Unmarshal([]byte(w.page(t, "/api/snapshot")), &snapshot))
 	digests := map[string]string{}
 	for _, q := range all {
 		name := fmt.Sprintf("%s %.40q", q.Tool, q.Whole())
@@ -144,15 +137,11 @@ func (w *world) page(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), "GET", strings.TrimSpace(string(url))+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	r.Header.Set("Accept", "text/html, application/json")
 	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {

@@ -11,20 +11,17 @@ import (
 	"netsky/attention/approve"
 	"netsky/bus"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // ask puts a request for permission, as an agent's hook does.
 func (w *world) ask(t *testing.T, id agent.ID, text string) agent.Approval {
 	t.Helper()
 	h, err := home.At(w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	desk := approve.Desk{Home: h, Bus: bus.New(h, bus.Options{}), Warn: func(error) {}}
 	p, err := desk.Ask(t.Context(), agent.Approval{Agent: id, Start: "s1", Tool: "Bash", Text: text})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	takeAnswers(t, desk, p)
 	return p
 }
@@ -51,9 +48,7 @@ func takeAnswers(t *testing.T, desk approve.Desk, q agent.Approval) {
 func (w *world) given(t *testing.T, p agent.Approval) string {
 	t.Helper()
 	h, err := home.At(w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	o, ok := home.Approvals(h).Outcome(p.Code)
 	if !ok {
 		return ""

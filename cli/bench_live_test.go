@@ -12,6 +12,7 @@ import (
 
 	"netsky/home"
 	"netsky/internal/proc"
+	"netsky/internal/testworld"
 )
 
 // BenchmarkCodexAgent measures a resident Codex agent against the model on the
@@ -32,27 +33,17 @@ func BenchmarkCodexAgent(b *testing.B) {
 	}
 	slices.Sort(warm)
 	h, err := home.At(w.home)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	k, err := h.LoadKeeper("agent1")
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	below, err := proc.Descendants(k.PID, "")
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	total := 0
 	for _, p := range append(below, k.Process) {
 		out, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(p.PID)).Output()
-		if err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, err)
 		kib, err := strconv.Atoi(strings.TrimSpace(string(out)))
-		if err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, err)
 		total += kib
 	}
 	b.ReportMetric(float64(asked), "requests-by-up")

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 // BenchmarkColdStart times `netsky version` as a whole process against a Go
@@ -15,9 +17,7 @@ func BenchmarkColdStart(b *testing.B) {
 	ours := mustBuild(b, filepath.Join(dir, "netsky"), "-tags", "urfave_cli_no_docs,nethttpomithttp2", "netsky")
 	run := func(argv ...string) func() {
 		return func() {
-			if err := exec.Command(argv[0], argv[1:]...).Run(); err != nil {
-				b.Fatal(err)
-			}
+			testworld.Must(b, exec.Command(argv[0], argv[1:]...).Run())
 		}
 	}
 	compare(b, run(ours, "version"), run(bare))
@@ -37,8 +37,6 @@ func mustBuild(b *testing.B, out string, args ...string) string {
 func mustHello(b *testing.B, dir string) string {
 	b.Helper()
 	file := filepath.Join(dir, "hello.go")
-	if err := os.WriteFile(file, []byte("package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n"), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, os.WriteFile(file, []byte("package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n"), 0o600))
 	return mustBuild(b, filepath.Join(dir, "hello"), file)
 }

@@ -49,9 +49,7 @@ func TestClaudeBackground(t *testing.T) {
 		if out := w.must(t, "netsky", "show", id); strings.Contains(out, "answered") {
 			t.Errorf("%s: answered before its work is done:\n%s", what, out)
 		}
-		if err := os.WriteFile(gate(what), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(gate(what), nil, 0o600))
 		if l := w.mustOne(t, id); l.Kind != "reply" || l.Text != "the result is in" {
 			t.Errorf("%s: the answer is %+v", what, l)
 		}

@@ -47,9 +47,7 @@ func mustClaudeRig(b *testing.B) *claudeRig {
 	w, model := mustClaude(b)
 	w.config(b, freely)
 	h, err := home.At(w.home)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	r := &claudeRig{
 		world: w, agent: h, config: filepath.Join(w.dir, "cc"), model: model, events: home.Events(h).Tail("agent1"),
 		bucket: bucketSize, filled: time.Now(), arrived: make(map[string]time.Time),
@@ -57,9 +55,7 @@ func mustClaudeRig(b *testing.B) *claudeRig {
 	b.Cleanup(func() { r.events.Close() })
 	w.must(b, "netsky", "agent", "1", "--type", "claude", "--dir", filepath.Join(w.dir, "src"))
 	k, err := h.LoadKeeper("agent1")
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	r.pid = k.PID
 	return r
 }
@@ -117,9 +113,7 @@ func (r *claudeRig) countStops(b *testing.B) int {
 			r.stops++
 		}
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	return r.stops
 }
 
@@ -127,9 +121,7 @@ func (r *claudeRig) countStops(b *testing.B) int {
 func (r *claudeRig) idle(b *testing.B) bool {
 	b.Helper()
 	s, err := claude.FindSession(r.config, r.pid)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	report, err := r.agent.LoadReport("agent1")
 	return err == nil && s.Status == "idle" && report.State == agent.Idle
 }
@@ -143,26 +135,18 @@ func (r *claudeRig) until(b *testing.B, what string, ok func() bool) {
 func (r *claudeRig) bare(b *testing.B, text string) (began time.Time) {
 	b.Helper()
 	s, err := claude.FindSession(r.config, r.pid)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(map[string]any{"type": "user", "message": map[string]string{"role": "user", "content": text}}); err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, enc.Encode(map[string]any{"type": "user", "message": map[string]string{"role": "user", "content": text}}))
 	began = time.Now()
 	conn, err := net.Dial("unix", s.Socket)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	if _, err := conn.Write(line.Bytes()); err != nil {
 		b.Fatal(err)
 	}
-	if err := conn.Close(); err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, conn.Close())
 	return began
 }
 
@@ -182,9 +166,7 @@ func BenchmarkClaudeDelivery(b *testing.B) {
 		n++
 		e := envelope.Envelope{From: agent.Owner, To: "agent1", Text: fmt.Sprintf("say something about number %d", n)}
 		receipt, err := mail.Send(b.Context(), e)
-		if err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, err)
 		began := time.Now()
 		ours = append(ours, r.mustArrive(b, receipt.ID).Sub(began))
 	}
@@ -244,18 +226,12 @@ func BenchmarkClaudeAgent(b *testing.B) {
 func (r *claudeRig) memory(b *testing.B) (rss, pss float64) {
 	b.Helper()
 	below, err := proc.Descendants(r.pid, "")
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	for _, p := range append(below, proc.Process{PID: r.pid}) {
 		out, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(p.PID)).Output()
-		if err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, err)
 		kib, err := strconv.Atoi(strings.TrimSpace(string(out)))
-		if err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, err)
 		rss += float64(kib) / 1024
 		pss += proportional(p.PID) / 1024
 	}

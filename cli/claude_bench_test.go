@@ -13,6 +13,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // reportAgainst tells medians and their ratio, and what one in twenty takes at
@@ -54,12 +55,8 @@ func hooks(b *testing.B, event string, data func(n int) string) {
 	w := mustWorld(b)
 	hello := mustHello(b, b.TempDir())
 	h, err := home.At(w.home)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := bus.New(h, bus.Options{}).Make("agent1"); err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
+	testworld.Must(b, bus.New(h, bus.Options{}).Make("agent1"))
 	w.env = append(w.env, "AGENT_N=1", "NETSKY_START=0123456789abcdef")
 	run := func(in string, name string, args ...string) time.Duration {
 		cmd := w.command(b.Context(), name, args...)

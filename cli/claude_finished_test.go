@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // A down that dies after its agents have obeyed leaves agents that take no mail:
@@ -25,13 +26,9 @@ func TestClaudeFinishedForADeadDown(t *testing.T) {
 	}
 	w.mustBe(t, "idle")
 	la, err := w.mustHome(t).LoadLaunch("agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	request := fmt.Sprintf(`{"from":"owner","kind":"shutdown","start":%q,"text":"the end","ts":%q}`, la.Start, time.Now().UTC().Format(time.RFC3339))
-	if err := os.WriteFile(filepath.Join(w.home, home.Mailbox("agent1"), "inbox", "end.json"), []byte(request), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(w.home, home.Mailbox("agent1"), "inbox", "end.json"), []byte(request), 0o600))
 	w.mustShow(t, "status", "agent1         down", "finished as requested")
 	if status, out := w.within(t, nil, "", "netsky", "ask", "agent1", "hello"); status != 1 {
 		t.Errorf("asked, it gave status %d:\n%s", status, out)

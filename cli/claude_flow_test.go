@@ -149,33 +149,23 @@ func TestClaudeApproval(t *testing.T) {
 func (w *world) mustAnswerInDashboard(t *testing.T, code, text string) {
 	t.Helper()
 	var list struct{ Needs []attention.Need }
-	if err := json.Unmarshal([]byte(w.must(t, "netsky", "needs", "--json")), &list); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, json.Unmarshal([]byte(w.must(t, "netsky", "needs", "--json")), &list))
 	n, ok := attention.Find(list.Needs, code)
 	if !ok || n.Text != text || n.Kind != attention.Approval || n.Command != "netsky approve "+code {
 		t.Fatalf("netsky needs has %+v", list)
 	}
 	h := w.mustHome(t)
 	url, err := h.ReadFile("run/url", 1<<10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	token, err := h.ReadFile("run/token", 1<<10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	body := fmt.Sprintf(`{"code":%q,"digest":%q,"answer":"allow once"}`, code, n.Digest)
 	r, err := http.NewRequestWithContext(t.Context(), "POST", strings.TrimSpace(string(url))+"/api/approval-answer", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer resp.Body.Close()
 	if said, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
 		t.Fatalf("the dashboard answers %s %s", resp.Status, said)
@@ -195,9 +185,7 @@ func TestClaudeConversation(t *testing.T) {
 	h := w.mustHome(t)
 	session := func() claude.State {
 		s, err := claude.LoadState(h, "agent1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		return s
 	}
 	users := func(want string) {
@@ -230,9 +218,7 @@ func TestClaudeConversation(t *testing.T) {
 	if !ok {
 		t.Fatal("nobody holds the mailbox")
 	}
-	if err := syscall.Kill(holder.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, syscall.Kill(holder.PID, syscall.SIGKILL))
 	later := w.mustSend(t, "agent1", "loop: users")
 	w.mustShow(t, "status", "its receiver has exited", "1 waiting")
 	if l := w.mustOne(t, busy); l.Text != "tool: slept" {
@@ -286,9 +272,7 @@ func TestClaudeOwnSettings(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(data, &known)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	known["mcpServers"] = map[string]any{
 		"github": map[string]any{"type": "stdio", "command": "/bin/false"},
 		"notes":  map[string]any{"type": "stdio", "command": "/bin/false"},
@@ -305,9 +289,7 @@ func TestClaudeOwnSettings(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(file, data, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 	}
 	w.config(t, freely+"settings = \""+filepath.Join(w.dir, "mine.json")+"\"\nmcp = [\"notes\"]\n")
 	out := w.up1(t)
@@ -324,9 +306,7 @@ func TestClaudeOwnSettings(t *testing.T) {
 		t.Errorf("said twice:\n%s", out)
 	}
 	servers, err := os.ReadFile(filepath.Join(w.home, home.Mailbox("agent1"), "mcp-config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	mustContain(t, "mcp-config.json", string(servers), `"agent"`, `"notes"`)
 	if strings.Contains(string(servers), "github") || strings.Contains(string(servers), "imessage") {
 		t.Errorf("too many servers:\n%s", servers)

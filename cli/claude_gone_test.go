@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"netsky/claude"
+	"netsky/internal/testworld"
 )
 
 // An agent whose conversation Claude Code has removed begins a new one: up says so, the
@@ -22,12 +23,8 @@ func TestClaudeConversationGone(t *testing.T) {
 	mustContain(t, "the answer", w.mustAsk(t, "hello first"), "hello first")
 	w.must(t, "netsky", "down", "agent1")
 	s, err := claude.LoadState(h, "agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(s.Transcript); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
+	testworld.Must(t, os.Remove(s.Transcript))
 	if _, out := w.within(t, nil, "", "netsky", "doctor"); !strings.Contains(out, "agent1: the file of its conversation is gone") {
 		t.Errorf("doctor:\n%s", out)
 	}

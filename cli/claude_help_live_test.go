@@ -56,9 +56,7 @@ func (w *world) mustBe(t testing.TB, state string) {
 func (w *world) answers(t testing.TB, id string) (list []letter) {
 	t.Helper()
 	var v struct{ Messages []letter }
-	if err := json.Unmarshal([]byte(w.must(t, "netsky", "inbox", "--all", "--json")), &v); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, json.Unmarshal([]byte(w.must(t, "netsky", "inbox", "--all", "--json")), &v))
 	for _, m := range v.Messages {
 		if m.InReplyTo == id {
 			list = append(list, m)

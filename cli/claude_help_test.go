@@ -7,14 +7,13 @@ import (
 	"time"
 
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 func (w *world) mustHome(t testing.TB) home.Dir {
 	t.Helper()
 	h, err := home.At(w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	return h
 }
 

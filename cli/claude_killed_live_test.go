@@ -22,6 +22,7 @@ import (
 	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/proc"
+	"netsky/internal/testworld"
 )
 
 // Fifty messages to each of two clones while their MCP servers, Claude Code
@@ -98,9 +99,7 @@ func TestClaudeEndNotTold(t *testing.T) {
 	script := fmt.Sprintf("#!/bin/sh\nsed -i \"s#'[^']*/netsky' hook Stop[^A-Za-z]#mkdir %s/first 2>/dev/null || &#\" %s 2>/dev/null\nexec %s \"$@\"\n",
 		s.w.dir, s.home.Path(home.Mailbox(id), "settings.json"), os.Getenv("NETSKY_TEST_CLAUDE"))
 	program := filepath.Join(s.w.dir, "b", "claude")
-	if err := errors.Join(os.Remove(program), os.WriteFile(program, []byte(script), 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, errors.Join(os.Remove(program), os.WriteFile(program, []byte(script), 0o700)))
 	s.revive(id)
 	s.send(agent.Owner, id, "hold this")
 	s.asked()
@@ -157,9 +156,7 @@ func (s *storm) lines(id agent.ID, n int) {
 	defer tail.Close()
 	got := 0
 	read := func() {
-		if err := tail.Read(func(agent.Event) { got++ }); err != nil {
-			s.Fatal(err)
-		}
+		testworld.Must(s, tail.Read(func(agent.Event) { got++ }))
 	}
 	read()
 	n += got
@@ -211,9 +208,7 @@ func (s *storm) find(kind string, id agent.ID) (p proc.Process, ok bool) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, false // it is about to be started
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	testworld.Must(s, err)
 	switch kind {
 	case "claude":
 		return k.Process, k.Alive()

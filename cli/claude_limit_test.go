@@ -115,9 +115,7 @@ func TestClaudeLoginExpired(t *testing.T) {
 	login := func(token string) {
 		t.Helper()
 		text := `{"claudeAiOauth":{"accessToken":"` + token + `","expiresAt":4102444800000,"scopes":["user:inference","user:profile"],"subscriptionType":"max"}}`
-		if err := os.WriteFile(filepath.Join(config, ".credentials.json"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(filepath.Join(config, ".credentials.json"), []byte(text), 0o600))
 	}
 	login("sk-ant-oat01-old")
 	w.env = append(w.env, "ANTHROPIC_API_KEY=")

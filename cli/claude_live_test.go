@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 )
 
 // mustClaude is a world in which the real Claude Code is installed, and speaks
@@ -29,22 +30,14 @@ func (w *world) addClaude(t testing.TB) *anthropic.Server {
 		t.Fatal("NETSKY_TEST_CLAUDE is not set: scripts/test installs Claude Code and sets it")
 	}
 	model, err := anthropic.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	t.Cleanup(func() { model.Close() })
 	config, bin, src := filepath.Join(w.dir, "cc"), filepath.Join(w.dir, "b"), filepath.Join(w.dir, "src")
 	for _, dir := range []string{config, bin, src} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Mkdir(dir, 0o700))
 	}
-	if err := os.Symlink(program, filepath.Join(bin, "claude")); err != nil {
-		t.Fatal(err)
-	}
-	if err := anthropic.WriteHome(config, w.dir); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Symlink(program, filepath.Join(bin, "claude")))
+	testworld.Must(t, anthropic.WriteHome(config, w.dir))
 	w.prepend(bin)
 	w.env = append(append(w.env, model.Env(config)...), anthropic.Sandbox)
 	return model
@@ -96,9 +89,7 @@ func TestMixedConstellation(t *testing.T) {
 	script := "#!/bin/sh\necho ready\nwhile read -r line; do\n" +
 		"netsky channel drain | sed -n 's/^<channel .* id=\"\\([^\"]*\\)\".*/\\1/p' |\n" +
 		"while read -r id; do netsky reply \"$id\" \"own command: done\"; done\ndone\n"
-	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(program, []byte(script), 0o700))
 	w.config(t, freely+"[codex]\nsandbox = \"danger-full-access\"\napproval = \"never\"\n"+
 		"[runtime.mine]\ncommand = [\""+program+"\"]\n"+
 		"[agents.0]\nruntime = \"claude\"\n[agents.1]\nruntime = \"codex\"\n[agents.2]\nruntime = \"demo\"\n"+
@@ -163,16 +154,12 @@ func TestClonesShareARepository(t *testing.T) {
 		return w.must(t, "git", append([]string{"-C", src, "-c", "user.name=t", "-c", "user.email=t@example.com"}, args...)...)
 	}
 	git("init", "-q", "-b", "main")
-	if err := os.WriteFile(filepath.Join(src, "poem"), []byte("first\nsecond\nthird\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(src, "poem"), []byte("first\nsecond\nthird\n"), 0o600))
 	git("add", "poem")
 	git("commit", "-q", "-m", "poem")
 	git("config", "user.name", "Ada")
 	git("config", "user.email", "ada@example.org")
-	if err := os.WriteFile(filepath.Join(src, "CLAUDE.md"), []byte("Rhyme.\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(src, "CLAUDE.md"), []byte("Rhyme.\n"), 0o600))
 	model.Handle(editor)
 	w.config(t, freely)
 	for _, n := range []string{"1", "2"} {

@@ -25,9 +25,7 @@ func TestClaudeDialogs(t *testing.T) {
 	t.Parallel()
 	w, model := mustClaude(t)
 	config := filepath.Join(w.dir, "cc")
-	if err := anthropic.WriteHomeWithout(config, anthropic.APIKey); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, anthropic.WriteHomeWithout(config, anthropic.APIKey))
 	w.config(t, freely)
 	mustContain(t, "agent", w.up1(t), "agent1         waiting", "custom API key")
 	w.mustShow(t, "status", "waiting", "custom API key")
@@ -43,9 +41,7 @@ func TestClaudeDialogs(t *testing.T) {
 	}
 	mustContain(t, "log", w.must(t, "netsky", "log"), "answered with yes, implied by how it was started: workspace trust: "+filepath.Join(w.dir, "src"))
 	known, err := os.ReadFile(filepath.Join(config, ".claude.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if n := strings.Count(string(known), `"hasTrustDialogAccepted": true`); n != 1 {
 		t.Errorf("%d directories are trusted, want one:\n%s", n, known)
 	}
@@ -59,9 +55,7 @@ func TestClaudeDialogs(t *testing.T) {
 func TestClaudeSameDialog(t *testing.T) {
 	t.Parallel()
 	w, _ := mustClaude(t)
-	if err := anthropic.WriteHomeWithout(filepath.Join(w.dir, "cc"), anthropic.APIKey); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, anthropic.WriteHomeWithout(filepath.Join(w.dir, "cc"), anthropic.APIKey))
 	w.config(t, freely)
 	out := w.mustUp(t, "up", "agent1", "agent2", "agent3", "--type", "claude", "--dir", filepath.Join(w.dir, "src"))
 	mustContain(t, "up", out, `agent1 to agent3 wait for you at the same dialog: "custom API key`, "`netsky approve agent1 --all-same` accepts for all")
@@ -85,9 +79,7 @@ func TestClaudeSameDialog(t *testing.T) {
 	w.mustSend(t, "agent4", "/dialog Go on?")
 	w.mustShow(t, "status", "Go on?")
 	var list struct{ Needs []attention.Need }
-	if err := json.Unmarshal([]byte(w.must(t, "netsky", "needs", "--json")), &list); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, json.Unmarshal([]byte(w.must(t, "netsky", "needs", "--json")), &list))
 	i := slices.IndexFunc(list.Needs, func(n attention.Need) bool {
 		return n.Kind == attention.Dialog && slices.Equal(n.Agents, []agent.ID{"agent1", "agent3"})
 	})
@@ -119,24 +111,16 @@ func (w *world) mustDecidable(t *testing.T, want ...agent.ID) {
 	t.Helper()
 	h := w.mustHome(t)
 	url, err := h.ReadFile("run/url", 1<<10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	token, err := h.ReadFile("run/token", 1<<10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	var got []agent.ID
 	testworld.WaitOr(t, func() bool {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", strings.TrimSpace(string(url))+"/api/agents", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		var v struct {
 			Items []struct {
 				ID        agent.ID
@@ -145,9 +129,7 @@ func (w *world) mustDecidable(t *testing.T, want ...agent.ID) {
 		}
 		err = json.NewDecoder(resp.Body).Decode(&v)
 		resp.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		got = nil
 		for _, a := range v.Items {
 			if a.Decidable {
@@ -166,17 +148,11 @@ func TestClaudeFailedStart(t *testing.T) {
 	t.Parallel()
 	w, _ := mustClaude(t)
 	fake := filepath.Join(w.dir, "fake")
-	if err := os.Mkdir(fake, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(fake, 0o700))
 	screen, err := os.ReadFile("../testdata/screens/claude/offline.70.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo '2.1.329 (Claude Code)'; exit; }\ncat <<'END'\n" + string(screen) + "END\nexit 1\n"
-	if err := os.WriteFile(filepath.Join(fake, "claude"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(fake, "claude"), []byte(script), 0o700))
 	w.prepend(fake)
 	w.config(t, freely)
 	status, out := w.within(t, nil, "", "netsky", "up", "agent1", "agent2", "--type", "claude", "--dir", filepath.Join(w.dir, "src"))
@@ -200,16 +176,12 @@ func TestClaudeUnknownDialog(t *testing.T) {
 	t.Parallel()
 	w, _ := mustClaude(t)
 	fake, typed := filepath.Join(w.dir, "fake"), filepath.Join(w.dir, "typed")
-	if err := os.Mkdir(fake, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(fake, 0o700))
 	rule := strings.Repeat("─", 200)
 	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo '2.1.329 (Claude Code)'; exit; }\nstty -echo -icanon\n" +
 		"printf '\\033[2J\\033[H" + rule + "\\n  Something new has come up\\n\\n  ❯ 1. Yes, all of it\\n    2. No\\n\\n  Enter to confirm · Esc to cancel\\n'\n" +
 		"cat >'" + typed + "'\n"
-	if err := os.WriteFile(filepath.Join(fake, "claude"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(fake, "claude"), []byte(script), 0o700))
 	w.prepend(fake)
 	w.config(t, freely)
 	mustContain(t, "agent", w.up1(t), "agent1         waiting", "unknown dialog: Something new has come up")
@@ -271,8 +243,6 @@ func TestClaudeConsent(t *testing.T) {
 	s.types("3", "Enter")
 	s.shows(`agent1 +ready +claude .* may read; ask for all else`)
 	data, err := os.ReadFile(filepath.Join(w.home, home.ConfigFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	mustContain(t, "netsky.toml", string(data), "[claude]", `permission_mode = "manual"`)
 }

@@ -44,18 +44,14 @@ func mustStorm(t *testing.T, config string, agents ...agent.ID) *storm {
 	w, model := mustClaude(t)
 	w.config(t, config+"[agents]\nruntime = \"claude\"\ndir = \""+filepath.Join(w.dir, "src")+"\"\n[agents.infinity]\nruntime = \"demo\"\n")
 	home, err := home.At(w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	s := &storm{
 		T: t, w: w, model: model, home: home, bus: bus.New(home, bus.Options{}), random: rand.New(rand.NewPCG(seed, 1)),
 		agents: agents, sent: make(map[agent.ID][]envelope.Envelope), held: make(chan struct{}),
 	}
-	if err := s.bus.Make(other); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.bus.Make(other))
 	model.Handle(s.answer)
 	return s
 }
@@ -177,9 +173,7 @@ func (s *storm) answers(id, to agent.ID) map[string][]envelope.Envelope {
 	seen := make(map[string]bool) // an answer that is moved on meanwhile is listed twice
 	for _, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
 		list, err := s.bus.List(to, p, 5000)
-		if err != nil {
-			s.Fatal(err)
-		}
+		testworld.Must(s, err)
 		for _, e := range list {
 			if e.Err == nil && e.Envelope.From == id && e.Envelope.InReplyTo != "" && !seen[e.Name] {
 				seen[e.Name] = true
@@ -258,9 +252,7 @@ func (s *storm) ended(check func(e, answer envelope.Envelope)) {
 			s.Errorf("%s: %d poisoned", id, n)
 		}
 		list, err := s.bus.List(id, bus.Delivered, 5000)
-		if err != nil {
-			s.Fatal(err)
-		}
+		testworld.Must(s, err)
 		filed := make(map[string]int)
 		for _, e := range list {
 			filed[e.Envelope.ID]++
@@ -349,9 +341,7 @@ func (s *storm) stands(id agent.ID) {
 func (s *storm) questions() map[agent.ID]agent.Approval {
 	s.Helper()
 	list, err := home.Approvals(s.home).List()
-	if err != nil {
-		s.Fatal(err)
-	}
+	testworld.Must(s, err)
 	got := make(map[agent.ID]agent.Approval)
 	for _, a := range list {
 		got[a.Agent] = a
@@ -409,9 +399,7 @@ func TestClaudeStorm(t *testing.T) {
 	s.burst(13, 30<<10)
 	s.onItsWay(13)
 	for _, id := range s.agents {
-		if err := os.WriteFile(file("go")(id), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(file("go")(id), nil, 0o600))
 	}
 	s.settled("in a tool")
 

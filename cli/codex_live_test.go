@@ -37,17 +37,11 @@ func (w *world) addCodex(t testing.TB) *openai.Server {
 		t.Fatal("NETSKY_TEST_CODEX is not set: scripts/test installs Codex and sets it")
 	}
 	model, err := openai.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	t.Cleanup(func() { model.Close() })
 	home := filepath.Join(w.dir, "c")
-	if err := os.Mkdir(home, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := model.WriteHome(home); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(home, 0o700))
+	testworld.Must(t, model.WriteHome(home))
 	w.prepend(filepath.Dir(program))
 	w.env = append(w.env, openai.Env(home)...)
 	return model
@@ -77,9 +71,7 @@ func TestCodexConsent(t *testing.T) {
 	out = w.mustUp(t, "up", "0", "--type", "codex", "--yes")
 	mustContain(t, "up", out, "agent0         ready     codex", "may everything you can do, without asking")
 	data, err := os.ReadFile(filepath.Join(w.home, home.ConfigFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	mustContain(t, "netsky.toml", string(data), "[codex]", `sandbox = "danger-full-access"`, `approval = "never"`)
 }
 
@@ -89,9 +81,7 @@ func TestCodexApproval(t *testing.T) {
 	t.Parallel()
 	w, _ := mustCodex(t)
 	config := "[codex]\nsandbox = \"workspace-write\"\napproval = \"on-request\"\n"
-	if err := os.WriteFile(filepath.Join(w.home, home.ConfigFile), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(w.home, home.ConfigFile), []byte(config), 0o600))
 	out := w.mustUp(t, "agent", "1", "--type", "codex")
 	mustContain(t, "agent", out, "may edit in its directory; ask for the rest")
 	file := filepath.Join(w.dir, "asked")
@@ -131,9 +121,7 @@ func TestAskNamesTheApproval(t *testing.T) {
 	t.Parallel()
 	w, _ := mustCodex(t)
 	config := "[codex]\nsandbox = \"workspace-write\"\napproval = \"on-request\"\n"
-	if err := os.WriteFile(filepath.Join(w.home, home.ConfigFile), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(w.home, home.ConfigFile), []byte(config), 0o600))
 	w.mustUp(t, "agent", "1", "--type", "codex")
 	file := filepath.Join(w.dir, "asked")
 	id := strings.TrimSpace(w.must(t, "netsky", "channel", "send", "agent1", "loop: ask touch "+file))
@@ -164,9 +152,7 @@ func (w *world) mustApproval(t *testing.T, text string) (code string) {
 	t.Helper()
 	testworld.Wait(t, fmt.Sprintf("a question about %q", text), func() bool {
 		var v struct{ Approvals []agent.Approval }
-		if err := json.Unmarshal([]byte(w.must(t, "netsky", "approvals", "--json")), &v); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, json.Unmarshal([]byte(w.must(t, "netsky", "approvals", "--json")), &v))
 		for _, p := range v.Approvals {
 			if strings.Contains(p.Text, text) {
 				code = p.Code
@@ -191,9 +177,7 @@ func (w *world) mustAnswer(t *testing.T, ids ...string) map[string][]string {
 				Text      string
 			}
 		}
-		if err := json.Unmarshal([]byte(w.must(t, "netsky", "inbox", "--all", "--json")), &v); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, json.Unmarshal([]byte(w.must(t, "netsky", "inbox", "--all", "--json")), &v))
 		got = make(map[string][]string)
 		for _, m := range v.Messages {
 			got[m.InReplyTo] = append(got[m.InReplyTo], m.Text)
@@ -243,9 +227,7 @@ func TestCodexConstellation(t *testing.T) {
 func waitState(t *testing.T, w *world, id agent.ID, want agent.State) {
 	t.Helper()
 	h, err := home.At(w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	testworld.Wait(t, fmt.Sprintf("%s to be %s", id, want), func() bool { r, err := h.LoadReport(id); return err == nil && r.State == want })
 }
 
@@ -293,17 +275,11 @@ func TestCodexKilled(t *testing.T) {
 func (w *world) killOne(t *testing.T, random *rand.Rand, id agent.ID) string {
 	t.Helper()
 	h, err := home.At(w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	k, err := h.LoadKeeper(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	list, err := proc.Descendants(k.PID, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	list = append([]proc.Process{k.Process}, list...)
 	p := list[random.IntN(len(list))]
 	name := "a process below"

@@ -57,9 +57,7 @@ func TestClaudeCompacted(t *testing.T) {
 	}
 
 	before, err := claude.LoadState(h, "agent0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	testworld.Wait(t, "the conversation's file", func() bool {
 		data, err := os.ReadFile(before.Transcript)
 		return err == nil && strings.Contains(string(data), "hello third")
@@ -143,12 +141,8 @@ func TestCodexCompacted(t *testing.T) {
 
 	// One whose program died is told how.
 	k, err := h.LoadKeeper("agent0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
+	testworld.Must(t, k.Process.Signal(syscall.SIGKILL))
 	testworld.Wait(t, "agent0 to be back", func() bool {
 		r, err := h.LoadReport("agent0")
 		return err == nil && r.Start != k.Start && r.State == agent.Idle

@@ -93,9 +93,7 @@ func TestCost(t *testing.T) {
 		t.Error("it was answered beyond the budget")
 	}
 	var v struct{ Needs []struct{ Code, Kind string } }
-	if err := json.Unmarshal([]byte(w.must(t, "netsky", "needs", "--json")), &v); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, json.Unmarshal([]byte(w.must(t, "netsky", "needs", "--json")), &v))
 	for _, n := range v.Needs {
 		if n.Kind == "budget" {
 			mustContain(t, "approve", w.must(t, "netsky", "approve", n.Code), "allowed: agent1's budget for ", " is now 500 tokens")

@@ -48,9 +48,7 @@ func mustPage(tb testing.TB) page {
 
 func (p page) must(err error) {
 	p.Helper()
-	if err != nil {
-		p.Fatal(err)
-	}
+	testworld.Must(p, err)
 }
 
 func (p page) open(url string) {
@@ -118,12 +116,8 @@ func TestDashboard(t *testing.T) {
 
 	// The daemon dies; another serves the same page on, which comes back by itself.
 	who, err := w.holder()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(who.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
+	testworld.Must(t, syscall.Kill(who.PID, syscall.SIGKILL))
 	w.must(t, "netsky", "watchdog", "tick")
 	w.must(t, "netsky", "ask", "agent1", "are you still there?")
 	p.shows("are you still there?", "live")
@@ -143,9 +137,7 @@ func TestDashboardBrowsers(t *testing.T) {
 	link := func(args ...string) string {
 		t.Helper()
 		out, err := w.command(t.Context(), "netsky", append([]string{"dashboard"}, args...)...).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		return strings.TrimSpace(string(out))
 	}
 	mustContain(t, "browsers", w.must(t, "netsky", "dashboard", "--browsers"), "no browser is signed in")
@@ -165,12 +157,8 @@ func TestDashboardBrowsers(t *testing.T) {
 	p.shows("agent0", "live")
 	token := filepath.Join(w.home, "run", "token")
 	before, err := os.ReadFile(token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(token); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
+	testworld.Must(t, os.Remove(token))
 	out := w.must(t, "netsky", "dashboard") // with what goes to stderr
 	mustContain(t, "dashboard", out, "run/token was missing or readable by others", "/login?code=")
 	after, err := os.ReadFile(token)

@@ -23,9 +23,7 @@ func TestDashboardPortTaken(t *testing.T) {
 	second := mustWorld(t)
 	second.env = append(second.env, "NETSKY_LISTEN="+strings.TrimPrefix(base, "http://"))
 	who, err := first.holder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	want := fmt.Sprintf("is taken by the netsky of %s (pid %d)", first.home, who.PID)
 	if runtime.GOOS != "linux" {
 		want = "is taken by another program"
@@ -66,9 +64,7 @@ func TestDashboardFreePort(t *testing.T) {
 		t.Fatalf("the port is taken, and: %s", out)
 	}
 	out, err := second.command(t.Context(), "netsky", "dashboard", "--free-port").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	free, _, _ := strings.Cut(strings.TrimSpace(string(out)), "/login")
 	if again, _, _ := strings.Cut(second.link(t), "/login"); free == base || again != free {
 		t.Errorf("the first home has %s; the second %s, then %s", base, free, again)

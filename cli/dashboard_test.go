@@ -22,6 +22,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // An address that can't be listened on is told at once, and nothing is started.
@@ -87,22 +88,16 @@ func TestDashboardLink(t *testing.T) {
 			cmd := w.command(t.Context(), "netsky", "dashboard", "--json")
 			cmd.Env = append(cmd.Env, "SSH_CONNECTION=1.2.3.4 5 10.0.0.9 2222", "USER=me")
 			out, err := cmd.Output()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			var said struct{ URL, SSH string }
-			if err := json.Unmarshal(out, &said); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, json.Unmarshal(out, &said))
 			u, err := url.Parse(said.URL)
 			if err != nil || !strings.HasPrefix(said.URL, tt.link) || said.SSH != strings.ReplaceAll(tt.tunnel, "PORT", u.Port()) {
 				t.Fatalf("link %q, tunnel %q, %v", said.URL, said.SSH, err)
 			}
 			client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 			resp, err := client.Get(said.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			resp.Body.Close()
 			if resp.StatusCode != http.StatusOK {
 				t.Errorf("the link leads to %s", resp.Status)
@@ -118,22 +113,14 @@ func TestDashboardTLS(t *testing.T) {
 	w := mustWorld(t)
 	w.env = append(w.env, "NETSKY_LISTEN=") // the file says it
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"box.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	for name, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: secret}} {
-		if err := os.WriteFile(filepath.Join(w.dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(filepath.Join(w.dir, name), pem.EncodeToMemory(block), 0o600))
 	}
 	w.config(t, "[dashboard]\nlisten = \"0.0.0.0:0\"\ncert = \"../cert.pem\"\nkey = \"../gone.pem\"\n")
 	if out, err := w.command(t.Context(), "netsky", "dashboard").CombinedOutput(); err == nil || !strings.Contains(string(out), "gone.pem") {
@@ -152,15 +139,11 @@ func TestDashboardTLS(t *testing.T) {
 	}
 	base, query, _ := strings.Cut(link, "?")
 	r, err := http.NewRequestWithContext(t.Context(), "POST", base, strings.NewReader(query))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", strings.TrimSuffix(base, "/login"))
 	resp, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	resp.Body.Close()
 	if !strings.HasPrefix(link, "https://127.0.0.1:") || resp.StatusCode != http.StatusSeeOther || len(resp.Cookies()) != 1 || !resp.Cookies()[0].Secure {
 		t.Errorf("%s: %s, cookies %v", link, resp.Status, resp.Cookies())

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
+	"netsky/internal/testworld"
 )
 
 var update = flag.Bool("update", false, "write the generated documents anew")
@@ -22,9 +24,7 @@ func TestDocsUpToDate(t *testing.T) {
 	const file = "../docs/cli.md"
 	want := document((&app{}).cli())
 	if *update {
-		if err := os.WriteFile(file, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(file, want, 0o644))
 	}
 	have, err := os.ReadFile(file)
 	if err != nil || !bytes.Equal(have, want) {
@@ -36,9 +36,7 @@ func TestDocsUpToDate(t *testing.T) {
 func TestLessons(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../docs/lessons.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	named := regexp.MustCompile("`(?:([a-z/]+) ((?:Test|Fuzz)[A-Za-z]+)|([a-z_]+\\.txtar))`")
 	lessons := 0
 	for line := range strings.Lines(string(data)) {
@@ -73,9 +71,7 @@ func testExists(t *testing.T, pkg, name, script string) bool {
 		return err == nil
 	}
 	files, err := filepath.Glob("../" + pkg + "/*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	return slices.ContainsFunc(files, func(file string) bool {
 		data, err := os.ReadFile(file)
 		return err == nil && bytes.Contains(data, []byte("\nfunc "+name+"("))
@@ -150,9 +146,7 @@ func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 // TestHelpGroups: `netsky help` lists the verbs of the README's tables together, in their order.
 func TestHelpGroups(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	verb := regexp.MustCompile("`netsky ([a-z]+)")
 	for _, g := range (&app{}).groups()[:2] {
 		_, table, ok := strings.Cut(string(readme), "\n## "+g.title+"\n")

@@ -10,23 +10,21 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"netsky/internal/testworld"
 )
 
 // A reader that begins when the drain has ended gets all of it, once.
 func TestDrainLateReader(t *testing.T) {
 	w, run := drained(t)
 	r, wr, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer r.Close()
 	cmd := w.command(t.Context(), "netsky", "channel", "drain", "agent1")
 	cmd.Stdout = wr
 	err = cmd.Run()
 	wr.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	var got bytes.Buffer
 	if _, err := got.ReadFrom(r); err != nil {
 		t.Fatal(err)
@@ -43,16 +41,12 @@ func TestDrainLateReader(t *testing.T) {
 func TestDrainLostReader(t *testing.T) {
 	w, run := drained(t)
 	r, wr, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	list := []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}
 	cmd := w.command(t.Context(), "netsky", "channel", "drain", "agent1")
 	var errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = wr, &errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, cmd.Start())
 	wr.Close()
 	if n, err := unix.Poll(list, int(time.Minute.Milliseconds())); n != 1 || err != nil {
 		t.Fatalf("nothing printed: %d, %v", n, err)

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"netsky/internal/testworld"
 )
 
 // drained is a world with three messages for an agent that is down.
 func drained(t *testing.T) (w *world, run func(args ...string) string) {
 	t.Helper()
 	w, err := newWorld()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	t.Cleanup(func() {
 		if err := w.end(); err != nil {
 			t.Error(err)
@@ -51,16 +51,12 @@ func TestInboxLostReader(t *testing.T) {
 			args = append(args, flag)
 		}
 		r, wr, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		list := []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}
 		cmd := w.command(t.Context(), "netsky", args...)
 		var errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr = wr, &errs
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, cmd.Start())
 		wr.Close()
 		if n, err := unix.Poll(list, int(time.Minute.Milliseconds())); n != 1 || err != nil {
 			t.Fatalf("nothing printed: %d, %v", n, err)

@@ -73,9 +73,7 @@ func TestDrillFinds(t *testing.T) {
 					return chaos.Hit{On: name}, tc.do(ctx, d)
 				}}},
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			if !slices.ContainsFunc(r.Lines, func(l chaos.Line) bool { return l.Name == tc.fails && l.Result == chaos.Failed }) {
 				t.Errorf("the report has no failure of %q: %+v", tc.fails, r.Lines)
 			}

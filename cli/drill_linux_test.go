@@ -36,9 +36,7 @@ func TestDrillEnded(t *testing.T) {
 			cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 			var said bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &said, &said
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, cmd.Start())
 			first := cmd.Process.Pid
 			var list []proc.Process
 			running := func() bool {

@@ -14,6 +14,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // Whatever is wrong, a hook lets Claude Code go on: exit status 0, nothing on
@@ -25,9 +26,7 @@ func TestHookNeverBlocks(t *testing.T) {
 	ours := func(id string) string {
 		text := envelope.Render(envelope.Envelope{ID: id, From: agent.Root, To: "agent1", Text: "do it", Time: time.Unix(0, 0)}, time.Unix(0, 0))
 		data, err := json.Marshal(map[string]string{"session_id": "s", "prompt": text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		return string(data)
 	}
 	for _, c := range []struct {
@@ -73,9 +72,7 @@ func TestHookNeverBlocks(t *testing.T) {
 			if c.spoil != nil {
 				mustMkdir(t, w.home)
 				marker := filepath.Join(w.home, home.MarkerFile) // else what is spoiled is no home
-				if err := os.WriteFile(marker, []byte(`{"netsky_home":1,"made":true}`), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				testworld.Must(t, os.WriteFile(marker, []byte(`{"netsky_home":1,"made":true}`), 0o600))
 				c.spoil(t, w)
 			}
 			cmd := w.command(t.Context(), "netsky", "hook")
@@ -120,9 +117,7 @@ func TestHookBlocksWhatComesTwice(t *testing.T) {
 		{"hello", 0},
 	} {
 		data, err := json.Marshal(map[string]string{"session_id": "s", "prompt": c.prompt})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		status, out := w.within(t, []string{"AGENT_N=1", "NETSKY_START=s1"}, string(data), "netsky", "hook", "UserPromptSubmit")
 		if status != c.status {
 			t.Errorf("prompt %d: exit status %d, want %d\n%s", i, status, c.status, out)
@@ -160,9 +155,7 @@ func TestHookAndServerByHand(t *testing.T) {
 
 func mustMkdir(t testing.TB, dir string) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.MkdirAll(dir, 0o700))
 }
 
 func mustFile(t testing.TB, file string) {
@@ -171,9 +164,7 @@ func mustFile(t testing.TB, file string) {
 	if err == nil {
 		err = os.WriteFile(file, fmt.Appendln(nil, "x"), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 }
 
 // netsky's own tools need nobody's yes, in whatever mode Claude Code runs.

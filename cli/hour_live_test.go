@@ -18,6 +18,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/work"
 )
 
@@ -53,9 +54,7 @@ func newField(t *testing.T) field {
 	for n := range lines {
 		fmt.Fprintf(&text, "line %d\n", n)
 	}
-	if err := os.WriteFile(filepath.Join(f.src, "plan"), []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(f.src, "plan"), []byte(text.String()), 0o600))
 	f.git("init", "-q", "-b", "main")
 	f.git("config", "user.name", "Ada")
 	f.git("config", "user.email", "ada@example.org")
@@ -197,9 +196,7 @@ func TestAnHourOfWork(t *testing.T) {
 		t.Errorf("%d commits were made and %d did not land, want %d and 2", len(f.made), unlanded, rounds*len(all))
 	}
 	var shown struct{ Work []work.State }
-	if err := json.Unmarshal([]byte(f.must(t, "netsky", "work", "--json")), &shown); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, json.Unmarshal([]byte(f.must(t, "netsky", "work", "--json")), &shown))
 	for _, st := range shown.Work {
 		of := 0
 		for sha, id := range f.made {

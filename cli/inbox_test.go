@@ -8,6 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // Much mail is printed many messages at once, as a reader that has to be waited for after
@@ -24,15 +25,11 @@ func TestInboxAtOnce(t *testing.T) {
 	read := func(most int) (text string, reads int) {
 		t.Helper()
 		r, wr, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		defer r.Close()
 		cmd := w.command(t.Context(), "netsky", "inbox")
 		cmd.Stdout = wr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, cmd.Start())
 		wr.Close()
 		var got strings.Builder
 		for buf := make([]byte, 1<<20); got.Len() < most; reads++ {
@@ -43,9 +40,7 @@ func TestInboxAtOnce(t *testing.T) {
 			got.Write(buf[:n])
 		}
 		r.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, cmd.Wait())
 		return got.String(), reads
 	}
 	const part = 5000

@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // BenchmarkAsk compares `netsky ask` beside 100,000 files in delivered/ of the
@@ -35,9 +36,7 @@ func BenchmarkInbox(b *testing.B) {
 	h := w.mustHome(b)
 	inbox, bare := h.Path(home.Mailbox(agent.Owner), "inbox"), filepath.Join(w.dir, "bare")
 	for _, dir := range []string{bare, bare + ".moved"} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, os.Mkdir(dir, 0o700))
 	}
 	n := 0
 	fill := func(dir string) {
@@ -73,16 +72,12 @@ func mustDemos(b *testing.B, n int) *world {
 func (w *world) mustRecord(b *testing.B, n int) {
 	b.Helper()
 	db, err := sql.Open("sqlite3", w.mustHome(b).Path(home.DBFile)+"?_busy_timeout=5000")
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	defer db.Close()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for have := 0; have < n; <-tick.C {
-		if err := db.QueryRowContext(b.Context(), "SELECT count(*) FROM messages").Scan(&have); err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, db.QueryRowContext(b.Context(), "SELECT count(*) FROM messages").Scan(&have))
 	}
 }
 
@@ -93,9 +88,7 @@ func mustMail(b testing.TB, dir string, n int) {
 	at := time.Now().UTC()
 	name := fmt.Sprintf("%020d-%010d-%08x-%010d-from-agent0.json", at.UnixNano(), 1, n, n)
 	text := fmt.Sprintf(`{"from":"agent0","id":"m-bench-%d","text":"hello","ts":%q}`, n, at.Format(time.RFC3339))
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 }
 
 // compare reports the medians of two things that are done in turn, and their

@@ -22,6 +22,7 @@ import (
 	"netsky/internal/chaos"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/loopmodel/openai"
+	"netsky/internal/testworld"
 )
 
 // A night is a drill with Claude Code and Codex in it, in a world of the tests'.
@@ -60,9 +61,7 @@ func TestNight(t *testing.T) {
 func duration(t *testing.T, name string) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(os.Getenv(name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	return d
 }
 
@@ -107,9 +106,7 @@ func (n night) run(t *testing.T, noDisk error) {
 		},
 	}
 	trace, err := os.Create(filepath.Join(w.dir, "night.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer trace.Close()
 	o.Trace = trace
 	r, err := chaos.Run(t.Context(), o)
@@ -173,9 +170,7 @@ func (n night) world(t *testing.T, w *world) chaos.World {
 		}
 	}
 	w.config(t, config)
-	if err := os.MkdirAll(filepath.Join(w.dir, "src"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.MkdirAll(filepath.Join(w.dir, "src"), 0o700))
 	return chaos.World{
 		Home: w.mustHome(t), Socket: w.socket(), Agents: agents,
 		Demos: append([]agent.ID{agent.Root}, agents[2:n.demos]...),

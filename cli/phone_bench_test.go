@@ -12,6 +12,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // BenchmarkPhoneArrival measures from a text's commit in the Mac's database to its envelope in
@@ -54,9 +55,7 @@ func BenchmarkPhoneIdle(b *testing.B) {
 		b.Run(map[bool]string{true: "phone", false: "none"}[on], func(b *testing.B) {
 			w := mustPhone(b, "")
 			if !on {
-				if err := os.Remove(filepath.Join(w.world.home, home.ConfigFile)); err != nil {
-					b.Fatal(err)
-				}
+				testworld.Must(b, os.Remove(filepath.Join(w.world.home, home.ConfigFile)))
 			}
 			w.must(b, "netsky", "up", "0", "--type", "demo", "--no-attach")
 			time.Sleep(15 * time.Second) // what the start has caused is over

@@ -16,6 +16,7 @@ import (
 	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/messagesim"
+	"netsky/internal/testworld"
 )
 
 // A picture reaches the agent as a file in its mailbox, which the model is told of; of what
@@ -26,9 +27,7 @@ func TestPhonePicture(t *testing.T) {
 	model := w.addClaude(t)
 	w.mustUp(t, "up", "0", "--type", "claude", "--no-attach")
 	dir := filepath.Join(filepath.Dir(w.sim.Path), "Attachments", "ab", "01")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.MkdirAll(dir, 0o700))
 	picture := []byte("\x89PNG\r\n\x1a\n and so on")
 	put := func(name string, size int64) messagesim.File {
 		path := filepath.Join(dir, name)
@@ -36,16 +35,12 @@ func TestPhonePicture(t *testing.T) {
 		if err == nil && size > 0 {
 			err = os.Truncate(path, size)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		return messagesim.File{GUID: "at-" + name, Name: name, Path: path, MIME: "image/png", Bytes: max(size, int64(len(picture))), State: 5}
 	}
 	link := put("link.png", 0)
 	link.Path = filepath.Join(dir, "outside.png")
-	if err := os.Symlink(filepath.Join(w.dir, "h", "netsky.toml"), link.Path); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Symlink(filepath.Join(w.dir, "h", "netsky.toml"), link.Path))
 	missing := put("missing.png", 0)
 	missing.Path = filepath.Join(dir, "none.png")
 	loading := put("loading.png", 0)

@@ -149,9 +149,7 @@ func TestPhoneUnread(t *testing.T) {
 	w := mustPhone(t, "")
 	away := w.sim.Path + ".away"
 	move := func(from, to string) {
-		if err := os.Rename(from, to); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Rename(from, to))
 	}
 	const unread = "phone: reading has not begun: "
 	up := func() string { return w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach") }
@@ -179,14 +177,10 @@ func TestPhoneEnabledLater(t *testing.T) {
 	if err == nil {
 		err = os.Remove(toml)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	up := func() string { return w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach") }
 	up()
-	if err := os.WriteFile(toml, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(toml, text, 0o600))
 	mustContain(t, "up beside that daemon", up(), "phone: reading has not begun: the daemon has not looked yet", "`netsky daemon stop`, then `netsky up`")
 	w.must(t, "netsky", "daemon", "stop")
 	if out := up(); strings.Contains(out, "phone:") {

@@ -12,6 +12,7 @@ import (
 	"netsky/internal/loopmodel"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/loopmodel/openai"
+	"netsky/internal/testworld"
 )
 
 // A phoneModel is what differs between the models behind the phone.
@@ -92,9 +93,7 @@ func (w *phoneWorld) converses(m phoneModel) {
 	w.gets("[agent0] a word on its own account")
 	w.gets("stored for the owner's phone, id ")
 	file := filepath.Join(w.dir, "the plan.txt")
-	if err := os.WriteFile(file, []byte("to do"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(file, []byte("to do"), 0o600))
 	w.says(m.call("send_file", fmt.Sprintf(`{"path": %q, "text": "here it is"}`, file)))
 	w.gets("[agent0] here it is")
 	w.gets("the_plan.txt")

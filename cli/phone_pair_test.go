@@ -24,9 +24,7 @@ func TestPairing(t *testing.T) {
 	w := mustWorld(t)
 	s := w.mustScreen(t, "pairing", "env -u TMUX -u TMUX_PANE sh")
 	h, err := home.At(w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	const pairing = "state/phone-pairing.json"
 	pair := func() (code string) {
 		t.Helper()
@@ -49,9 +47,7 @@ func TestPairing(t *testing.T) {
 
 	s.types("netsky imessage access pair", "Enter")
 	s.shows(`no phone is enabled, so no code can arrive`)
-	if err := os.WriteFile(filepath.Join(w.home, "netsky.toml"), []byte("[imessage]\nenabled = true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(w.home, "netsky.toml"), []byte("[imessage]\nenabled = true\n"), 0o600))
 	s.types("clear; netsky imessage access pair", "Enter")
 	s.shows(`the daemon, which runs the bridge, is not running`)
 	w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")

@@ -11,6 +11,7 @@ import (
 	"netsky/home"
 	"netsky/imessage"
 	"netsky/internal/messagesim"
+	"netsky/internal/testworld"
 )
 
 const ownerHandle = "+15550100"
@@ -37,9 +38,7 @@ func mustPhone(t testing.TB, config string) *phoneWorld {
 		}
 	}
 	text := fmt.Sprintf("[owner]\nimessage = [%q]\n[imessage]\nenabled = true\ndb = %q\n%s", ownerHandle, w.sim.Path, config)
-	if err := os.WriteFile(filepath.Join(w.world.home, home.ConfigFile), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(w.world.home, home.ConfigFile), []byte(text), 0o600))
 	var err error
 	if w.home, err = home.At(w.world.home); err != nil {
 		t.Fatal(err)

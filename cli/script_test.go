@@ -52,9 +52,7 @@ func TestScripts(t *testing.T) {
 	var files []string
 	for _, pattern := range scripts {
 		list, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		files = append(files, list...)
 	}
 	testscript.Run(t, testscript.Params{

@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 // A down of all, and so an uninstall, leaves no dead socket of netsky's own tmux
@@ -28,9 +30,7 @@ func TestOwnSocket(t *testing.T) {
 	}
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 	}
 	w.must(t, "netsky", "up", "1", "--type", "demo", "--no-attach")
 	is(fs.ModeSocket, "up")

@@ -29,9 +29,7 @@ func (w *world) story(t testing.TB, id string) (s dispatch.Story) {
 	if err == nil {
 		err = json.Unmarshal(out, &s)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	return s
 }
 
@@ -46,21 +44,15 @@ func (w *world) mustBecome(t testing.TB, id, word string) (s dispatch.Story) {
 func (w *world) mustKillDaemon(t testing.TB) {
 	t.Helper()
 	who, err := w.holder()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(who.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
+	testworld.Must(t, syscall.Kill(who.PID, syscall.SIGKILL))
 }
 
 // briefs counts the files in a worker's mailbox that give it the task.
 func (w *world) briefs(t testing.TB, worker, id string) (n int) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(w.home, "channels", "agent", worker, "*", "*.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -87,9 +79,7 @@ func TestTasksSurvive(t *testing.T) {
 	w.mustKillDaemon(t)
 	h := w.mustHome(t)
 	k, err := h.LoadKeeper("agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if err := syscall.Kill(k.PID, syscall.SIGKILL); err != nil { // with nobody there to see it
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 // TestTerminal sits at a terminal, as a person does: a pane of a tmux server of
@@ -214,9 +216,7 @@ func TestCompletionZsh(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	w.must(t, "netsky", "agent", "1", "--type", "demo")
-	if err := os.WriteFile(filepath.Join(w.dir, "_netsky"), []byte(w.must(t, "netsky", "completion", "zsh")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(w.dir, "_netsky"), []byte(w.must(t, "netsky", "completion", "zsh")), 0o600))
 	s := w.mustScreen(t, "zsh", "env -u TMUX -u TMUX_PANE zsh -f")
 	s.types("fpath=("+w.dir+" $fpath); autoload -Uz compinit; compinit -u -d "+w.dir+"/dump; echo comp''leted", "Enter")
 	s.shows(`(?m)^completed`)

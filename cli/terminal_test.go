@@ -15,9 +15,7 @@ import (
 func mustWorld(t testing.TB) *world {
 	t.Helper()
 	w, err := newWorld()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	t.Cleanup(func() {
 		if err := w.end(); err != nil {
 			t.Error(err)

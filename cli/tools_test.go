@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 // mustTools starts the server of an agent's tools, and returns what calls one and returns what it says.
@@ -18,16 +20,12 @@ func (w *world) mustTools(t *testing.T, n string) func(tool, args string) (text 
 	cmd := w.command(t.Context(), "netsky", "io", "serve", "--tools-only")
 	cmd.Env = append(cmd.Env, "AGENT_N="+n)
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	t.Cleanup(func() {
 		in.Close()
 		if err := cmd.Wait(); err != nil && t.Context().Err() == nil {
@@ -61,9 +59,7 @@ func (w *world) mustTools(t *testing.T, n string) func(tool, args string) (text 
 			}
 			Error *struct{ Message string }
 		}
-		if err := json.Unmarshal([]byte(ask("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, args))), &r); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, json.Unmarshal([]byte(ask("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, args))), &r))
 		if r.Error != nil {
 			return r.Error.Message, true
 		}
@@ -100,9 +96,7 @@ func TestToolsManage(t *testing.T) {
 	if text, bad := call("agent_stop", `{"agent":"1"}`); bad || !strings.Contains(text, "agent1: ended") {
 		t.Errorf("stop: %s", text)
 	}
-	if err := os.WriteFile(filepath.Join(w.home, "netsky.toml"), []byte("[agents]\nclones = \"many\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(w.home, "netsky.toml"), []byte("[agents]\nclones = \"many\"\n"), 0o600))
 	if text, bad := call("agent_start", `{"agent":"1"}`); !bad || !strings.Contains(text, "clones") {
 		t.Errorf("start: %s", text)
 	}

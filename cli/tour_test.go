@@ -63,9 +63,7 @@ func TestTourKilled(t *testing.T) {
 			cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 			var said bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &said, &said
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, cmd.Start())
 			var list []proc.Process
 			until := func(ok func() bool) {
 				t.Helper()
@@ -76,9 +74,7 @@ func TestTourKilled(t *testing.T) {
 				})
 			}
 			until(func() bool { return len(list) >= least })
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, cmd.Process.Kill())
 			until(func() bool {
 				left, err := os.ReadDir(dir)
 				return err == nil && len(list) == 0 && len(left) == 0
@@ -96,9 +92,7 @@ func TestTourKilled(t *testing.T) {
 func (w *world) mustTempDir(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join(w.dir, name)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(dir, 0o700))
 	t.Cleanup(func() {
 		list, _ := proc.Descendants(0, "TMPDIR="+dir)
 		proc.End(context.Background(), list, 0)

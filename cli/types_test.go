@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 // A type with more methods, or with methods in more files, is several objects under one name.
@@ -54,9 +56,7 @@ func TestTypes(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	for of, n := range methods {
 		switch most, ok := tooLarge[of]; {
 		case n <= mostMethods && len(files[of]) <= mostFiles:

@@ -14,6 +14,7 @@ import (
 	"netsky/claude"
 	"netsky/codex/appserver"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // A daemon of another version is named by status, with what to do.
@@ -21,13 +22,9 @@ func TestStatusNamesOtherVersion(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	w.must(t, "netsky", "init")
-	if err := os.MkdirAll(filepath.Join(w.home, home.RunDir), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.MkdirAll(filepath.Join(w.home, home.RunDir), 0o700))
 	l, err := net.Listen("unix", filepath.Join(w.home, home.DaemonSocket))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, `{"pid":%d,"start_ms":1,"version":"0.0.9","binary":%q}`, os.Getpid(), os.Args[0])
 	})}
@@ -50,18 +47,12 @@ func TestNamesAgentsOfOtherVersion(t *testing.T) {
 		t.Errorf("status -v of one version says:\n%s", out)
 	}
 	h, err := home.At(w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	for _, id := range []agent.ID{"agent0", "agent1"} {
 		k, err := h.LoadKeeper(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		k.Version = "0.0.9"
-		if err := h.SaveKeeper(id, k); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, h.SaveKeeper(id, k))
 	}
 	const want = "agent0 and agent1 still run netsky 0.0.9, and this is "
 	const how = "`netsky down agent0 agent1 && netsky up agent0 agent1` restarts them"

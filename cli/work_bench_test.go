@@ -33,9 +33,7 @@ func BenchmarkUpWorktrees(b *testing.B) {
 	h := w.mustHome(b)
 	w.must(b, "netsky", "init")
 	own := "[runtime.mine]\ncommand = [\"cat\"]\n"
-	if err := h.WriteFile(home.ConfigFile, []byte(own), false); err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, h.WriteFile(home.ConfigFile, []byte(own), false))
 	bare := filepath.Join(w.dir, "bare")
 	const remove = `for t in "$@"; do git worktree remove --force "$t" 2>/dev/null; done
 		git worktree prune; git for-each-ref --format='delete %(refname)' refs/heads/bare refs/heads/netsky | git update-ref --stdin`
@@ -70,15 +68,11 @@ func BenchmarkWork(b *testing.B) {
 	r.Commit("many", files...)
 	h := w.mustHome(b)
 	repo, err := git.Open(b.Context(), r.Dir, "")
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	args := []string{"-c", `for d; do git -C "$d" status -sb; git -C "$d" rev-list --count --left-right main...HEAD; git -C "$d" merge-tree --write-tree main HEAD; done`, "sh"}
 	for n := range 20 {
 		p, err := tree.Make(b.Context(), h, agent.Clone(n+1), repo, false)
-		if err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, err)
 		at := r.At(p.Dir)
 		at.Write(fmt.Sprintf("d%d/f%d", n, n), "mine\n")
 		if n%2 == 0 {

@@ -35,9 +35,7 @@ func patient(t *testing.T) (home.Dir, *doctor.Options) {
 	}
 	b := testworld.Bus(t, h, agent.Owner, "agent1")
 	db, err := store.Open(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	db.Close()
 	env := append(os.Environ(), "TMUX_TMPDIR="+t.TempDir())
 	o := &doctor.Options{Home: h, Version: "test", Environ: env, Config: config.Default(), Within: 10 * time.Second}
@@ -52,9 +50,7 @@ func patient(t *testing.T) (home.Dir, *doctor.Options) {
 func mustExecutable(t *testing.T) string {
 	t.Helper()
 	file, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	return file
 }
 
@@ -69,9 +65,7 @@ func lines(r doctor.Report, check string, level doctor.Level) (list []string) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 }
 
 func write(t *testing.T, h home.Dir, rel, text string, mode os.FileMode) {

@@ -19,6 +19,7 @@ import (
 	"netsky/attention/approve"
 	"netsky/bus"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // askerHome makes the test binary a process that asks for permission, as agents' hooks and
@@ -150,9 +151,7 @@ func startAsker(t *testing.T, h home.Dir) *asker {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	t.Cleanup(func() {
 		in.Close()
 		if err := cmd.Wait(); err != nil {

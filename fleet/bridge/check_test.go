@@ -38,16 +38,10 @@ func TestGlance(t *testing.T) {
 			h := testworld.FastHome(t)
 			mustWrite(t, h.Path(home.ConfigFile), fmt.Sprintf("[owner]\nimessage = [%q]\n[imessage]\nenabled = true\n", tt.handle))
 			c, _, err := config.Load(h)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := h.Save(phone.StatusFile, phone.Status{Transport: "messages", State: phone.StateOK, Seen: 1, Ignored: tt.ignored}, false); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
+			testworld.Must(t, h.Save(phone.StatusFile, phone.Status{Transport: "messages", State: phone.StateOK, Seen: 1, Ignored: tt.ignored}, false))
 			lock, err := h.Lock(home.PhoneLock)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			defer lock.Unlock()
 			list := bridge.Phone{Config: c, Home: h}.Glance()
 			var lines []string

@@ -29,9 +29,7 @@ func mustWrite(tb testing.TB, path, text string) string {
 	if err == nil {
 		err = os.WriteFile(path, []byte(text), 0o600)
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	return path
 }
 
@@ -72,9 +70,7 @@ func TestAttach(t *testing.T) {
 		{name: "NUL in its name", says: "invalid argument", path: func(_ testing.TB, _ home.Dir, dir string) string { return dir + "/a\x00b" }},
 		{name: "a directory", says: "not a regular file", path: func(_ testing.TB, _ home.Dir, dir string) string { return dir }},
 		{name: "a FIFO", says: "not a regular file", path: func(tb testing.TB, _ home.Dir, dir string) string {
-			if err := unix.Mkfifo(dir+"/fifo", 0o600); err != nil {
-				tb.Fatal(err)
-			}
+			testworld.Must(tb, unix.Mkfifo(dir+"/fifo", 0o600))
 			return dir + "/fifo"
 		}},
 		{name: "a device", says: "not a regular file", path: func(testing.TB, home.Dir, string) string { return "/dev/zero" }},
@@ -111,9 +107,7 @@ func TestAttach(t *testing.T) {
 			return mustLink(tb, mustWrite(tb, dir+"/token", "hush"), dir+"/link")
 		}},
 		{name: "the token under another name", says: "holds a password", path: func(tb testing.TB, _ home.Dir, dir string) string {
-			if err := os.Link(mustWrite(tb, dir+"/token", "hush"), dir+"/plan.txt"); err != nil {
-				tb.Fatal(err)
-			}
+			testworld.Must(tb, os.Link(mustWrite(tb, dir+"/token", "hush"), dir+"/plan.txt"))
 			return dir + "/plan.txt"
 		}},
 		{name: "another's mail", says: "belongs to netsky", path: func(tb testing.TB, h home.Dir, _ string) string {
@@ -141,9 +135,7 @@ func TestAttach(t *testing.T) {
 				t.Fatalf("Attach = %q, %v, want attach/…%s", name, err, tt.want)
 			}
 			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			got, err := os.ReadFile(filepath.Join(box, rel))
 			if err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%d bytes were copied (%v), want %d", len(got), err, len(want))
@@ -154,18 +146,14 @@ func TestAttach(t *testing.T) {
 
 func mustLink(tb testing.TB, to, path string) string {
 	tb.Helper()
-	if err := os.Symlink(to, path); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, os.Symlink(to, path))
 	return path
 }
 
 // mustSize makes a file of that size, all zeros.
 func mustSize(tb testing.TB, path string, size int64) string {
 	tb.Helper()
-	if err := os.Truncate(mustWrite(tb, path, ""), size); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, os.Truncate(mustWrite(tb, path, ""), size))
 	return path
 }
 
@@ -216,9 +204,7 @@ func TestHistoryWhy(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
 	db, err := store.Open(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer db.Close()
 	rec := record.Records{DB: db}
 	for _, s := range []record.Said{
@@ -233,9 +219,7 @@ func TestHistoryWhy(t *testing.T) {
 			s.State, s.Fact = state, fact
 			err = rec.End(t.Context(), s, time.Now())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 	}
 	text, err := bridge.Tools{Home: h}.History(t.Context(), 10)
 	lines := strings.Split(text, "\n")
@@ -268,9 +252,7 @@ func TestHistory(t *testing.T) {
 		t.Fatalf("without records: %q, %v", text, err)
 	}
 	db, err := store.Open(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer db.Close()
 	if text, err := tools.History(t.Context(), 10); err != nil || text != "no texts are on record" {
 		t.Fatalf("without texts: %q, %v", text, err)
@@ -282,14 +264,10 @@ func TestHistory(t *testing.T) {
 			Line: "messages", ID: fmt.Sprint(i), Part: 1, Parts: 1, Chat: c, Kind: "alert", State: record.Sent,
 			Text: fmt.Sprintf("[netsky] text %d. %s", i, strings.Repeat("words ", 100)), Created: store.At(now.Add(time.Duration(i) * time.Second)),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 	}
 	text, err := tools.History(t.Context(), 150)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	lines := strings.Split(text, "\n")
 	if !strings.Contains(lines[len(lines)-1], "text 149.") || len(text) > 18<<10 {
 		t.Errorf("%d bytes, which end in %.60q", len(text), lines[len(lines)-1])

@@ -36,9 +36,7 @@ func TestCheckHandles(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
 	db, err := sql.Open("sqlite3", h.Path("chat.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer db.Close()
 	if _, err := db.Exec(`CREATE TABLE message (guid, text, date, is_from_me, handle_id, service); CREATE TABLE chat (guid, style);
 		CREATE TABLE chat_message_join (chat_id, message_id); CREATE TABLE handle (id); INSERT INTO handle VALUES ('+1 555 0100'), (NULL)`); err != nil {
@@ -46,9 +44,7 @@ func TestCheckHandles(t *testing.T) {
 	}
 	mustWrite(t, h.Path(home.ConfigFile), "[owner]\nimessage = [\"+15550100\", \"other@example.org\"]\n[imessage]\nenabled = true\ndb = \"chat.db\"\n")
 	c, _, err := config.Load(h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if _, err := access.Begin(t.Context(), h, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -57,9 +53,7 @@ func TestCheckHandles(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := bridge.Phone{Config: c, Home: h, UserHome: h.Path(), Env: []string{"PATH="}}.Check(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	var lines []string
 	for _, f := range list {
 		lines = append(lines, string(f.State)+" "+f.Name+": "+f.Detail)

@@ -26,14 +26,10 @@ func TestSilentBridge(t *testing.T) {
 	} {
 		h := testworld.FastHome(t)
 		lock, err := h.Lock(home.PhoneLock)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		defer lock.Unlock()
 		seen := store.At(time.Now().Add(-tt.age))
-		if err := h.Save(phone.StatusFile, phone.Status{Transport: "telegram", State: phone.StateOK, Since: seen, Seen: seen}, false); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, h.Save(phone.StatusFile, phone.Status{Transport: "telegram", State: phone.StateOK, Since: seen, Seen: seen}, false))
 		p := bridge.Phone{Home: h}
 		p.Config.Telegram.Enabled = true
 		f := p.Glance()[1]
