@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 )
 
 func TestParse(t *testing.T) {
@@ -47,9 +48,7 @@ func TestParse(t *testing.T) {
 			want.Agent = map[agent.ID]agentConfig{}
 			tt.edit(&want)
 			got, err := Parse([]byte(tt.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("Parse(%q) =\n%+v, want\n%+v", tt.text, got, want)
 			}
@@ -224,9 +223,7 @@ func TestSampleConfigHasEveryKey(t *testing.T) {
 		lines = append(lines, line)
 	}
 	got, err := Parse([]byte(strings.Join(lines, "")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	want := Default()
 	got.Agent, got.Runtime, got.Price = nil, nil, nil
 	// Written out, an empty list is a list.

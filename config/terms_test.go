@@ -34,9 +34,7 @@ func TestTerms(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			h := testworld.FastHome(t)
-			if err := h.WriteFile(home.ConfigFile, []byte(tt.text), false); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, h.WriteFile(home.ConfigFile, []byte(tt.text), false))
 			c, _, _ := config.Load(h)
 			p, l, unknown := c.Terms()
 			if l != tt.limits || unknown != tt.unknown || (len(p) == 1 && p["m"] == price["m"]) != (tt.limits == limits) {

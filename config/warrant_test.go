@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // TestWarrantWrite: the answer is in the file, and what else is there stays; where it
@@ -26,16 +27,12 @@ func TestWarrantWrite(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, err := home.At(filepath.Join(t.TempDir(), "h"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			if _, err := h.Make(); err != nil {
 				t.Fatal(err)
 			}
 			file := h.Path(home.ConfigFile)
-			if err := os.WriteFile(file, []byte(tt.before), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.WriteFile(file, []byte(tt.before), 0o600))
 			err = tt.w.Write(h, tt.w.Modes[1])
 			got, rerr := os.ReadFile(file)
 			if rerr != nil {

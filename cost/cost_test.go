@@ -19,9 +19,7 @@ import (
 func mustOpen(tb testing.TB) cost.Records {
 	tb.Helper()
 	db, err := store.Open(context.Background(), testworld.FastHome(tb))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { _ = db.Close() })
 	return cost.Records{DB: db}
 }
@@ -54,18 +52,14 @@ func (e entries) stated(s ...cost.Statement) entries { return append(e, cost.Ent
 func mustTake(tb testing.TB, r cost.Records, id agent.ID, p cost.Prices, l cost.Limits, e entries) {
 	tb.Helper()
 	b := cost.Batch{File: cost.File{Device: 1, Inode: 2, Agent: id, Thread: "t", Offset: 10}, Entries: e}
-	if err := r.Take(tb.Context(), b, p, l, noon); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, r.Take(tb.Context(), b, p, l, noon))
 }
 
 // sums are what the turns add up to, a line each.
 func sums(tb testing.TB, r cost.Records, by cost.By, f cost.Filter) string {
 	tb.Helper()
 	list, err := r.Sum(tb.Context(), by, f)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	var lines []string
 	for _, s := range list {
 		u := s.Usage
@@ -129,9 +123,7 @@ func TestUnsure(t *testing.T) {
 	if got, want := sums(t, r, cost.ByAll, cost.Filter{}), ": 1 requests 5+10+15+20 = 0 (0 stated), 50 unpriced[m m[1m]]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if err := r.Reprice(t.Context(), price); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, r.Reprice(t.Context(), price))
 	if got, want := sums(t, r, cost.ByAll, cost.Filter{}), ": 1 requests 5+10+15+20 = 146500 (0 stated), 0 unpriced[]"; got != want {
 		t.Errorf("repriced: %s, want %s", got, want)
 	}
@@ -144,9 +136,7 @@ func TestBefore(t *testing.T) {
 	old, s := turn("old", "m", 100), stated(100, 5000)
 	old.Time, s.Time = noon.Add(-time.Hour), noon.Add(-time.Hour)
 	b := cost.Batch{File: cost.File{Agent: "agent1", Thread: "t"}, First: store.At(noon), Entries: entries{}.turn(old).stated(s).turn(turn("new", "m", 1)).stated(stated(101, 5100))}
-	if err := r.Take(t.Context(), b, nil, cost.Limits{}, noon); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, r.Take(t.Context(), b, nil, cost.Limits{}, noon))
 	if got, want := sums(t, r, cost.ByAll, cost.Filter{}), ": 1 requests 1+2+3+4 = 100 (100 stated), 0 unpriced[]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -162,9 +152,7 @@ func TestTask(t *testing.T) {
 	mustTake(t, r, "agent1", nil, cost.Limits{}, entries{}.turn(sub))
 	mustTake(t, r, "agent1", nil, cost.Limits{}, entries{}.turn(own))
 	err := r.DB.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskInProgress, Assignee: "agent1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	mustTake(t, r, "agent1", nil, cost.Limits{}, nil)
 	if got, want := sums(t, r, cost.ByTask, cost.Filter{}), "task-1: 2 requests 2+4+6+8 = 0 (0 stated), 20 unpriced[m]"; got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -172,9 +160,7 @@ func TestTask(t *testing.T) {
 	// An agent can give a message such an id as well. That costs nobody's task anything.
 	forged := turn("forged", "m", 1)
 	forged.Prompt, forged.Message = "q", task.BriefID("task-1", 3)
-	if err := r.DB.Apply(t.Context(), store.UpsertMessage{ID: forged.Message, From: "agent2", To: "agent3", Kind: "brief", Text: "x", Time: store.At(noon)}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, r.DB.Apply(t.Context(), store.UpsertMessage{ID: forged.Message, From: "agent2", To: "agent3", Kind: "brief", Text: "x", Time: store.At(noon)}))
 	mustTake(t, r, "agent3", nil, cost.Limits{}, entries{}.turn(forged))
 	if got, want := sums(t, r, cost.ByTask, cost.Filter{Task: "task-1"}), "task-1: 2 requests 2+4+6+8 = 0 (0 stated), 20 unpriced[m]"; got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -214,9 +200,7 @@ func TestSum(t *testing.T) {
 func standings(tb testing.TB, r cost.Records, l cost.Limits, at time.Time) string {
 	tb.Helper()
 	all, err := r.Standings(tb.Context(), l, at)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	var lines []string
 	for _, s := range all {
 		lines = append(lines, fmt.Sprintf("%v: %d %%, reached %d, told %d, over %v, unsure %v, refused %v", s.Budget, s.Percent(), s.Reached, s.Told, s.Over(), s.Unsure(), s.Refused))
@@ -245,9 +229,7 @@ func TestBudget(t *testing.T) {
 	if got, ok := cost.ParseBudget(b.Key()); got != b || !ok {
 		t.Errorf("ParseBudget(%q) = %v, %v", b.Key(), got, ok)
 	}
-	if err := r.Told(ctx, b, cost.Warned); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, r.Told(ctx, b, cost.Warned))
 	if _, err := r.Answer(ctx, b, true, l, noon); !errors.Is(err, cost.ErrOpen) {
 		t.Errorf("Answer at 80 %% = %v, want ErrOpen", err)
 	}
@@ -261,13 +243,9 @@ func TestBudget(t *testing.T) {
 		t.Errorf("Answer = %+v, %v, want a limit of 400", s, err)
 	}
 	check("allowed", of+"95 %, reached 0, told 0, over false, unsure false, refused false", l, noon)
-	if err := r.Reach(ctx, l, noon); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, r.Reach(ctx, l, noon))
 	check("looked at", of+"95 %, reached 80, told 0, over false, unsure false, refused false", l, noon)
-	if err := errors.Join(r.Told(ctx, b, cost.Warned), r.Reach(ctx, cost.Limits{Agent: cost.Limit{Tokens: 1000}}, noon), r.Reach(ctx, l, noon)); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, errors.Join(r.Told(ctx, b, cost.Warned), r.Reach(ctx, cost.Limits{Agent: cost.Limit{Tokens: 1000}}, noon), r.Reach(ctx, l, noon)))
 	check("raised, and back", of+"95 %, reached 80, told 0, over false, unsure false, refused false", l, noon)
 	check("tomorrow", "", l, noon.AddDate(0, 0, 1))
 	mustTake(t, r, "agent1", price, l, entries{}.turn(turn("d", "m", 1)))
@@ -322,13 +300,9 @@ func TestThreads(t *testing.T) {
 		store.SessionState{Start: "s1", Thread: "one", Time: at(1)}, store.SessionState{Start: "s1", Thread: "two", Time: at(2)},
 		store.EndSession{Start: "s1", Time: at(3)},
 		store.StartSession{Start: "s2", Actor: "agent2", Runtime: "codex", Thread: "three", Started: at(4)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	list, err := r.Threads(ctx, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	got := map[string]string{}
 	for _, th := range list {
 		got[th.ID] = string(th.Agent) + " " + th.Runtime
@@ -347,9 +321,7 @@ func TestPruned(t *testing.T) {
 	r := mustOpen(t)
 	mustTake(t, r, "agent1", nil, cost.Limits{Agent: cost.Limit{Tokens: 1}}, entries{}.turn(turn("a", "m", 1)).stated(stated(1, 5)))
 	for p := (&store.Pass{Before: time.Now().AddDate(1, 0, 0), Key: "k"}); !p.Done(); {
-		if err := r.DB.Prune(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, r.DB.Prune(t.Context(), p))
 	}
 	if got := sums(t, r, cost.ByAll, cost.Filter{}); got != "" {
 		t.Errorf("left: %s", got)

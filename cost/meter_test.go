@@ -121,9 +121,7 @@ func TestFiles(t *testing.T) {
 
 func (w *world) must(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 }
 
 // The thread of `netsky codex N` counts, though that agent was never started; a thread of nobody's does not.

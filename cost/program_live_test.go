@@ -165,9 +165,7 @@ func (w *world) mustResult(from *bufio.Reader) {
 	w.Helper()
 	for {
 		line, err := from.ReadBytes('\n')
-		if err != nil {
-			w.Fatal(err)
-		}
+		testworld.Must(w, err)
 		var l struct {
 			Type    string
 			IsError bool `json:"is_error"`

@@ -64,9 +64,7 @@ func mustWorld(tb testing.TB) *world {
 	w.bus = testworld.Bus(tb, w.home, agent.Owner, agent.Root, "agent1", "agent2")
 	config := filepath.Join(w.home.Root(), "claude")
 	w.dir = filepath.Join(config, "projects", "-w")
-	if err := os.MkdirAll(w.dir, 0o700); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, os.MkdirAll(w.dir, 0o700))
 	var err error
 	if w.db, err = store.Open(context.Background(), w.home); err != nil {
 		tb.Fatal(err)
@@ -80,13 +78,9 @@ func mustWorld(tb testing.TB) *world {
 func (w *world) mustStart(id agent.ID, runtime, conversation string, env ...string) {
 	w.Helper()
 	start := agent.NewStart()
-	if err := w.home.SaveLaunch(agent.Launch{Agent: id, Start: start, Runtime: runtime, Dir: "/", Env: env}); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, w.home.SaveLaunch(agent.Launch{Agent: id, Start: start, Runtime: runtime, Dir: "/", Env: env}))
 	err := w.db.Apply(context.Background(), store.StartSession{Start: start, Actor: id, Runtime: runtime, Thread: conversation, Started: store.At(time.Now().Add(-time.Minute))})
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 }
 
 func (w *world) meter() *cost.Meter {
@@ -100,9 +94,7 @@ func (w *world) meter() *cost.Meter {
 // mustRead reads all that there is.
 func (w *world) mustRead() {
 	w.Helper()
-	if err := w.meter().Read(context.Background()); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, w.meter().Read(context.Background()))
 }
 
 // answer is a line of a conversation: a request that used n tokens of input and 2n of output.
@@ -116,12 +108,8 @@ func (w *world) file(name string) string { return filepath.Join(w.dir, name) }
 func (w *world) mustWrite(name, text string) {
 	w.Helper()
 	file := w.file(name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		w.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, os.MkdirAll(filepath.Dir(file), 0o700))
+	testworld.Must(w, os.WriteFile(file, []byte(text), 0o600))
 }
 
 func (w *world) mustAppend(name, text string) {
@@ -131,18 +119,14 @@ func (w *world) mustAppend(name, text string) {
 		_, err = f.WriteString(text)
 		f.Close()
 	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 }
 
 // used are the requests and tokens on record.
 func (w *world) used() string {
 	w.Helper()
 	list, err := cost.Records{DB: w.db}.Sum(context.Background(), cost.ByAgent, cost.Filter{})
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	var words []string
 	for _, s := range list {
 		words = append(words, fmt.Sprintf("%s %d: %d+%d", s.Name, s.Requests, s.Usage.Input, s.Usage.Output))
@@ -154,9 +138,7 @@ func (w *world) used() string {
 func (w *world) mail() (texts []string) {
 	w.Helper()
 	files, err := os.ReadDir(w.home.Path(home.Mailbox(agent.Owner), "inbox"))
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	seen := make(map[string]bool)
 	for _, f := range files {
 		data, err := os.ReadFile(w.home.Path(home.Mailbox(agent.Owner), "inbox", f.Name()))
@@ -164,9 +146,7 @@ func (w *world) mail() (texts []string) {
 		if err == nil {
 			err = json.Unmarshal(data, &e)
 		}
-		if err != nil {
-			w.Fatal(err)
-		}
+		testworld.Must(w, err)
 		if !seen[e.ID] {
 			texts = append(texts, e.Text)
 		}

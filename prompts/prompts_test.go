@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/prompts"
 )
 
@@ -30,13 +31,9 @@ func TestGolden(t *testing.T) {
 	for _, id := range []agent.ID{agent.Root, agent.Clone(1), agent.Infinity} {
 		in := input(id, prompts.Layer{Name: "0.md", Text: "Speak of the shop as \"the shop\".\n"})
 		prompt, err := prompts.Render(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		startup, err := prompts.Startup(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		golden(t, string(id)+".md", prompt)
 		golden(t, string(id)+".startup.md", startup)
 	}
@@ -44,9 +41,7 @@ func TestGolden(t *testing.T) {
 	in.Dir = "/home/lee/.netsky/workspaces/agent1/web"
 	in.Tree = prompts.Worktree{Root: "/home/lee/.netsky/workspaces/agent1", Main: "/src/shop", Branch: "netsky/agent1", Base: "main"}
 	prompt, err := prompts.Render(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	golden(t, "agent1.worktree.md", prompt)
 }
 
@@ -54,14 +49,10 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if got != string(want) {
 		t.Errorf("%s differs from what is rendered now; if that is meant, run the test with -update and read the difference", path)
 	}
@@ -73,9 +64,7 @@ func TestLayersAreAppendedInOrder(t *testing.T) {
 		prompts.Layer{Name: "empty.md", Text: " \n\n"},
 		prompts.Layer{Name: "12.md", Text: "\ufeff    second"})
 	layers, err := prompts.Layers(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	var names, texts []string
 	for _, l := range layers {
 		names, texts = append(names, l.Name), append(texts, l.Text)
@@ -84,9 +73,7 @@ func TestLayersAreAppendedInOrder(t *testing.T) {
 		t.Errorf("layers = %s, want %s", got, want)
 	}
 	prompt, err := prompts.Render(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if want := strings.Join(texts, "\n\n---\n\n") + "\n"; prompt != want {
 		t.Error("Render is not its layers with the separator between them")
 	}
@@ -128,9 +115,7 @@ func TestPlaceholders(t *testing.T) {
 func addendum(t *testing.T, text string) string {
 	t.Helper()
 	layers, err := prompts.Layers(input(agent.Clone(3), prompts.Layer{Name: "a.md", Text: text}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	return layers[len(layers)-1].Text
 }
 
@@ -210,9 +195,7 @@ func TestValuesAreData(t *testing.T) {
 			in := input(agent.Root, prompts.Layer{Name: "a.md", Text: "{{ cwd }}"})
 			in.Dir = test.dir
 			layers, err := prompts.Layers(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			if got := layers[len(layers)-1].Text; got != test.want {
 				t.Errorf("{{ cwd }} of %q = %q, want %q", test.dir, got, test.want)
 			}
@@ -225,9 +208,7 @@ func TestPromptNamesTheMailbox(t *testing.T) {
 	for _, id := range []agent.ID{agent.Root, agent.Clone(1), agent.Infinity} {
 		in := input(id)
 		prompt, err := prompts.Render(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		if want := "They are below " + in.Home.Path(home.Mailbox(id)) + ",\n"; !strings.Contains(prompt, want) {
 			t.Errorf("%s is not told %q", id, want)
 		}
@@ -239,9 +220,7 @@ func TestPromptNamesOnlyVerbsThatExist(t *testing.T) {
 	verbs := "up down agent attach status peek show ask inbox reply channel prompt log daemon demo cron loop task"
 	for _, id := range []agent.ID{agent.Root, agent.Clone(1), agent.Infinity} {
 		prompt, err := prompts.Render(input(id))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		for _, after := range strings.Split(prompt, "`netsky ")[1:] {
 			verb := strings.FieldsFunc(after, func(r rune) bool { return r == ' ' || r == '`' || r == '\n' })[0]
 			if !strings.Contains(" "+verbs+" ", " "+verb+" ") {
@@ -285,9 +264,7 @@ func FuzzRender(f *testing.F) {
 		}
 		in.Addenda[0].Text = "{{ cwd }}"
 		layers, err := prompts.Layers(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		value := layers[len(layers)-1].Text
 		if want := strings.ReplaceAll(marked, mark, value); got != want {
 			t.Errorf("Render with %q = %q, want %q", dir, got, want)
@@ -306,9 +283,7 @@ func TestLayersOfARuntime(t *testing.T) {
 		in := input(agent.Root)
 		in.Runtime, in.Addenda = runtime, nil
 		layers, err := prompts.Layers(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		var names []string
 		for _, l := range layers {
 			names = append(names, l.Name)

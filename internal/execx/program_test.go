@@ -11,22 +11,17 @@ import (
 	"time"
 
 	"netsky/internal/execx"
+	"netsky/internal/testworld"
 )
 
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"a/tool": 0o600, "b/tool": 0o700, "c/tool": 0o700} {
 		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, nil, mode); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		testworld.Must(t, os.WriteFile(file, nil, mode))
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "d/tool"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.MkdirAll(filepath.Join(dir, "d/tool"), 0o700))
 	path := strings.Join([]string{"", "b", dir + "/none", dir + "/d", dir + "/a", dir + "/b", dir + "/c"}, ":")
 	if got, want := execx.Find(path, "tool"), dir+"/b/tool"; got != want {
 		t.Errorf("Find = %q, want %q", got, want)

@@ -6,15 +6,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netsky/internal/testworld"
 	"netsky/internal/tty"
 )
 
 func mustStart(t *testing.T, script string) *tty.Child {
 	t.Helper()
 	c, err := tty.Start(nil, "/bin/sh", []string{"sh", "-c", script}, nil, "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	return c
 }
 

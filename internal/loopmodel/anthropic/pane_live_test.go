@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 )
 
 // mustReady starts the program in a pane where messages of others are accepted,
@@ -25,14 +26,10 @@ func (w *world) mustReady() {
 func (w *world) mustSend(texts ...string) {
 	w.Helper()
 	conn, err := net.Dial("unix", w.session().Socket)
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	defer conn.Close()
 	for _, text := range texts {
-		if err := json.NewEncoder(conn).Encode(map[string]any{"type": "user", "message": map[string]string{"role": "user", "content": text}}); err != nil {
-			w.Fatal(err)
-		}
+		testworld.Must(w, json.NewEncoder(conn).Encode(map[string]any{"type": "user", "message": map[string]string{"role": "user", "content": text}}))
 	}
 }
 
@@ -160,9 +157,7 @@ func TestDialogs(t *testing.T) {
 			if tt.trust {
 				trusted = append(trusted, w.dir)
 			}
-			if err := anthropic.WriteHomeWithout(w.home, tt.out, trusted...); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, anthropic.WriteHomeWithout(w.home, tt.out, trusted...))
 			w.mustTmux("new-session", "-d", ";", "set-option", "-g", "remain-on-exit", "on")
 			w.mustPane()
 			w.mustShow(tt.want)

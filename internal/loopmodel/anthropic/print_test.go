@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 )
 
 func TestPrint(t *testing.T) {
@@ -166,16 +167,12 @@ func TestReplyAll(t *testing.T) {
 	w := mustWorld(t)
 	w.model.Handle(anthropic.ReplyAll)
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	log := filepath.Join(w.dir, "replies")
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"agent": map[string]any{
 		"command": program, "env": map[string]string{"LOOPMODEL_MCP": log},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	prompt := `<channel source="netsky">
 a notice
 </channel>

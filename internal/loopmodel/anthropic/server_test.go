@@ -10,20 +10,17 @@ import (
 	"testing"
 
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 )
 
 // mustPost posts a body to the model and returns the status and the answer.
 func mustPost(tb testing.TB, url, body string) (int, string) {
 	tb.Helper()
 	answer, err := http.Post(url, "application/json", strings.NewReader(body))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	defer answer.Body.Close()
 	data, err := io.ReadAll(answer.Body)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	return answer.StatusCode, string(data)
 }
 

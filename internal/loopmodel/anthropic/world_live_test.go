@@ -37,9 +37,7 @@ func mustWorld(tb testing.TB) *world {
 		tb.Fatal("NETSKY_TEST_CLAUDE is not set: run scripts/test, which installs the Claude Code that these tests use and says where it is")
 	}
 	top, err := os.MkdirTemp("", "lm") // short, for tmux's socket
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	w := &world{
 		TB: tb, model: mustModel(tb), program: program,
 		home: filepath.Join(top, "home"), dir: filepath.Join(top, "work"), socket: filepath.Join(top, "tmux"),
@@ -47,12 +45,8 @@ func mustWorld(tb testing.TB) *world {
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(context.Background(), 2*testworld.Patience)
 	tb.Cleanup(func() { w.end(); cancel(); os.RemoveAll(top) })
-	if err := os.Mkdir(w.dir, 0o700); err != nil {
-		tb.Fatal(err)
-	}
-	if err := anthropic.WriteHome(w.home, w.dir); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, os.Mkdir(w.dir, 0o700))
+	testworld.Must(tb, anthropic.WriteHome(w.home, w.dir))
 	return w
 }
 
@@ -91,16 +85,12 @@ func (w *world) mustTalk(env []string) (say func(prompt string) (answer string, 
 		"--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
 	cmd.Dir, cmd.Env = w.dir, env
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	w.Cleanup(func() {
 		in.Close()
 		if err := cmd.Wait(); (err != nil) != failed {

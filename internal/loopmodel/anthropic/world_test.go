@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 )
 
 func TestMain(m *testing.M) {
@@ -18,9 +19,7 @@ func TestMain(m *testing.M) {
 func mustModel(tb testing.TB) *anthropic.Server {
 	tb.Helper()
 	model, err := anthropic.Start()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { model.Close() })
 	return model
 }
