@@ -239,7 +239,7 @@ func TestClaudeConsent(t *testing.T) {
 	s.shows(`no permission mode was chosen; nothing was started`)
 	nothing("nothing chosen")
 	s.types(command, "Enter")
-	s.shows(`1, 2 or 3 \(anything else starts nothing\):`)
+	s.shows(`1, 2 or 3 \(anything else starts nothing\):\s*$`)
 	s.types("3", "Enter")
 	s.shows(`agent1 +ready +claude .* may read; ask for all else`)
 	data, err := os.ReadFile(filepath.Join(w.home, home.ConfigFile))
