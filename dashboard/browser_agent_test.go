@@ -29,9 +29,7 @@ func (w *world) tall(id agent.ID, cursor int) {
 // box, also while a question waits.
 func TestBrowserAgentInSight(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	w, l := mustLook(t)
 	l.size(1280, 720)
 	for _, id := range []agent.ID{"agent1", "agent2"} { // agent2 asks
 		w.tall(id, 40)
@@ -118,9 +116,7 @@ func TestBrowserPanesFit(t *testing.T) {
 // Keys and links lead from one agent to the next, around the list's end.
 func TestBrowserAgentNeighbours(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	_, l := mustLook(t)
 	l.open("/agents/agent0")
 	l.live()
 	for _, step := range []struct{ key, want string }{{"j", "agent1"}, {"j", "agent2"}, {"k", "agent1"}, {"k", "agent0"}, {"k", "agentinfinity"}, {"j", "agent0"}} {
@@ -135,9 +131,7 @@ func TestBrowserAgentNeighbours(t *testing.T) {
 // A dead agent's page shows what it wrote last and how to start it again.
 func TestBrowserAgentEnded(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	w, l := mustLook(t)
 	l.open("/agents/agent3")
 	l.live()
 	l.waits(`!document.querySelector("[data-unseen]").hidden`)
@@ -159,9 +153,7 @@ func TestBrowserAgentEnded(t *testing.T) {
 // forgotten once it is sent.
 func TestBrowserDraft(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	w, l := mustLook(t)
 	l.open("/agents/agent1")
 	l.live()
 	l.typeIn("#text", "half a thought")
@@ -190,9 +182,7 @@ func TestBrowserDraft(t *testing.T) {
 // box again, and the next one has another id.
 func TestBrowserDraftMoves(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	w, l := mustLook(t)
 	l.open("/")
 	l.live()
 	l.typeIn("#text", "to whom?")
@@ -220,9 +210,7 @@ func TestBrowserDraftMoves(t *testing.T) {
 // Back leads from what is above the screen to the screen, on the same page.
 func TestBrowserHistoryBack(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	_, l := mustLook(t)
 	l.open("/agents/agent0")
 	l.live()
 	testworld.Wait(t, "a click that hits", func() bool { // what comes meanwhile may move what is aimed at
@@ -241,9 +229,7 @@ func TestBrowserHistoryBack(t *testing.T) {
 // Moments are shown in the browser's zone, ages by the server's clock.
 func TestBrowserTimes(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	_, l := mustLook(t)
 	l.call("Emulation.setTimezoneOverride", map[string]string{"timezoneId": "Asia/Tokyo"}, nil)
 	l.call("Page.addScriptToEvaluateOnNewDocument", map[string]string{"source": "{ const now = Date.now; Date.now = () => now() + 7_200_000 }"}, nil)
 	l.open("/messages/web-5d1f0c77a2b94e6180c3d2aa")
@@ -260,9 +246,7 @@ func TestBrowserTimes(t *testing.T) {
 // bottom that grows, and neither needs the script.
 func TestBrowserPhone(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	_, l := mustLook(t)
 	l.size(390, 844)
 	for _, script := range []bool{true, false} {
 		l.call("Emulation.setScriptExecutionDisabled", map[string]bool{"value": !script}, nil)
@@ -306,9 +290,7 @@ func TestBrowserPhone(t *testing.T) {
 // touched.
 func TestBrowserStandsStill(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	_, l := mustLook(t)
 	for _, width := range []int{1280, 900, 700, 560, 390, 360, 320} {
 		l.size(width, 844)
 		l.open("/messages")

@@ -97,9 +97,7 @@ func (s *squatter) requests() []*http.Request {
 // grey meanwhile, and goes on with the next server by itself.
 func TestBrowserSquatter(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	w, l := mustLook(t)
 	l.live()
 	key := eval[string](l, `JSON.parse(sessionStorage.getItem("netsky")).key`)
 	first := w.addr

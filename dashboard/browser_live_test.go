@@ -90,9 +90,7 @@ func TestBrowserSayRefused(t *testing.T) {
 // leaves alone what the reader is at.
 func TestBrowserLive(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	w, l := mustLook(t)
 	l.live()
 	l.typeIn("#text", "half a thou")
 	eval[any](l, `window.card = document.querySelector("[data-key=card-agent1]"), null`)
@@ -187,9 +185,7 @@ func TestBrowserComment(t *testing.T) {
 // A page goes on by itself after a daemon's restart, with what came meanwhile.
 func TestBrowserReconnect(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	w, l := mustLook(t)
 	l.open("/agents/agent0")
 	l.live()
 	w.stop()
@@ -212,9 +208,7 @@ func TestBrowserReconnect(t *testing.T) {
 // Where a websocket does not pass, SSE does.
 func TestBrowserSSE(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	w, l := mustLook(t)
 	l.call("Page.addScriptToEvaluateOnNewDocument", map[string]string{"source": "delete window.WebSocket"}, nil)
 	l.open("/agents/agent1")
 	l.live()
@@ -229,9 +223,7 @@ func TestBrowserSSE(t *testing.T) {
 // whatever is in them is text.
 func TestBrowserPanes(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	w, l := mustLook(t)
 	l.open("/panes")
 	l.live()
 	testworld.Wait(t, "four panes are looked at", func() bool { return w.panes.watched() == 4 })
@@ -405,9 +397,7 @@ func TestBrowserCells(t *testing.T) {
 // once.
 func TestBrowserFetchesOnce(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	w, l := mustLook(t)
 	l.call("Page.addScriptToEvaluateOnNewDocument", map[string]string{"source": `window.told = [];
 		window.WebSocket = class extends WebSocket { constructor(...of) { super(...of); this.addEventListener("message", (e) => told.push(JSON.parse(e.data))) } }`}, nil)
 	const (

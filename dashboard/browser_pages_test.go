@@ -77,9 +77,7 @@ func (t *looker) fits(width int) {
 func TestBrowserPages(t *testing.T) {
 	t.Parallel()
 	axe := mustAxe(t)
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	_, l := mustLook(t)
 	for _, at := range []struct {
 		theme       string
 		width, then int
@@ -172,9 +170,7 @@ func TestBrowserCommands(t *testing.T) {
 // Nothing on a page moves when its script begins to run: all that it shows has its place before.
 func TestBrowserLoadsStill(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	_, l := mustLook(t)
 	for _, size := range [][2]int{{1280, 800}, {390, 844}} {
 		l.size(size[0], size[1])
 		for _, path := range []string{"/", "/messages", "/messages/msg-owner-01", "/agents/agent0", "/panes", "/sessions", "/logs"} {
@@ -204,9 +200,7 @@ func slowly(o *dashboard.Options) { o.Poll = 100 * time.Millisecond }
 func TestBrowserChecksBite(t *testing.T) {
 	t.Parallel()
 	axe := mustAxe(t)
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	_, l := mustLook(t)
 	l.live()
 	l.clean()
 	eval[any](l, axe+"; null")
@@ -227,9 +221,7 @@ func TestBrowserChecksBite(t *testing.T) {
 // A page is light, paints soon, and nothing on it moves by itself when news come.
 func TestBrowserWeight(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	w, l := mustLook(t)
 	for _, p := range allPages {
 		l.call("Network.clearBrowserCache", nil, nil)
 		l.open(p.path)
@@ -268,9 +260,7 @@ func TestBrowserWeight(t *testing.T) {
 // search, and one sees where one is.
 func TestBrowserKeys(t *testing.T) {
 	t.Parallel()
-	w := mustWorld(t, slowly)
-	w.showcase(t)
-	l := mustBrowser(t).look(t, w)
+	_, l := mustLook(t)
 	l.live()
 	focused := func() string {
 		return eval[string](l, `(e => e.id || e.className || e.textContent)(document.activeElement)`)

@@ -86,6 +86,14 @@ type looker struct {
 	wrong []string
 }
 
+// mustLook makes a world with something of everything, and opens a page of it.
+func mustLook(tb testing.TB) (*world, *looker) {
+	tb.Helper()
+	w := mustWorld(tb, slowly)
+	w.showcase(tb)
+	return w, mustBrowser(tb).look(tb, w)
+}
+
 // look opens a page that is signed in.
 func (b browser) look(tb testing.TB, w *world) *looker {
 	tb.Helper()
