@@ -15,9 +15,7 @@ func TestQuiet(t *testing.T) {
 	add := func(d time.Duration, at time.Time) time.Duration {
 		t.Helper()
 		q, err := attention.Silence(t.Context(), h, d, "owner", at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		return q.Until().Sub(now)
 	}
 	if got := add(time.Hour, now); got != time.Hour {

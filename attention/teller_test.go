@@ -164,9 +164,7 @@ func TestTellMistake(t *testing.T) {
 func TestTellForgetful(t *testing.T) {
 	t.Parallel()
 	tells(t, func(d *desk) {
-		if err := d.home.WriteFile("state/watchdog/mistake.json", []byte(`"config-0123"`), false); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, d.home.WriteFile("state/watchdog/mistake.json", []byte(`"config-0123"`), false))
 		d.mistake("line 1")
 		d.again()
 		d.after(time.Minute, "config: line 1")
@@ -214,9 +212,7 @@ func TestTellLimits(t *testing.T) {
 		d.again()
 		d.after(time.Minute, told)
 		d.after(time.Minute, told, "limit: b: vendor overloaded")
-		if err := breaker.Of(d.home, "a").Drop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, breaker.Of(d.home, "a").Drop(t.Context()))
 		d.after(time.Minute, "limit: settled a: not logged in: log &lt;in>", "limit: b: vendor overloaded")
 		if n := len(d.logs); n < 3 || d.logs[n-1] != "agent1 a is held back no longer (not logged in), after 2m10s" || d.logs[0] != "agent1 a: not logged in: log <in>; its agents are given nothing" {
 			t.Errorf("recorded %q", d.logs)
@@ -230,9 +226,7 @@ func TestTellBlind(t *testing.T) {
 	tells(t, func(d *desk) {
 		blind := func(why string) {
 			t.Helper()
-			if err := attention.SaveBlind(d.home, attention.Blind{SinceMS: 5, Why: why}); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, attention.SaveBlind(d.home, attention.Blind{SinceMS: 5, Why: why}))
 		}
 		blind("no fork")
 		d.again()
@@ -275,14 +269,10 @@ func TestTellHang(t *testing.T) {
 		d.o.Repage, d.o.Wakes = 30*time.Minute, 1
 		now := time.Now()
 		hung := func(id agent.ID) attention.Seen {
-			if err := hang.Save(d.home, id, hang.Record{Start: "s-" + string(id), SinceMS: now.UnixMilli(), What: "busy"}); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, hang.Save(d.home, id, hang.Record{Start: "s-" + string(id), SinceMS: now.UnixMilli(), What: "busy"}))
 			return attention.Seen{Agent: one(id, agent.Hung, nil), Alive: true}
 		}
-		if err := d.bus.Make(agent.Infinity); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, d.bus.Make(agent.Infinity))
 		infinity := attention.Seen{Agent: one(agent.Infinity, agent.Idle, nil), Alive: true}
 		d.sees(hung("agent1"), infinity)
 		if _, err := attention.Silence(t.Context(), d.home, 10*time.Minute, "owner", now); err != nil {
@@ -327,9 +317,7 @@ func TestTellLoop(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := home.Desired(d.home).SetAll([]agent.ID{"agent1", "agent2", "agent3"}, true, "owner"); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, home.Desired(d.home).SetAll([]agent.ID{"agent1", "agent2", "agent3"}, true, "owner"))
 		keep("agent1", backoff.Record{Died: "s1", How: "exited 3", LoopMS: 5})
 		keep("agent2", backoff.Record{Died: "s2", How: "exited 4", Tries: 5, Stuck: "s2", Failed: "no program"})
 		keep("agent3", backoff.Record{Died: "s3", Tries: 4, Failed: "no program"})
@@ -340,9 +328,7 @@ func TestTellLoop(t *testing.T) {
 		keep("agent2", backoff.Record{Died: "s2", How: "exited 4", Tries: 6, Stuck: "s2", LoopMS: 9})
 		d.again()
 		d.after(time.Minute, "crash: "+loop, "no: "+stuck)
-		if err := home.Desired(d.home).Set("agent2", false, "owner"); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, home.Desired(d.home).Set("agent2", false, "owner"))
 		keep("agent1", backoff.Record{})
 		d.after(time.Minute, "crash: settled "+loop, "no: read "+stuck)
 	})
@@ -417,9 +403,7 @@ func TestTellDialog(t *testing.T) {
 			if edit != nil {
 				edit(&a)
 			}
-			if err := d.home.SaveKeeper(id, agent.Keeper{Start: a.Start}); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, d.home.SaveKeeper(id, agent.Keeper{Start: a.Start}))
 			return a
 		}
 		watched := at("agent3", "c", func(a *attention.Seen) { a.Attended = true })
@@ -454,9 +438,7 @@ func TestTellDialog(t *testing.T) {
 		d.again()
 		d.after(time.Minute, told("agent2", "pressed", ""), told("agent7", "lost", ""), told("agent5", "unknown dialog", ""), told("agent1", "a", ""))
 		watched.Attended = false
-		if err := d.home.SaveKeeper("agent7", agent.Keeper{Start: "s-agent7", EndedMS: 5}); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, d.home.SaveKeeper("agent7", agent.Keeper{Start: "s-agent7", EndedMS: 5}))
 		d.sees(watched)
 		d.after(time.Minute, told("agent2", "pressed", "settled "), told("agent7", "lost", "settled "), told("agent5", "unknown dialog", "read "), told("agent1", "a", "read "), told("agent3", "c", ""))
 		for _, want := range []string{"agent2 answered by netsky: pressed: go &lt;on>?", "agent7 gone with the agent's session: lost: go &lt;on>?", "agent1 answered in the pane: a: go &lt;on>?", "agent1 told you that it is waiting at a dialog: a"} {

@@ -27,26 +27,16 @@ const ownCheck = "make test && ./more 'it'"
 func newOwn(t *testing.T) ownWorld {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	h, f := testworld.FastHome(t), testworld.NewRepo(t, filepath.Join(root, "src"))
 	f.Commit("one", "sub/a", "1")
 	r, err := git.Open(t.Context(), f.Dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	p, err := tree.Make(t.Context(), h, "agent1", r, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.SaveLaunch(agent.Launch{Agent: "agent1", Dir: p.Dir}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
+	testworld.Must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Dir: p.Dir}))
 	w := ownWorld{f.At(p.Dir), h, f, approve.Own{Home: h, Check: check.Command{What: "check", Text: ownCheck}, Path: os.Getenv("PATH")}}
-	if err := w.own.Check.Agree(h); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.own.Check.Agree(h))
 	return w
 }
 

@@ -19,15 +19,11 @@ import (
 func TestAnsweredAlready(t *testing.T) {
 	h := testworld.Home(t)
 	db, err := store.Open(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	db.Close()
 	d := approve.Desk{Home: h, Bus: testworld.Bus(t, h, "agent1", "owner"), Warn: func(err error) { t.Error(err) }}
 	q, err := d.Ask(t.Context(), agent.Approval{Agent: "agent1", Start: "s-1", Tool: "Bash", Text: "ls"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	first := make(chan error, 1)
 	go func() {
 		_, err := d.Answer(t.Context(), q.Code, agent.Answer{Allow: true, By: approve.InDashboard})
@@ -60,17 +56,13 @@ func TestAnsweredAlready(t *testing.T) {
 func TestHowAmongMany(t *testing.T) {
 	h := testworld.FastHome(t)
 	db, err := store.Open(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer db.Close()
 	d := approve.Desk{Home: h, Bus: testworld.Bus(t, h, "agent1", "owner"), Warn: func(err error) { t.Error(err) }}
 	d.Answered(t.Context(), agent.Approval{Code: "first", Agent: "agent1", Start: "s"}, agent.Answer{By: "the phone"})
 	for i := range 1500 {
 		op := store.AddLog{Key: fmt.Sprint("later ", i), Part: "approval", Text: "allowed by the owner: Bash: ls", Fields: map[string]any{"code": fmt.Sprint("c", i)}}
-		if err := db.Apply(t.Context(), op); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, db.Apply(t.Context(), op))
 	}
 	if how := d.How(t.Context(), "first"); how != "denied by the owner, with the phone" {
 		t.Errorf("settled %q", how)
