@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 )
 
 // Nothing that is shown as one line hides where it breaks, or that it was cut.
@@ -87,9 +88,7 @@ func TestProof(t *testing.T) {
 			Taken: []string{`"decision":"deny"`, `"id":"t-1"`}, Past: []string{`"result"`, `"id":"t-1"`},
 		}
 		for name, text := range map[string]string{p.File: tt.file, p.Asking: tt.asking} {
-			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.WriteFile(name, []byte(text), 0o600))
 		}
 		if got, known := p.Find(tt.settled); got != tt.taken || known != tt.known {
 			t.Errorf("%s: %v, %v, want %v, %v", tt.name, got, known, tt.taken, tt.known)

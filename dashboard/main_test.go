@@ -50,9 +50,7 @@ type world struct {
 
 func mustDo(tb testing.TB, err error) {
 	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 }
 
 // mustWorld makes a world whose options edit may change.

@@ -11,9 +11,7 @@ import (
 func TestScheduleOps(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(t.Context(), testworld.FastHome(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer db.Close()
 	add := store.AddSchedule{ID: "c1", Spec: "@daily", Target: "agent1", Text: "look", Who: "owner", Created: 1, First: 2, Times: 9, Until: 99}
 	run := func(at store.Time, message string, result store.RunResult) store.RunSchedule {
@@ -21,9 +19,7 @@ func TestScheduleOps(t *testing.T) {
 	}
 	ops := []store.Op{add, run(10, "m1", store.RunSending), run(11, "", store.RunSent), run(20, "m2", store.RunSending), run(21, "", store.RunSkipped), run(10, "m1", store.RunSending)}
 	for range 2 {
-		if err := db.Apply(t.Context(), ops...); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, db.Apply(t.Context(), ops...))
 		list, err := db.Schedules(t.Context(), false)
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%+v, %v", list, err)
@@ -34,9 +30,7 @@ func TestScheduleOps(t *testing.T) {
 		}
 		ops = []store.Op{add, run(20, "m2", store.RunSending), run(21, "", store.RunSkipped), run(10, "m1", store.RunSending)}
 	}
-	if err := db.Apply(t.Context(), store.EndSchedule{ID: "c1", Why: "removed"}, store.EndSchedule{ID: "c1", Why: "again"}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, db.Apply(t.Context(), store.EndSchedule{ID: "c1", Why: "removed"}, store.EndSchedule{ID: "c1", Why: "again"}))
 	open, err := db.Schedules(t.Context(), false)
 	all, err2 := db.Schedules(t.Context(), true)
 	if err != nil || err2 != nil || len(open) != 0 || len(all) != 1 || all[0].Why != "removed" || all[0].Ended == 0 {

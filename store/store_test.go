@@ -32,18 +32,14 @@ func TestMain(m *testing.M) {
 func mustOpen(tb testing.TB, home home.Dir) *store.DB {
 	tb.Helper()
 	db, err := store.Open(tb.Context(), home)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { mustDo(tb, db.Close()) })
 	return db
 }
 
 func mustDo(tb testing.TB, err error) {
 	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 }
 
 func mustApply(tb testing.TB, db *store.DB, ops ...store.Op) {

@@ -37,9 +37,7 @@ func TestTimelineThread(t *testing.T) {
 	want := "message:m-asked message:m-brief message:m-yes message:m-report"
 	for _, id := range []string{"m-asked", "m-brief", "m-yes", "m-report"} {
 		tl, err := db.Timeline(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		if got := kinds(tl); got != want {
 			t.Errorf("Timeline(%s) = %s, want %s", id, got, want)
 		}
@@ -124,9 +122,7 @@ func TestTimelineOrder(t *testing.T) {
 				store.UpsertDelivery{Message: "m-1", Target: "agent1", State: store.Delivered, Time: tt.delivered},
 			)
 			tl, err := db.Timeline(t.Context(), "m-1")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			if got, want := kinds(tl), "message:m-1 queued:m-1 claimed:m-1 delivered:m-1"; got != want || tl.Events[0].Time != tt.written {
 				t.Errorf("%s, written at %d, want %s, at %d", got, tl.Events[0].Time, want, tt.written)
 			}

@@ -11,6 +11,7 @@ import (
 	"netsky/agent"
 	"netsky/cost/breaker"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 const account = "anthropic me@example.com"
@@ -18,9 +19,7 @@ const account = "anthropic me@example.com"
 func newBreaker(tb testing.TB) (breaker.Breaker, home.Dir) {
 	tb.Helper()
 	h, err := home.At(filepath.Join(tb.TempDir(), "h"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	if _, err := h.Make(); err != nil {
 		tb.Fatal(err)
 	}
@@ -38,27 +37,21 @@ func limit(until time.Duration) agent.Fault {
 func trip(tb testing.TB, b breaker.Breaker, id agent.ID, f agent.Fault) (s breaker.State, first bool) {
 	tb.Helper()
 	s, first, err := b.Trip(tb.Context(), id, f)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	return s, first
 }
 
 func allow(tb testing.TB, b breaker.Breaker, id agent.ID) breaker.Pass {
 	tb.Helper()
 	p, err := b.Allow(tb.Context(), id)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	return p
 }
 
 func answered(tb testing.TB, b breaker.Breaker, id agent.ID, began time.Time) bool {
 	tb.Helper()
 	closed, err := b.Answered(tb.Context(), id, began)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	return closed
 }
 
@@ -200,9 +193,7 @@ func TestLogin(t *testing.T) {
 		if err != nil || len(files) != 1 {
 			t.Fatal(files, err)
 		}
-		if err := h.Save(home.BreakersDir+"/"+files[0].Name(), s, false); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, h.Save(home.BreakersDir+"/"+files[0].Name(), s, false))
 		if !allow(t, b, agent.Clone(3)).OK {
 			t.Error("it waits for ever")
 		}
@@ -283,9 +274,7 @@ func TestDamaged(t *testing.T) {
 	}
 	path := h.Path(home.BreakersDir, files[0].Name())
 	for _, text := range []string{"", "nonsense", `{"since_ms":"x"}`} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := breaker.List(h); err == nil {
 			t.Errorf("%q: List reports nothing", text)
 		}

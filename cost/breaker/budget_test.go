@@ -7,6 +7,7 @@ import (
 
 	"netsky/agent"
 	"netsky/cost/breaker"
+	"netsky/internal/testworld"
 )
 
 // A budget bars until its day is over, and nobody is a trial then; neither a login nor a start of
@@ -29,9 +30,7 @@ func TestBudget(t *testing.T) {
 		}
 		allow := func(id agent.ID) bool {
 			p, err := b.Allow(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			return p.OK
 		}
 		if allow("agent1") {

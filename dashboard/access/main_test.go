@@ -18,9 +18,7 @@ import (
 
 func mustDo(tb testing.TB, err error) {
 	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 }
 
 type oneAgent struct{}

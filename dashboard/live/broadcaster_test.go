@@ -54,9 +54,7 @@ func TestFrozenBrowser(t *testing.T) {
 	defer srv.Close()
 	defer b.Close()
 	c, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(srv.URL, "http"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer c.Close()
 	testworld.Wait(t, "the last step", func() bool {
 		last := s.step.Load() == steps
@@ -68,9 +66,7 @@ func TestFrozenBrowser(t *testing.T) {
 	c.SetReadDeadline(time.Now().Add(testworld.Patience))
 	for events := 0; ; {
 		_, data, err := c.ReadMessage()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		if strings.Contains(string(data[:min(len(data), 100)]), `"key":"agent:agent0"`) {
 			events++
 		}

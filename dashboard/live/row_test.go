@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"netsky/dashboard/live"
+	"netsky/internal/testworld"
 )
 
 // A row is sent as encoding/json has it, whatever stands in it.
@@ -19,9 +20,7 @@ func TestRowJSON(t *testing.T) {
 	}
 	for _, r := range rows {
 		want, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		if got := string(r.JSON()); got != string(want) {
 			t.Errorf("%+v is sent as\n%s, want\n%s", r, got, want)
 		}

@@ -220,9 +220,7 @@ func FuzzRender(f *testing.F) {
 			t.Fatalf("twice: %q, %q", got, again)
 		}
 		for _, row := range got {
-			if err := checkMarkup(string(row.HTML())); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, checkMarkup(string(row.HTML())))
 			data, err := json.Marshal(row)
 			if err != nil || strings.ContainsAny(string(data), "<>&") {
 				t.Fatalf("%s, %v", data, err)

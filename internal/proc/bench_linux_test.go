@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/internal/proc"
+	"netsky/internal/testworld"
 )
 
 // BenchmarkDeath is the time from a kill until the death is noticed, by a
@@ -24,9 +25,7 @@ func BenchmarkDeath(b *testing.B) {
 		}))
 		bare = append(bare, noticed(b, func(p proc.Process) func() {
 			fd, err := unix.PidfdOpen(p.PID, 0)
-			if err != nil {
-				b.Fatal(err)
-			}
+			testworld.Must(b, err)
 			return func() {
 				defer unix.Close(fd)
 				poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
@@ -49,14 +48,10 @@ func BenchmarkDeath(b *testing.B) {
 // noticed kills a process that somebody waits for and times the wait.
 func noticed(b *testing.B, watch func(proc.Process) (wait func())) time.Duration {
 	cmd := exec.Command("/bin/sleep", "1000")
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, cmd.Start())
 	defer cmd.Wait()
 	p, err := proc.Find(cmd.Process.Pid)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	wait := watch(p)
 	began := make(chan time.Time, 1)
 	// The killer starts once the waiter below is asleep, or nearly.

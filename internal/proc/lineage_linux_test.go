@@ -30,42 +30,26 @@ func TestSurvivors(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", `(env -i /usr/bin/setsid /bin/sh -c 'sleep 7776 & echo $$; wait' &); read never`)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer in.Close()
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
+	testworld.Must(t, cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	pid, _ := strconv.Atoi(strings.TrimSpace(line))
 	left, err := proc.Find(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	t.Cleanup(func() { _ = syscall.Kill(-left.PID, syscall.SIGKILL) })
 	first, err := proc.Find(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
+	testworld.Must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 
 	d := proc.Descent{First: first, Lineage: above}
 	below := func() (n int) {
 		lists, err := proc.Survivors([]proc.Descent{d})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		at := slices.Index(lists[0], left)
 		if at < 0 {
 			t.Fatalf("%v, want %v among them", lists[0], left)
@@ -146,9 +130,7 @@ func TestSurvivorsOf(t *testing.T) {
 // A process that has to share its processor counts for the time in which it waits for it, too.
 func TestCPUWaits(t *testing.T) {
 	var cpus unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &cpus); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, unix.SchedGetaffinity(0, &cpus))
 	var one unix.CPUSet
 	for n := 0; one.Count() == 0; n++ {
 		if cpus.IsSet(n) {
@@ -162,20 +144,14 @@ func TestCPUWaits(t *testing.T) {
 		if err == nil {
 			err = cmd.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-		if err := unix.SchedSetaffinity(cmd.Process.Pid, &one); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, unix.SchedSetaffinity(cmd.Process.Pid, &one))
 		if _, err := io.WriteString(in, "go\n"); err != nil {
 			t.Fatal(err)
 		}
 		p, err := proc.Find(cmd.Process.Pid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		list = append(list, p)
 	}
 	// All three together can use no more than the time that passes.
@@ -187,14 +163,10 @@ func TestCPUWaits(t *testing.T) {
 
 func TestCPU(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; exec sleep 1000")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	p, err := proc.Find(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	testworld.Wait(t, "the child's time", func() bool { return proc.CPU([]proc.Process{p}) >= 50*time.Millisecond })
 	if got := proc.CPU([]proc.Process{{PID: 1 << 30}}); got != 0 {
 		t.Errorf("nobody used %v", got)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/internal/proc"
+	"netsky/internal/testworld"
 )
 
 const fewFiles = "NETSKY_TEST_FEW_FILES"
@@ -25,15 +26,11 @@ func TestNoDescriptorLeft(t *testing.T) {
 	}
 	above, self := proc.OwnLineage(), proc.Self()
 	next, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	unix.Close(next)
 	for _, left := range []int{0, 1} { // not even for the list of them; for that alone
 		limit := unix.Rlimit{Cur: uint64(next + left), Max: uint64(next + 100)}
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 		list, err := proc.Descendants(self.PID, "A=1")
 		if err == nil {
 			t.Errorf("%d left: Descendants() = %v without an error", left, list)

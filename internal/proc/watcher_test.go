@@ -13,23 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/internal/proc"
+	"netsky/internal/testworld"
 )
 
 func mustWatcher(tb testing.TB) *proc.Watcher {
 	tb.Helper()
 	w, err := proc.NewWatcher()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { w.Close() })
 	return w
 }
 
 func mustAdd(tb testing.TB, w *proc.Watcher, key string, p proc.Process) {
 	tb.Helper()
-	if err := w.Add(key, p); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, w.Add(key, p))
 }
 
 func next(tb testing.TB, w *proc.Watcher) proc.Death {
@@ -64,9 +61,7 @@ func sleepers(tb testing.TB, n int) []proc.Process {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	list := make([]proc.Process, n)
 	tb.Cleanup(func() {
 		proc.End(context.Background(), list, 0)
@@ -95,9 +90,7 @@ func TestWatcher(t *testing.T) {
 			told := make(map[string]int)
 			for i := 0; i < 200; i += burst {
 				for _, p := range list[i : i+burst] {
-					if err := unix.Kill(p.PID, unix.SIGKILL); err != nil {
-						t.Fatal(err)
-					}
+					testworld.Must(t, unix.Kill(p.PID, unix.SIGKILL))
 				}
 				for range burst {
 					d := next(t, w)
@@ -174,17 +167,13 @@ func TestWatcherClose(t *testing.T) {
 	before := descriptors(t)
 	for range 100 {
 		w, err := proc.NewWatcher()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		for i, p := range list {
 			mustAdd(t, w, fmt.Sprint(i), p)
 		}
 		mustAdd(t, w, "dead 1", proc.Process{PID: 1 << 29, Start: 1})
 		mustAdd(t, w, "dead 2", proc.Process{PID: 1 << 29, Start: 1})
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, w.Close())
 		for range w.Deaths() {
 			t.Error("told after Close")
 		}
@@ -203,8 +192,6 @@ func TestWatcherClose(t *testing.T) {
 func descriptors(tb testing.TB) int {
 	tb.Helper()
 	list, err := os.ReadDir("/dev/fd")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 	return len(list)
 }
