@@ -114,7 +114,7 @@ var shapes = map[string]shape{
 		},
 	}}}},
 	"state": {
-		files: `(owner-read|root|(ticker|daemon|dashboard|escalation|schedules|upkeep|phone|phone-access|phone-pairing|agreed|landing|forecast|tmux)\.json)`,
+		files: `(owner-read|root|(ticker|daemon|dashboard|escalation|schedules|attention|upkeep|phone|phone-access|phone-pairing|agreed|landing|forecast|tmux)\.json)`,
 		dirs: map[string]shape{
 			"prompts":  {files: addressName + `\.md`},
 			"launch":   {files: agentJSON},

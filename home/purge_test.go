@@ -26,7 +26,7 @@ func TestPurge(t *testing.T) {
 				"channels/agent/agent1/inbox/x.json", "workspaces/agent1/p/.git/HEAD", "channels/agent/agent1/attach/a.png",
 				"logs/netsky.jsonl", "logs/netsky-2026-11-22T07-23-29.123.jsonl", "logs/daemon.log", "run/url", "run/token", "run/daemon.pid", "run/cx-1.json",
 				"run/brakes/agent1-owner", "run/lock/up", "run/lock/receiver-owner", "run/lock/codex-agentinfinity", "run/lock/escalate", "run/lock/phone", "run/lock/check-agent1", "run/lock/landing",
-				"state/owner-read", "state/daemon.json", "state/phone-access.json", "state/phone-pairing.json",
+				"state/owner-read", "state/attention.json", "state/daemon.json", "state/phone-access.json", "state/phone-pairing.json",
 				"state/unproved/agent1.json", "state/events/agent1.jsonl", "state/events/agent1.jsonl.1", "state/launch/agent1.json", "state/launch/.tmp-12-3", "state/prompts/agent0.md",
 				"state/desired/daemon", "state/desired/agent9999", "state/spool/00000000000000000001-0000000001-ab12.json", "state/codex/agent1.json.bad-17",
 				"state/codex-ui/agent1/config.toml", "state/codex-ui/agent1/log/x", "state/approvals/ab12cd.answer")), nil},
