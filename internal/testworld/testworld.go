@@ -154,7 +154,7 @@ func WaitOr(tb testing.TB, holds func() bool, why func() string) {
 // hold within Patience. A look that takes long, as it starts a program or reads many
 // files, is followed by a longer rest: what is waited for needs the processor more.
 func Until(holds func() bool) bool {
-	const longest, share = 25 * time.Millisecond, 4
+	const longest, share, most = 25 * time.Millisecond, 4, 2 * time.Second
 	rest := 2 * time.Millisecond
 	for end := time.Now().Add(Patience); ; rest = min(longest, rest*5/4) {
 		began := time.Now()
@@ -164,7 +164,7 @@ func Until(holds func() bool) bool {
 		if time.Now().After(end) {
 			return false
 		}
-		time.Sleep(max(rest, min(share*time.Since(began), 10*longest)))
+		time.Sleep(max(rest, min(share*time.Since(began), most)))
 	}
 }
 
