@@ -3,10 +3,14 @@ package tmux
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // OpenHub makes a session into which windows of other sessions can be linked to watch
@@ -142,3 +146,82 @@ func unvis(b *strings.Builder, text []byte) error {
 }
 
 func octal(c byte) bool { return c >= '0' && c <= '7' }
+
+// Control attaches a control client to the session of exactly that name. It neither
+// resizes its windows nor receives their output. The caller must call Close.
+//
+// While it attaches, the caller should keep sessions from being made or ended: tmux 3.3a
+// notifies clients of that before they are ready, and dies, in one of twenty such
+// coincidences.
+func (s *Server) Control(ctx context.Context, session string) (*Client, error) {
+	return s.attach(ctx, session, "no-output,ignore-size")
+}
+
+// attach is Control with tmux's own flags for the client, which must not change later:
+// tmux 3.3a loses track of output in progress when no-output is set or lifted, and the
+// client is never answered again.
+func (s *Server) attach(ctx context.Context, session, flags string) (*Client, error) {
+	if !nameOK(session) {
+		return nil, fmt.Errorf("tmux attach-session: session %q: want letters, digits, - or _", session)
+	}
+	program, err := s.program()
+	if err != nil {
+		return nil, err
+	}
+	// Giving up on one while it attaches is what kills tmux 3.3a.
+	gone := ctx.Err
+	ctx, cancel, err := settled(ctx, "attach-session")
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	if err := s.socket().revive(ctx, false); err != nil {
+		return nil, err
+	}
+	stdin, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	r, stdout, err := os.Pipe()
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	// -N: attaching would start a server otherwise.
+	args := s.args("-u", "-N", "-C", "attach-session", "-t", "="+session, "-f", flags)
+	c := &Client{
+		server: s, cmd: exec.Command(program, args...), stdin: w, id: "end-" + rand.Text() + "-",
+		turn:    make(chan struct{}, 1),
+		session: session,
+		notices: make(chan Notice, 64), // a burst of starts; older ones are dropped
+		ready:   make(chan struct{}), done: make(chan struct{}),
+	}
+	c.cmd.Env, c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = s.Environ(), stdin, stdout, stdout
+	c.cmd.SysProcAttr = childAttr()
+	if err := startFresh(c.cmd); err != nil {
+		w.Close()
+		r.Close()
+		stdout.Close()
+		return nil, fmt.Errorf("tmux attach-session: %w", err)
+	}
+	go c.await(stdout)
+	go c.read(r)
+	begun := time.Now()
+	select {
+	case <-c.ready:
+		c.turn <- struct{}{}
+		if err := gone(); err != nil {
+			_ = c.Close()
+			return nil, fmt.Errorf("tmux attach-session: %w", err)
+		}
+		return c, nil
+	case <-c.done:
+		w.Close()
+		return nil, c.err
+	case <-ctx.Done():
+		c.turn <- struct{}{}
+		_ = c.Close()
+		return nil, s.silent("attach-session", begun, ctx.Err())
+	}
+}

@@ -33,6 +33,7 @@ import (
 
 	"netsky/internal/advice"
 	"netsky/internal/execx"
+	"netsky/internal/proc"
 )
 
 var (
@@ -134,6 +135,12 @@ func (s *Server) label() string {
 	return s.Socket
 }
 
+func (s *Server) socket() socket { return socket{s.path(), s.label(), s.Known} }
+
+// Unreachable returns the known servers of this socket that run, but are not what listens
+// there. One that is just exiting is waited for.
+func (s *Server) Unreachable(ctx context.Context) []proc.Process { return s.socket().unreachable(ctx) }
+
 // path returns where tmux puts the socket when TMUX_TMPDIR is not set.
 func (s *Server) path() string {
 	if strings.Contains(s.Socket, "/") {
@@ -158,14 +165,15 @@ func (s *Server) run(ctx context.Context, stdin io.Reader, args ...string) (stri
 	verb := verbOf(args)
 	ctx, cancel := withPatience(ctx)
 	defer cancel()
-	if err := s.revive(ctx, args[0] == "start-server"); err != nil {
+	socket := s.socket()
+	if err := socket.revive(ctx, args[0] == "start-server"); err != nil {
 		return "", fmt.Errorf("tmux %s: %w", verb, err)
 	}
 	out, err := s.call(ctx, stdin, args...)
-	if !errors.Is(err, ErrNoServer) || s.listens(true) || len(s.living()) == 0 {
+	if !errors.Is(err, ErrNoServer) || socket.listens(true) || len(socket.living()) == 0 {
 		return out, err
 	}
-	if err := s.revive(ctx, true); err != nil {
+	if err := socket.revive(ctx, true); err != nil {
 		return "", fmt.Errorf("tmux %s: %w", verb, err)
 	}
 	if again, ok := stdin.(io.Seeker); ok {

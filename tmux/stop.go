@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"netsky/internal/proc"
 )
 
@@ -34,7 +36,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	if err != nil && !errors.Is(err, ErrNoServer) {
 		return err
 	}
-	return s.unlink(ctx)
+	return s.socket().unlink(ctx)
 }
 
 // dismiss waits until no control client is attached.
@@ -64,20 +66,6 @@ func (s *Server) dismiss(ctx context.Context) error {
 	}
 }
 
-// unlink removes the socket once nobody listens on it, under the lock that tmux
-// takes to start a server, so that it can't be a new server's.
-func (s *Server) unlink(ctx context.Context) error {
-	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		gone, err := s.tryUnlink()
-		if gone || err != nil {
-			return err
-		}
-		if err := proc.Sleep(ctx, pause); err != nil {
-			return fmt.Errorf("tmux kill-server: server %s is still there: %w", s.label(), err)
-		}
-	}
-}
-
 // Sweep removes the socket that a server has left: tmux does not when its last
 // session ends, nor does one that was killed. A server that still exits, and may
 // answer until it has, is waited for, for three seconds; one that has a session
@@ -94,7 +82,7 @@ func (s *Server) Sweep(ctx context.Context) error {
 		if err != nil || info.Mode().Type() != fs.ModeSocket || !mine(info) {
 			return nil
 		}
-		gone, err := s.tryUnlink()
+		gone, err := s.socket().tryUnlink()
 		if gone || err != nil {
 			return err
 		}
@@ -113,27 +101,48 @@ func mine(info fs.FileInfo) bool {
 	return ok && int(st.Uid) == os.Getuid()
 }
 
-func (s *Server) tryUnlink() (bool, error) {
-	if _, err := os.Lstat(s.path()); errors.Is(err, fs.ErrNotExist) {
-		return true, nil
+// Reap ends a server that was told to exit and hangs, as tmux 3.3a can if a control client
+// was attached: it has no sessions any more, accepts connections, refuses every command,
+// and keeps a new server from starting. A server that answers is left alone, which is an
+// error; a missing one is not. The default server is refused, because it is a person's.
+func (s *Server) Reap(ctx context.Context) error {
+	if s.label() == "default" {
+		return errors.New("tmux: the default server is not ours to end")
 	}
-	lock, err := os.OpenFile(s.path()+".lock", os.O_WRONLY|os.O_CREATE, 0o600)
+	ctx, cancel := withPatience(ctx)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", s.path())
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil
+	}
 	if err != nil {
-		return false, err
+		return err
 	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return false, nil // another process is starting a server right now
+	defer conn.Close()
+	pid, err := proc.Peer(conn.(*net.UnixConn))
+	if err != nil {
+		return fmt.Errorf("tmux: server %s: %w", s.label(), err)
 	}
-	conn, err := net.Dial("unix", s.path())
-	switch {
-	case err == nil:
-		return false, conn.Close()
-	case errors.Is(err, syscall.ECONNREFUSED):
-		_ = os.Remove(lock.Name())
-		return true, os.Remove(s.path())
-	case errors.Is(err, fs.ErrNotExist):
-		return true, nil
+	server, err := proc.Find(pid)
+	if err != nil {
+		return fmt.Errorf("tmux: server %s, process %d: %w", s.label(), pid, err)
 	}
-	return false, err
+	// The process that listens now has the same number, so its birth is the known one:
+	// if the server had died before, nobody would have accepted the connection.
+	again, err := (&net.Dialer{}).DialContext(ctx, "unix", s.path())
+	if err != nil {
+		return err
+	}
+	defer again.Close()
+	if now, err := proc.Peer(again.(*net.UnixConn)); err != nil || now != pid {
+		return errors.Join(fmt.Errorf("tmux: server %s: has been replaced by another one", s.label()), err)
+	}
+	if _, err := s.run(ctx, nil, "list-sessions"); !errors.Is(err, ErrNoServer) {
+		return errors.Join(fmt.Errorf("tmux: server %s answers", s.label()), err)
+	}
+	if err := server.Signal(unix.SIGKILL); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("tmux: server %s: %w", s.label(), err)
+	}
+	_, _ = conn.Close(), again.Close()
+	return s.socket().unlink(ctx)
 }

@@ -27,16 +27,22 @@ type Known interface {
 	NoteTmuxServer(socket string, p proc.Process) error
 }
 
+// A socket is where a server listens, and the servers that are known to have listened there.
+type socket struct {
+	path, label string
+	known       Known // may be nil
+}
+
 // noted are the servers, by their sockets, that Known has been told of.
 var noted sync.Map
 
 // note remembers the server that has just answered with these panes.
-func (s *Server) note(panes []listed) {
-	if s.Known == nil || len(panes) == 0 {
+func (s socket) note(panes []listed) {
+	if s.known == nil || len(panes) == 0 {
 		return
 	}
 	id := panes[0].Server
-	if was, ok := noted.Load(s.path()); ok && was == id {
+	if was, ok := noted.Load(s.path); ok && was == id {
 		return
 	}
 	number, _, _ := strings.Cut(id, "-")
@@ -49,17 +55,17 @@ func (s *Server) note(panes []listed) {
 		return
 	}
 	// Not remembered, it is only not found again once its socket is removed.
-	if s.Known.NoteTmuxServer(s.path(), p) == nil {
-		noted.Store(s.path(), id)
+	if s.known.NoteTmuxServer(s.path, p) == nil {
+		noted.Store(s.path, id)
 	}
 }
 
 // living returns the known servers of this socket that run.
-func (s *Server) living() (list []proc.Process) {
-	if s.Known == nil {
+func (s socket) living() (list []proc.Process) {
+	if s.known == nil {
 		return nil
 	}
-	for _, p := range s.Known.TmuxServers(s.path()) {
+	for _, p := range s.known.TmuxServers(s.path) {
 		if p.Alive() {
 			list = append(list, p)
 		}
@@ -67,9 +73,7 @@ func (s *Server) living() (list []proc.Process) {
 	return list
 }
 
-// Unreachable returns the known servers of this socket that run, but are not what listens
-// there. One that is just exiting is waited for.
-func (s *Server) Unreachable(ctx context.Context) (list []proc.Process) {
+func (s socket) unreachable(ctx context.Context) (list []proc.Process) {
 	ctx, cancel := context.WithTimeout(ctx, exiting)
 	defer cancel()
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
@@ -78,7 +82,7 @@ func (s *Server) Unreachable(ctx context.Context) (list []proc.Process) {
 			return nil
 		}
 		answers := 0
-		if conn, err := net.Dial("unix", s.path()); err == nil {
+		if conn, err := net.Dial("unix", s.path); err == nil {
 			answers, _ = proc.Peer(conn.(*net.UnixConn))
 			conn.Close()
 		}
@@ -109,8 +113,8 @@ const (
 // missing, or, if stale is set, one that refuses connections. The error says that a known
 // server runs but can't be reached. It holds the lock that tmux takes to start a server,
 // so that none is started meanwhile.
-func (s *Server) revive(ctx context.Context, stale bool) error {
-	if s.Known == nil || s.listens(stale) {
+func (s socket) revive(ctx context.Context, stale bool) error {
+	if s.known == nil || s.listens(stale) {
 		return nil
 	}
 	list := s.living()
@@ -118,18 +122,18 @@ func (s *Server) revive(ctx context.Context, stale bool) error {
 		return nil
 	}
 	if err := s.socketDir(); err != nil {
-		return s.unreachable(list[0], err)
+		return s.lost(list[0], err)
 	}
-	lock, err := os.OpenFile(s.path()+".lock", os.O_WRONLY|os.O_CREATE|syscall.O_CLOEXEC, 0o600)
+	lock, err := os.OpenFile(s.path+".lock", os.O_WRONLY|os.O_CREATE|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
-		return s.unreachable(list[0], err)
+		return s.lost(list[0], err)
 	}
 	defer lock.Close()
 	ctx, cancel := context.WithTimeout(ctx, exiting)
 	defer cancel()
 	for pause := time.Millisecond; syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil; pause = min(2*pause, 100*time.Millisecond) {
 		if proc.Sleep(ctx, pause) != nil {
-			return s.unreachable(list[0], errors.New("another process is starting a server"))
+			return s.lost(list[0], errors.New("another process is starting a server"))
 		}
 	}
 	for _, p := range list {
@@ -146,7 +150,7 @@ func (s *Server) revive(ctx context.Context, stale bool) error {
 		}
 		for pause := time.Millisecond; p.Alive() && !s.listens(true); pause = min(2*pause, 100*time.Millisecond) {
 			if proc.Sleep(ctx, pause) != nil {
-				return s.unreachable(p, context.DeadlineExceeded)
+				return s.lost(p, context.DeadlineExceeded)
 			}
 		}
 	}
@@ -155,12 +159,12 @@ func (s *Server) revive(ctx context.Context, stale bool) error {
 
 // listens reports whether somebody may listen at the socket: it is there or, if sure is
 // set, takes a connection.
-func (s *Server) listens(sure bool) bool {
+func (s socket) listens(sure bool) bool {
 	if !sure {
-		_, err := os.Lstat(s.path())
+		_, err := os.Lstat(s.path)
 		return !errors.Is(err, fs.ErrNotExist)
 	}
-	conn, err := net.Dial("unix", s.path())
+	conn, err := net.Dial("unix", s.path)
 	if err == nil {
 		conn.Close()
 	}
@@ -168,15 +172,54 @@ func (s *Server) listens(sure bool) bool {
 }
 
 // socketDir makes the directory of sockets as tmux does, if that was removed too.
-func (s *Server) socketDir() error {
-	err := os.Mkdir(filepath.Dir(s.path()), 0o700)
+func (s socket) socketDir() error {
+	err := os.Mkdir(filepath.Dir(s.path), 0o700)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
 	return err
 }
 
-func (s *Server) unreachable(p proc.Process, why error) error {
+func (s socket) lost(p proc.Process, why error) error {
 	return fmt.Errorf("tmux: server %s runs as process %d, but its socket %s is gone and was not made again: %w",
-		s.label(), p.PID, s.path(), why)
+		s.label, p.PID, s.path, why)
+}
+
+// unlink removes the socket once nobody listens on it, under the lock that tmux
+// takes to start a server, so that it can't be a new server's.
+func (s socket) unlink(ctx context.Context) error {
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		gone, err := s.tryUnlink()
+		if gone || err != nil {
+			return err
+		}
+		if err := proc.Sleep(ctx, pause); err != nil {
+			return fmt.Errorf("tmux kill-server: server %s is still there: %w", s.label, err)
+		}
+	}
+}
+
+func (s socket) tryUnlink() (bool, error) {
+	if _, err := os.Lstat(s.path); errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	lock, err := os.OpenFile(s.path+".lock", os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return false, err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return false, nil // another process is starting a server right now
+	}
+	conn, err := net.Dial("unix", s.path)
+	switch {
+	case err == nil:
+		return false, conn.Close()
+	case errors.Is(err, syscall.ECONNREFUSED):
+		_ = os.Remove(lock.Name())
+		return true, os.Remove(s.path)
+	case errors.Is(err, fs.ErrNotExist):
+		return true, nil
+	}
+	return false, err
 }
