@@ -11,11 +11,13 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/daemon/observe"
 	"netsky/daemon/upkeep"
 	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/store"
+	"netsky/work/land"
 )
 
 const (
@@ -174,4 +176,22 @@ func (d *daemon) prune(ctx context.Context, db *store.DB) {
 			return
 		}
 	}
+}
+
+// landings settles landings and checks that were cut off.
+func (d *daemon) landings(ctx context.Context) error {
+	h := d.o.Launcher.Home
+	return land.Desk{
+		Home: h, Journal: d.o.Launcher.Journal, Records: func(ctx context.Context) (*store.DB, error) { return store.OpenRead(ctx, h) },
+		Say: func(format string, args ...any) { d.o.Log.Warn("landing", "what", fmt.Sprintf(format, args...)) },
+		Tell: func(to agent.ID, key, text string) error {
+			_, _, err := d.o.Bus.SendOnce(ctx, envelope.Envelope{
+				ID: key, From: agent.Root, To: to, Kind: envelope.KindNotice, Via: "code", Text: envelope.SafeText(text), Time: time.Now(),
+			})
+			if errors.Is(err, bus.ErrUsed) {
+				err = nil
+			}
+			return err
+		},
+	}.Keep(ctx)
 }
