@@ -9,7 +9,10 @@
 package claude
 
 import (
+	"bytes"
 	"cmp"
+	"context"
+	"encoding/json"
 	"regexp"
 	"strconv"
 	"strings"
@@ -116,4 +119,35 @@ func faultWords(s string) string {
 		s = s[:maxWords] + "…"
 	}
 	return strings.ToValidUTF8(s, "")
+}
+
+const recordPatience = 5 * time.Second // for the entry of a failed turn
+
+// fault judges a StopFailure. Only the conversation's file names a plan's limit and its
+// reset; Claude Code 2.1.329 writes it, or even begins it, in the moment it runs the hook.
+func (h Hook) fault() *agent.Fault {
+	var end agent.Event
+	look := func() bool {
+		end, _ = TurnEnd(h.Transcript, "", h.Turn)
+		return end.Fault != nil
+	}
+	if h.Transcript != "" && h.Turn != "" && (look() || h.Error == "rate_limit" && until(context.Background(), recordPatience, look)) {
+		return end.Fault
+	}
+	return FaultOf(Evidence{Kind: h.Error, Text: h.LastText, Details: h.Details, At: time.Now()})
+}
+
+// lastTry returns the retry that a conversation's file ends with.
+func lastTry(transcript string) (r Retry, ok bool) {
+	_ = backwards(transcript, chunk, func(data []byte) bool {
+		if !bytes.Contains(data, systemMark) {
+			return !bytes.Contains(data, assistantMark) && !bytes.Contains(data, userMark)
+		}
+		var e entry
+		if json.Unmarshal(data, &e) == nil && e.Subtype == "api_error" {
+			r, ok = e.Retry()
+		}
+		return !ok
+	})
+	return r, ok
 }

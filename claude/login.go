@@ -116,3 +116,16 @@ func fileLogin(env []string) error {
 	}
 	return fmt.Errorf("%w (%s)", ErrLogin, configDir(env))
 }
+
+// loginOf returns where Claude Code with an environment, in a directory, finds its
+// credentials; settings is the file that it is started with.
+func loginOf(env []string, dir, settings string) *Login {
+	config := configDir(env)
+	return &Login{
+		Env: env, Global: globalConfig(env), Credentials: filepath.Join(config, ".credentials.json"),
+		Settings: []string{
+			settings, filepath.Join(dir, ".claude", "settings.local.json"), filepath.Join(dir, ".claude", "settings.json"),
+			filepath.Join(config, "settings.json"),
+		},
+	}
+}

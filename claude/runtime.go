@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"netsky/agent"
 	"netsky/home"
@@ -231,4 +232,31 @@ func (o Options) words(id agent.ID, v Version) []string {
 		words = append(words, "--dangerously-load-development-channels", "server:"+serverAgent)
 	}
 	return words
+}
+
+// Account names the login that a start would use now.
+func (r *Runtime) Account(l agent.Launch) (name string, changed time.Time) {
+	return loginOf(execx.Clean(l.Env), l.Dir, r.options(l.Agent).Settings).Account()
+}
+
+// Idle reports whether the launch's Claude Code, process pid, runs no turn, asks nothing
+// and has nothing running in the background; why says what it does instead, or why that is
+// unknown. It relies on Claude Code's own registry.
+func (r *Runtime) Idle(_ context.Context, l agent.Launch, pid int) (idle bool, why string) {
+	s, err := FindSession(configDir(l.Env), pid)
+	switch {
+	case err != nil:
+		return false, err.Error()
+	case s.Status == statusIdle || s.Status == "": // "" until its first key
+		return true, ""
+	case s.WaitingFor != "":
+		return false, s.Status + ": " + s.WaitingFor
+	}
+	return false, s.Status
+}
+
+// Message returns the id of the first message in the turn that the start works on, ""
+// if that is unknown: a person may have typed at its pane.
+func (r *Runtime) Message(id agent.ID, start string) string {
+	return home.Events(r.Home).InTurn(id, start)
 }

@@ -5,8 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
+	"netsky/agent"
+	"netsky/home"
 	"netsky/internal/execx"
 )
 
@@ -184,4 +190,193 @@ func addRules(permissions object, name string, rules []string) error {
 		}
 	}
 	return appendTo(permissions, "permissions.", name, add...)
+}
+
+// Names of netsky's own MCP servers, as models see them.
+const (
+	serverAgent    = "agent"
+	serverIMessage = "imessage"
+)
+
+// A mcpServer is one entry of mcp-config.json.
+type mcpServer struct {
+	Type    string            `json:"type"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+}
+
+// mcpConfig returns the agent's mcp-config.json: the bus for every agent, the phone
+// for agent0 and agentinfinity if enabled, and the person's servers that are let through. No
+// others are started: they would share the agent's rights, and a project's servers wait
+// for a yes in the pane.
+func (r *Runtime) mcpConfig(l agent.Launch, o Options) ([]byte, error) {
+	servers := make(map[string]any)
+	if len(o.MCP) > 0 {
+		theirs, err := knownServers(l)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range o.MCP {
+			if servers[name], err = letThrough(theirs, name, l); err != nil {
+				return nil, err
+			}
+		}
+	}
+	servers[serverAgent] = r.server(serverAgent, l)
+	if o.IMessage && !l.Agent.IsClone() {
+		servers[serverIMessage] = r.server(serverIMessage, l)
+	}
+	out, err := json.MarshalIndent(map[string]any{"mcpServers": servers}, "", "  ")
+	return append(out, '\n'), err
+}
+
+func letThrough(theirs object, name string, l agent.Launch) (json.RawMessage, error) {
+	if name == serverAgent || name == serverIMessage {
+		return nil, fmt.Errorf("mcp server %q: the name is reserved for netsky's own", name)
+	}
+	entry, ok := theirs[name]
+	if !ok {
+		return nil, fmt.Errorf("mcp server %q: not in %s, nor in %s", name, globalConfig(l.Env), filepath.Join(l.Dir, projectServers))
+	}
+	return entry, nil
+}
+
+// server returns an MCP server of netsky's own. Claude Code passes its environment on, unless told
+// to scrub it: what ours need is set explicitly.
+func (r *Runtime) server(name string, l agent.Launch) mcpServer {
+	return mcpServer{
+		Type: "stdio", Command: r.Binary, Args: []string{"io", "serve", "-s", name},
+		Env: map[string]string{
+			"AGENT_N": l.Agent.N(), "NETSKY_HOME": r.Home.Root(), "NETSKY_START": l.Start, "NETSKY_PROMPT_FILE": l.PromptFile,
+		},
+	}
+}
+
+// LeftOut names the person's MCP servers that an agent does not get, sorted. Check reports
+// what can't be read.
+func (r *Runtime) LeftOut(l agent.Launch) []string {
+	known, err := knownServers(l)
+	if err != nil {
+		return nil
+	}
+	for _, name := range r.options(l.Agent).MCP {
+		delete(known, name)
+	}
+	return slices.Sorted(maps.Keys(known))
+}
+
+const projectServers = ".mcp.json"
+
+// knownServers returns all servers that Claude Code would know in the directory, by name.
+// Of several the person's own takes precedence: for this directory, then for all; a
+// repository's come last, since letting a name through does not mean that a repository may
+// redefine it.
+func knownServers(l agent.Launch) (object, error) {
+	known := object{}
+	for _, dir := range upwards(l.Dir) {
+		list, err := fileServers(filepath.Join(dir, projectServers))
+		if err != nil {
+			return nil, err
+		}
+		for name, entry := range list {
+			if _, nearer := known[name]; !nearer {
+				known[name] = entry
+			}
+		}
+	}
+	global, err := readObject(globalConfig(l.Env))
+	if errors.Is(err, fs.ErrNotExist) {
+		return known, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	scopes, err := personServers(global, l.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", globalConfig(l.Env), err)
+	}
+	for _, s := range scopes {
+		maps.Copy(known, s)
+	}
+	return known, nil
+}
+
+// fileServers returns the MCP servers that a repository's file names, none without the file.
+func fileServers(file string) (object, error) {
+	all, err := readObject(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := member(all, "mcpServers")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return list, nil
+}
+
+// personServers returns the MCP servers of ~/.claude.json: for all projects, then for this one.
+func personServers(global object, dir string) (scopes []object, err error) {
+	everywhere, err := member(global, "mcpServers")
+	if err != nil {
+		return nil, err
+	}
+	scopes = append(scopes, everywhere)
+	projects, err := member(global, "projects")
+	if err != nil {
+		return nil, err
+	}
+	project, err := member(projects, projectRoot(dir))
+	if err != nil {
+		return nil, fmt.Errorf("projects: %w", err)
+	}
+	here, err := member(project, "mcpServers")
+	if err != nil {
+		return nil, fmt.Errorf("projects: %s: %w", projectRoot(dir), err)
+	}
+	return append(scopes, here), nil
+}
+
+// projectRoot returns the directory under whose name Claude Code keeps what it knows of a
+// project: the repository's, for a worktree the one it belongs to, else the directory
+// itself.
+func projectRoot(dir string) string {
+	above := upwards(dir)
+	for _, d := range above {
+		git := filepath.Join(d, ".git")
+		if info, err := os.Stat(git); err != nil {
+			continue
+		} else if info.IsDir() {
+			return d
+		}
+		link, err := home.ReadOwn(git, 4096)
+		if err != nil {
+			return d
+		}
+		words := strings.TrimSpace(strings.TrimPrefix(string(link), "gitdir:"))
+		if repository, _, ok := strings.Cut(words, "/.git/worktrees/"); ok && filepath.IsAbs(repository) {
+			return repository
+		}
+		return d
+	}
+	return above[0]
+}
+
+// upwards returns a directory and those above it, by their real names, as Claude Code
+// records them.
+func upwards(dir string) (list []string) {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	for {
+		list = append(list, dir)
+		up := filepath.Dir(dir)
+		if up == dir {
+			return list
+		}
+		dir = up
+	}
 }
