@@ -23,8 +23,8 @@ const askAgain = 30 * time.Second
 
 // mayStart reports why an agent may not be started now as it was last, and when to ask
 // again; "" if it may.
-func (l *loop) mayStart(st spawn.Status, now time.Time) (why string, again time.Time) {
-	return mayStartAgain(l.o.Launcher.Home, l.o.Runtimes(), st.Agent, false, now)
+func (w *Watchdog) mayStart(st spawn.Status, now time.Time) (why string, again time.Time) {
+	return mayStartAgain(w.o.Launcher.Home, w.o.Runtimes(), st.Agent, false, now)
 }
 
 // Barred reports why a restart that was asked for should not start an agent as it was last, ""

@@ -28,10 +28,17 @@ type deathWatch struct {
 	finished bool // what an interrupted down left of it was ended, which is tried once
 }
 
+// deaths records the ends and the states of agents.
+type deaths struct {
+	*team
+	restarts *restarts
+	news     *news
+}
+
 // follow records how agents ended, with their last lines, and the states they report, and
 // ends what an interrupted down left of one. It reports whether another look is needed
 // soon; the error says why one of them can't be followed.
-func (l *loop) follow(ctx context.Context) (soon bool, failed error) {
+func (l *deaths) follow(ctx context.Context) (soon bool, failed error) {
 	gone := l.gone(ctx)
 	soon = gone && !l.alone
 	for _, st := range l.last.list {
@@ -39,13 +46,13 @@ func (l *loop) follow(ctx context.Context) (soon bool, failed error) {
 		if w == nil {
 			continue
 		}
-		if l.planned.agents[st.Agent] {
+		if l.planned[st.Agent] {
 			soon = true
 			continue
 		}
 		unsettled, err := l.followOne(ctx, w, gone)
 		if w.Died() && w.death.state == agent.Dead {
-			unsettled = l.count(ctx, w, gone) || unsettled
+			unsettled = l.restarts.count(ctx, w, gone) || unsettled
 		}
 		if err != nil {
 			l.o.Log.Warn("follow", "agent", st.Agent, "error", err)
@@ -64,13 +71,13 @@ func (l *loop) follow(ctx context.Context) (soon bool, failed error) {
 
 // gone reports whether several agents are wanted up and none has a session any more: that
 // is recorded as one event, not as the death of each.
-func (l *loop) gone(ctx context.Context) bool {
+func (l *deaths) gone(ctx context.Context) bool {
 	var names []string
 	var down []Down
 	first := ""
 	for _, st := range l.last.list {
 		switch {
-		case l.planned.agents[st.Agent]:
+		case l.planned[st.Agent]:
 			return false
 		case st.Pane() != "":
 			l.alone = false
@@ -95,18 +102,16 @@ func (l *loop) gone(ctx context.Context) bool {
 			l.o.Log.Warn("recall", "error", err)
 		}
 		l.event(ctx, "gone-"+first, store.LevelError, "", "", "all tmux sessions have ended: "+strings.Join(names, ", "))
-		if slices.ContainsFunc(l.last.list, l.restarts) {
-			l.fell.Store(&attention.Notice{
-				ID: "gone-" + first, Kind: attention.Gone, About: agent.ID(names[0]), Phone: true,
-				Text: "All tmux sessions ended at once: " + strings.Join(names, ", ") + ". " + l.after(names) + "; `netsky watchdog events` shows how that went.",
-			})
+		if slices.ContainsFunc(l.last.list, l.restartable) {
+			l.news.pageOnce(ctx, agent.ID(names[0]), "gone-"+first, "All tmux sessions ended at once: "+strings.Join(names, ", ")+
+				". "+l.after(names)+"; `netsky watchdog events` shows how that went.")
 		}
 	}
 	return true
 }
 
 // after says when the agents are started again.
-func (l *loop) after(names []string) string {
+func (l *deaths) after(names []string) string {
 	for _, st := range l.last.list {
 		if why, _ := l.mayStart(st, time.Now()); why != "" && slices.Contains(names, string(st.Agent)) {
 			return "They are restarted with their conversations, agent0 first, those on an account that serves nobody when it does again (" + why + ")"
@@ -117,7 +122,7 @@ func (l *loop) after(names []string) string {
 
 // followOne watches the agent's program and records a change of its state. It reports
 // whether another look is needed soon.
-func (l *loop) followOne(ctx context.Context, w *ward, gone bool) (unsettled bool, err error) {
+func (l *deaths) followOne(ctx context.Context, w *ward, gone bool) (unsettled bool, err error) {
 	d := &w.death
 	if !d.known {
 		if w.Alive() {
@@ -183,14 +188,14 @@ func (l *loop) followOne(ctx context.Context, w *ward, gone bool) (unsettled boo
 
 // atWork reports whether an up or a down is running, which records what it starts and
 // ends. It is called only when something is not recorded.
-func (l *loop) atWork() bool {
-	held, err := l.o.Launcher.Home.Locked(home.UpLock)
+func (w *Watchdog) atWork() bool {
+	held, err := w.o.Launcher.Home.Locked(home.UpLock)
 	return err != nil || held
 }
 
 // recordStart records a start that the up which made it did not live to record, or did not
 // learn of because tmux answered too late. It reports whether the start is recorded.
-func (l *loop) recordStart(ctx context.Context, st spawn.Status) bool {
+func (l *deaths) recordStart(ctx context.Context, st spawn.Status) bool {
 	if s, err := l.o.Records.Session(ctx, st.Start); err == nil && s.Runtime != "" {
 		return true
 	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -209,7 +214,7 @@ func (l *loop) recordStart(ctx context.Context, st spawn.Status) bool {
 
 // recordEnd records the end of an agent that is down as wanted if the down that ended it
 // did not. It reports whether the end is recorded.
-func (l *loop) recordEnd(ctx context.Context, st spawn.Status) bool {
+func (l *deaths) recordEnd(ctx context.Context, st spawn.Status) bool {
 	switch s, err := l.o.Records.Session(ctx, st.Start); {
 	case errors.Is(err, store.ErrNotFound), err == nil && s.Ended != 0:
 		return true
@@ -233,7 +238,7 @@ func (l *loop) recordEnd(ctx context.Context, st spawn.Status) bool {
 // died handles the death of a watched process, and reports whether to look at the agents:
 // yes for a program once its keeper has recorded the end, which takes milliseconds.
 // Otherwise the next look decides.
-func (l *loop) died(ctx context.Context, death proc.Death) (urgent bool) {
+func (l *deaths) died(ctx context.Context, death proc.Death) (urgent bool) {
 	for _, w := range l.wards {
 		switch death.Key {
 		case receiverKey(w.Start):

@@ -36,9 +36,12 @@ type hangWatch struct {
 	stored bool        // the record is on disk
 }
 
+// hangs finds agents that show no sign of life.
+type hangs struct{ *team }
+
 // listen checks one agent for signs of life. The pane is captured, and processor time
 // looked up, only if nothing else has changed.
-func (l *loop) listen(ctx context.Context, w *ward) {
+func (l *hangs) listen(ctx context.Context, w *ward) {
 	if l.o.Hang == 0 || !w.Alive() || !w.Wanted {
 		return
 	}
@@ -74,7 +77,7 @@ func (l *loop) listen(ctx context.Context, w *ward) {
 	})
 }
 
-func (l *loop) signs(w *ward) hang.Signs {
+func (l *hangs) signs(w *ward) hang.Signs {
 	h := l.o.Launcher.Home
 	changed := func(rel string) int64 {
 		info, err := os.Lstat(h.Path(rel))
@@ -91,7 +94,7 @@ func (l *loop) signs(w *ward) hang.Signs {
 
 // pending returns what an agent has to do, "" if that is nothing, or if it can't go on for
 // a reason that is known.
-func (l *loop) pending(w *ward) string {
+func (l *hangs) pending(w *ward) string {
 	state := w.State
 	if state == agent.Hung {
 		if state = w.Report.State; state == "" {
@@ -122,7 +125,7 @@ func (l *loop) pending(w *ward) string {
 }
 
 // heard acts on the signs of life at a check.
-func (l *loop) heard(ctx context.Context, w *ward, signs hang.Signs, what string) {
+func (l *hangs) heard(ctx context.Context, w *ward, signs hang.Signs, what string) {
 	c, now := &w.hang, time.Now()
 	first := !c.looked
 	c.looked = true
@@ -153,7 +156,7 @@ func (l *loop) heard(ctx context.Context, w *ward, signs hang.Signs, what string
 
 // keepSilence stores the silence of an agent that does not hang for the next daemon, about
 // once a minute.
-func (l *loop) keepSilence(w *ward, silent time.Duration, now time.Time) {
+func (l *hangs) keepSilence(w *ward, silent time.Duration, now time.Time) {
 	c, err := &w.hang, error(nil)
 	switch {
 	case silent > 0 && now.Sub(c.saved).Abs() >= min(saveSilence, l.o.Hang/4):

@@ -19,11 +19,17 @@ const (
 	orphansWithin = time.Minute
 )
 
-// orphans looks for processes that agents which are down have left behind. Those that are
+// orphans ends what agents that are down have left.
+type orphans struct {
+	*team
+	seeking bool
+}
+
+// seek looks for processes that agents which are down have left behind. Those that are
 // proved to be theirs, by their records, their parents or the start id in their
 // environment, are ended as a down ends them; of a start that can't be proved to have left
 // none, it is recorded once.
-func (l *loop) orphans(ctx context.Context) {
+func (l *orphans) seek(ctx context.Context) {
 	var down []spawn.Status
 	for _, st := range l.last.list {
 		if st.State == agent.Down && !st.Wanted && st.Pane() == "" && st.Start != "" {
@@ -34,19 +40,16 @@ func (l *loop) orphans(ctx context.Context) {
 		return
 	}
 	l.seeking = true
-	l.works.Go(func() {
+	l.beside(ctx, func() func() {
 		within, cancel := context.WithTimeout(ctx, orphansWithin)
 		defer cancel()
 		l.endOrphans(within, down)
-		select {
-		case l.done <- func() { l.seeking = false }:
-		case <-ctx.Done():
-		}
+		return func() { l.seeking = false }
 	})
 }
 
 // endOrphans runs beside the loop.
-func (l *loop) endOrphans(ctx context.Context, down []spawn.Status) {
+func (l *orphans) endOrphans(ctx context.Context, down []spawn.Status) {
 	left, err := l.o.Launcher.Remnants(ctx)
 	if err != nil {
 		l.o.Log.Warn("orphans", "error", err)
@@ -82,7 +85,7 @@ func (l *loop) endOrphans(ctx context.Context, down []spawn.Status) {
 var errSince = errors.New("it is wanted up again")
 
 // endLeft ends what an agent that is down has left, unless it is wanted up by now.
-func (l *loop) endLeft(ctx context.Context, st spawn.Status) error {
+func (l *orphans) endLeft(ctx context.Context, st spawn.Status) error {
 	h := l.o.Launcher.Home
 	ends, err := l.o.Launcher.Down(ctx, spawn.DownOptions{
 		Agents: []agent.ID{st.Agent}, By: agent.DaemonName,

@@ -8,17 +8,17 @@ import (
 	"netsky/watch/restart"
 )
 
-// A plannedWatch is what the loop knows of the restarts that were asked for. Agents that
-// are being restarted are not looked after: whoever restarts them does that.
-type plannedWatch struct {
-	busy   bool              // one runs beside the loop
-	seen   home.Mark         // when there was nothing to do
-	agents map[agent.ID]bool // of the requests that are not finished
+// A planned carries out the restarts that were asked for. Agents that are being restarted
+// are not looked after: whoever restarts them does that.
+type planned struct {
+	*team
+	busy bool      // one runs beside the loop
+	seen home.Mark // when there was nothing to do
 }
 
 // resumeRestarts reads which agents an earlier daemon was about to restart, before the
 // first look could take that for a death.
-func (l *loop) resumeRestarts() {
+func (l *planned) resumeRestarts() {
 	if l.o.Plan == nil {
 		return
 	}
@@ -28,13 +28,13 @@ func (l *loop) resumeRestarts() {
 	}
 }
 
-func (l *loop) openRestarts() ([]restart.Request, error) {
+func (l *planned) openRestarts() ([]restart.Request, error) {
 	list, err := restart.Open(l.o.Launcher.Home)
-	l.planned.agents = make(map[agent.ID]bool)
+	l.planned = make(map[agent.ID]bool)
 	for _, r := range list {
 		for _, a := range r.Agents {
 			if a.Step != "" && !a.Step.Over() {
-				l.planned.agents[a.Agent] = true
+				l.planned[a.Agent] = true
 			}
 		}
 	}
@@ -42,9 +42,9 @@ func (l *loop) openRestarts() ([]restart.Request, error) {
 }
 
 // asked carries out the restarts that were asked for, one after another.
-func (l *loop) asked(ctx context.Context) {
+func (l *planned) asked(ctx context.Context) {
 	now := restart.Waiting(l.o.Launcher.Home)
-	if l.o.Plan == nil || l.planned.busy || l.planned.seen.Same(now) {
+	if l.o.Plan == nil || l.busy || l.seen.Same(now) {
 		return
 	}
 	list, err := l.openRestarts()
@@ -53,13 +53,13 @@ func (l *loop) asked(ctx context.Context) {
 	}
 	if len(list) == 0 {
 		if err == nil {
-			l.planned.seen = now
+			l.seen = now
 		}
 		return
 	}
 	r := list[0]
 	for _, a := range r.Agents {
-		l.planned.agents[a.Agent] = true
+		l.planned[a.Agent] = true
 	}
 	o := restart.Options{
 		Launcher: l.o.Launcher, Plan: l.o.Plan, Conversation: l.o.Conversation, Ticker: l.ticked(),
@@ -69,15 +69,12 @@ func (l *loop) asked(ctx context.Context) {
 		o.Setup = l.o.Setup()
 	}
 	l.o.Log.Info("restart", "request", r.ID, "by", r.By, "agents", len(r.Agents))
-	l.planned.busy = true
-	l.works.Go(func() {
+	l.busy = true
+	l.beside(ctx, func() func() {
 		restart.Run(ctx, o, &r)
-		select {
-		case l.done <- func() {
-			l.planned = plannedWatch{}
+		return func() {
+			l.busy, l.seen, l.planned = false, home.Mark{}, nil
 			l.Wake()
-		}:
-		case <-ctx.Done():
 		}
 	})
 }

@@ -20,9 +20,12 @@ type mailWatch struct {
 	again time.Time
 }
 
+// A pointer tells agents of their mail whose programs know nothing of netsky.
+type pointer struct{ *team }
+
 // point tells an agent whose program knows nothing of netsky about its mail, by a line in
 // its pane. While no mail arrives it does nothing for a minute at a time.
-func (l *loop) point(ctx context.Context, w *ward) {
+func (l *pointer) point(ctx context.Context, w *ward) {
 	m := &w.mail
 	if !w.Silent || w.working || !w.Alive() {
 		return

@@ -1,9 +1,7 @@
 package watch
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -38,11 +36,17 @@ type receiverWatch struct {
 
 func receiverKey(start string) string { return "receiver " + start }
 
+// receivers looks after agents whose programs run: their receivers and their dialogs.
+type receivers struct {
+	*team
+	restarts *restarts
+}
+
 // attend looks after an agent whose program runs. What dialog its screen shows is found, which
 // status shows. If its receiver has died, it is restarted as
 // soon as it is idle, with its conversation; until then its mail waits, and status shows
 // that.
-func (l *loop) attend(ctx context.Context, w *ward) {
+func (l *receivers) attend(ctx context.Context, w *ward) {
 	r := l.o.Runtimes()[w.Runtime]
 	served, _ := r.(spawn.Served)
 	screens, _ := r.(pane.Screens)
@@ -71,7 +75,7 @@ func needsReceiver(st spawn.Status) bool {
 
 // held reports whether the mailbox has its receiver. The lock is read only until a
 // receiver holds it, and after its death.
-func (l *loop) held(w *ward) bool {
+func (l *receivers) held(w *ward) bool {
 	c := &w.receiver
 	if c.holder.PID == 0 {
 		who, ok := l.o.Launcher.Home.LockHolder(home.ReceiverLock(w.Agent))
@@ -91,7 +95,7 @@ func (l *loop) held(w *ward) bool {
 
 // seek returns the work for an agent that seems to run without a receiver: it looks at its
 // pane and asks its runtime whether it may be ended.
-func (l *loop) seek(w *ward, screens pane.Screens, served spawn.Served) func(context.Context) func() {
+func (l *receivers) seek(w *ward, screens pane.Screens, served spawn.Served) func(context.Context) func() {
 	id, start, asked := w.Agent, w.Start, time.Now()
 	c := w.receiver // a copy
 	return func(ctx context.Context) func() {
@@ -133,7 +137,7 @@ type findings struct {
 }
 
 // found acts on the results of seek.
-func (l *loop) found(ctx context.Context, w *ward, f findings, err error) {
+func (l *receivers) found(ctx context.Context, w *ward, f findings, err error) {
 	c := &w.receiver
 	if c.since.IsZero() {
 		c.since = time.Now()
@@ -161,7 +165,7 @@ func (l *loop) found(ctx context.Context, w *ward, f findings, err error) {
 
 // hadReceiver reports whether a receiver has held the mailbox since the agent's program
 // started: one may die before it is seen here or has reported anything.
-func (l *loop) hadReceiver(st spawn.Status) bool {
+func (l *receivers) hadReceiver(st spawn.Status) bool {
 	last, err := l.o.Launcher.Home.LastHolder(home.ReceiverLock(st.Agent))
 	if err != nil || last.Passing() {
 		return false
@@ -172,7 +176,7 @@ func (l *loop) hadReceiver(st spawn.Status) bool {
 
 // orphan makes status show that an agent's receiver is gone, and reports whether the agent
 // is idle.
-func (l *loop) orphan(ctx context.Context, st spawn.Status, r spawn.Served, failed string) (idle bool, err error) {
+func (l *receivers) orphan(ctx context.Context, st spawn.Status, r spawn.Served, failed string) (idle bool, err error) {
 	gone := "its receiver has exited; restarting once idle"
 	if failed != "" {
 		gone = "its receiver has exited and the restart failed: " + failed
@@ -190,9 +194,9 @@ func (l *loop) orphan(ctx context.Context, st spawn.Status, r spawn.Served, fail
 
 // replace restarts an idle agent that has no receiver, unless it was restarted just now
 // or may not be started.
-func (l *loop) replace(ctx context.Context, w *ward) {
+func (l *receivers) replace(ctx context.Context, w *ward) {
 	now := time.Now()
-	rec, err := l.record(w)
+	rec, err := l.restarts.record(w)
 	if err != nil || rec.Tries > 0 && !rec.Due(now) {
 		return
 	}
@@ -201,41 +205,15 @@ func (l *loop) replace(ctx context.Context, w *ward) {
 		return
 	}
 	rec.Begin(w.Start, now)
-	l.keep(w, rec)
-	l.restart(ctx, w, "")
-}
-
-// restart ends a start that is of no use and begins another; why is for the record, ""
-// if it has lost its receiver.
-func (l *loop) restart(ctx context.Context, w *ward, why string) {
-	w.receiver.idle = time.Time{}
-	id, start := w.Agent, w.Start
-	l.work(ctx, w, func(ctx context.Context) func() {
-		within, cancel := outlive(ctx, checkWithin+startWithin)
-		defer cancel()
-		plan, err := l.o.Plan(within, id, nil)
-		plan.Agent, plan.Start, plan.Why = id, start, why
-		var end spawn.Progress
-		if err == nil {
-			end, err = l.o.Launcher.Restart(within, plan, agent.DaemonName, nil)
-		}
-		if err = cmp.Or(err, end.Err); err == nil {
-			l.o.Log.Info("restart", "agent", id, "start", start, "step", end.Step)
-			l.Wake()
-			return nil
-		}
-		return func() {
-			w.receiver.failed = firstLine(err)
-			l.failed(ctx, w, "attend", fmt.Errorf("restart: %w", err))
-		}
-	})
+	l.restarts.keep(w, rec)
+	l.restarts.restart(ctx, w, "")
 }
 
 // nobodys is the evidence of a report about an agent whose receiver has gone.
 const nobodys = "no receiver holds its mailbox"
 
 // mute makes status show what is in the pane of a start that has not reported for a while.
-func (l *loop) mute(ctx context.Context, st spawn.Status) error {
+func (l *receivers) mute(ctx context.Context, st spawn.Status) error {
 	lines, err := l.o.Launcher.LastLines(ctx, st, 2000)
 	if err != nil {
 		return err
@@ -269,4 +247,44 @@ func note(h home.Dir, st spawn.Status, r agent.Report) error {
 	}
 	r.Start, r.By = st.Start, agent.ByWatchdog
 	return h.SaveReport(st.Agent, r)
+}
+
+// overlaidEvery is how often the screen of an agent that keeps working behind a dialog
+// is looked at.
+const overlaidEvery = 5 * time.Second
+
+// A dialogWatch is what is known of the dialogs of an agent that does not know of them.
+type dialogWatch struct {
+	over    time.Time // when the screen was last checked
+	overlay bool      // one was there
+}
+
+// overlaid looks at the screen of an agent with a receiver for a dialog that covers it
+// without the agent knowing of it, which status shows then.
+func (l *receivers) overlaid(ctx context.Context, w *ward, r spawn.Runtime) {
+	overlaid, _ := r.(pane.Overlaid)
+	last, stood := w.receiver.over, w.receiver.overlay
+	if overlaid == nil || time.Since(last) < overlaidEvery {
+		return
+	}
+	id, start, asked := w.Agent, w.Start, time.Now()
+	l.work(ctx, w, func(ctx context.Context) func() {
+		now, err := l.roster.since(ctx, asked)
+		st := now.list.Find(id)
+		if err != nil || now.err != nil || st.Start != start || !st.Alive() {
+			return nil // if it is unknown what runs, look reports that
+		}
+		// tmux reports whole seconds.
+		if st.Pane() != "" && (stood || !st.Changed().Before(last.Add(-2*time.Second))) {
+			if shown, lerr := l.o.Launcher.Lookout(st, overlaid).LookOver(ctx); lerr == nil {
+				stood = shown
+			} else {
+				err = lerr
+			}
+		}
+		return func() {
+			w.receiver.over, w.receiver.overlay = asked, stood
+			l.failed(ctx, w, "attend", err)
+		}
+	})
 }

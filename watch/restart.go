@@ -35,15 +35,23 @@ type restartWatch struct {
 	checked  time.Time // when; zero: it is not
 }
 
-// restarts reports whether the watchdog starts the agent again when it dies.
-func (l *loop) restarts(st spawn.Status) bool {
-	return l.o.Plan != nil && l.o.Runtimes()[st.Runtime] != nil && st.Wanted
+// restarts counts deaths and starts agents again, those that are due together as one batch.
+type restarts struct {
+	*team
+	launching bool        // a batch is being started
+	due       *time.Timer // for revive, between ticks
+	dueAt     time.Time   // when it fires; zero: at no set time
+}
+
+// restartable reports whether the watchdog starts the agent again when it dies.
+func (w *Watchdog) restartable(st spawn.Status) bool {
+	return w.o.Plan != nil && w.o.Runtimes()[st.Runtime] != nil && st.Wanted
 }
 
 // count counts the recorded death of an agent once, and schedules its restart. whole says
 // that all agents died at once. It reports whether it has to be called again.
-func (l *loop) count(ctx context.Context, w *ward, whole bool) (again bool) {
-	if !l.restarts(w.Status) {
+func (l *restarts) count(ctx context.Context, w *ward, whole bool) (again bool) {
+	if !l.restartable(w.Status) {
 		return false
 	}
 	rec, err := l.record(w)
@@ -74,7 +82,7 @@ const wellAfter = time.Minute
 
 // outside reports whether something else than netsky or its own fault has ended the agent: a
 // signal that programs do not raise by mistake, after it had run for a while.
-func (l *loop) outside(w *ward) bool {
+func (l *restarts) outside(w *ward) bool {
 	h := l.o.Launcher.Home
 	la, err := h.LoadLaunch(w.Agent)
 	k, kerr := h.LoadKeeper(w.Agent)
@@ -86,7 +94,7 @@ func (l *loop) outside(w *ward) bool {
 }
 
 // ended counts a death.
-func (l *loop) ended(ctx context.Context, w *ward, rec backoff.Record, how string, by backoff.Cause) {
+func (l *restarts) ended(ctx context.Context, w *ward, rec backoff.Record, how string, by backoff.Cause) {
 	if rec.Ended(w.Start, how, by, time.Now()) {
 		text := fmt.Sprintf("crash loop: %d deaths within %.0f minutes, last %s; started again every %.0f minutes",
 			backoff.LoopDeaths, backoff.LoopWithin.Minutes(), how, backoff.LoopEvery.Minutes())
@@ -96,7 +104,7 @@ func (l *loop) ended(ctx context.Context, w *ward, rec backoff.Record, how strin
 }
 
 // record returns the record as of now: the owner may have made it void.
-func (l *loop) record(w *ward) (backoff.Record, error) {
+func (l *restarts) record(w *ward) (backoff.Record, error) {
 	r := w.restart
 	rec, err := backoff.Load(l.o.Launcher.Home, w.Agent)
 	if err != nil {
@@ -107,7 +115,7 @@ func (l *loop) record(w *ward) (backoff.Record, error) {
 }
 
 // keep saves the record.
-func (l *loop) keep(w *ward, rec backoff.Record) {
+func (l *restarts) keep(w *ward, rec backoff.Record) {
 	w.restart.known, w.restart.active = true, !rec.Zero()
 	if err := backoff.Save(l.o.Launcher.Home, w.Agent, rec); err != nil {
 		l.o.Log.Warn("restarts", "agent", w.Agent, "error", err)
@@ -116,13 +124,13 @@ func (l *loop) keep(w *ward, rec backoff.Record) {
 
 // revive follows an agent that has died or was restarted: it checks what prevents its start
 // once that is due, and whether a restart has brought it to life.
-func (l *loop) revive(ctx context.Context, w *ward) {
+func (l *restarts) revive(ctx context.Context, w *ward) {
 	r := w.restart
 	if r.known && !r.active {
 		return
 	}
 	rec, err := l.record(w)
-	if err != nil || rec.Zero() || !l.restarts(w.Status) {
+	if err != nil || rec.Zero() || !l.restartable(w.Status) {
 		return
 	}
 	now := time.Now()
@@ -137,7 +145,7 @@ func (l *loop) revive(ctx context.Context, w *ward) {
 }
 
 // prove looks for signs of life of a restarted agent.
-func (l *loop) prove(ctx context.Context, w *ward, rec backoff.Record, now time.Time) {
+func (l *restarts) prove(ctx context.Context, w *ward, rec backoff.Record, now time.Time) {
 	stuck := rec.Died == w.Start // it did not come to life in time
 	switch {
 	case rec.Proved == w.Start:
@@ -169,7 +177,7 @@ func (l *loop) prove(ctx context.Context, w *ward, rec backoff.Record, now time.
 }
 
 // begin checks, beside the loop, what prevents the start of an agent whose restart is due.
-func (l *loop) begin(ctx context.Context, w *ward, rec backoff.Record, now time.Time) {
+func (l *restarts) begin(ctx context.Context, w *ward, rec backoff.Record, now time.Time) {
 	r := w.restart
 	if w.working || r.checking || !r.checked.IsZero() {
 		return
@@ -222,7 +230,7 @@ func (l *loop) begin(ctx context.Context, w *ward, rec backoff.Record, now time.
 }
 
 // startFailed records why a restart that has begun started nothing.
-func (l *loop) startFailed(ctx context.Context, w *ward, rec backoff.Record, err error) {
+func (l *restarts) startFailed(ctx context.Context, w *ward, rec backoff.Record, err error) {
 	rec.Fail(firstLine(err), time.Now())
 	l.event(ctx, fmt.Sprintf("failed-%s-%d", rec.From, rec.Tries), store.LevelWarn, w.Agent, rec.From,
 		fmt.Sprintf("restart failed (attempt %d): %s; %s", rec.Tries, rec.Failed, rec.Next(time.Now())))
@@ -232,7 +240,7 @@ func (l *loop) startFailed(ctx context.Context, w *ward, rec backoff.Record, err
 // launch starts the agents that were checked, agent0 first, as one batch. One batch is
 // started at a time, and it takes a second longer than tmux at most: whether they come to
 // life is seen by revive.
-func (l *loop) launch(ctx context.Context) {
+func (l *restarts) launch(ctx context.Context) {
 	var list []*ward
 	var first time.Time
 	more := false
@@ -242,8 +250,8 @@ func (l *loop) launch(ctx context.Context) {
 		case r.checking:
 			more = true
 		case r.checked.IsZero():
-			more = more || l.alone && w.Wanted && w.Pane() == "" && l.restarts(w.Status)
-		case !w.Died() || l.planned.agents[w.Agent]:
+			more = more || l.alone && w.Wanted && w.Pane() == "" && l.restartable(w.Status)
+		case !w.Died() || l.planned[w.Agent]:
 			r.checked = time.Time{}
 		default:
 			list = append(list, w)
@@ -291,26 +299,23 @@ func (l *loop) launch(ctx context.Context) {
 		o.Setup = l.o.Setup()
 	}
 	l.launching = true
-	l.works.Go(func() {
+	l.beside(ctx, func() func() {
 		within, cancel := outlive(ctx, startWithin)
+		defer cancel()
 		ends, err := l.o.Launcher.Up(within, o)
-		cancel()
-		select {
-		case l.done <- func() { l.launched(ctx, o.Plans, ends, err) }:
-		case <-ctx.Done():
-		}
+		return func() { l.launched(ctx, o.Plans, ends, err) }
 	})
 }
 
 // ticked reports whether this home has had a ticker, which is then wanted as long as a
 // daemon is.
-func (l *loop) ticked() bool {
-	_, err := l.o.Launcher.Home.LoadTicker()
+func (w *Watchdog) ticked() bool {
+	_, err := w.o.Launcher.Home.LoadTicker()
 	return err == nil
 }
 
 // launched records which restarts of a batch failed.
-func (l *loop) launched(ctx context.Context, plans []spawn.Plan, ends []spawn.Progress, err error) {
+func (l *restarts) launched(ctx context.Context, plans []spawn.Plan, ends []spawn.Progress, err error) {
 	l.launching = false
 	l.Wake() // to see whether they live
 	for i, p := range plans {
@@ -337,4 +342,38 @@ func outlive(ctx context.Context, within time.Duration) (context.Context, contex
 	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(goneFor, cancel) })
 	return longer, func() { stop(); cancel() }
+}
+
+// restart ends a start that is of no use and begins another; why is for the record, ""
+// if it has lost its receiver.
+func (l *restarts) restart(ctx context.Context, w *ward, why string) {
+	w.receiver.idle = time.Time{}
+	id, start := w.Agent, w.Start
+	l.work(ctx, w, func(ctx context.Context) func() {
+		within, cancel := outlive(ctx, checkWithin+startWithin)
+		defer cancel()
+		plan, err := l.o.Plan(within, id, nil)
+		plan.Agent, plan.Start, plan.Why = id, start, why
+		var end spawn.Progress
+		if err == nil {
+			end, err = l.o.Launcher.Restart(within, plan, agent.DaemonName, nil)
+		}
+		if err = cmp.Or(err, end.Err); err == nil {
+			l.o.Log.Info("restart", "agent", id, "start", start, "step", end.Step)
+			l.Wake()
+			return nil
+		}
+		return func() {
+			w.receiver.failed = firstLine(err)
+			l.failed(ctx, w, "attend", fmt.Errorf("restart: %w", err))
+		}
+	})
+}
+
+// hasten has the restarts attended to at a time that need not be a tick's.
+func (l *restarts) hasten(at time.Time) {
+	if l.dueAt.IsZero() || at.Before(l.dueAt) {
+		l.dueAt = at
+		l.due.Reset(time.Until(at))
+	}
 }

@@ -21,7 +21,7 @@ const (
 	tickerStale = 2 * time.Minute
 )
 
-// A tickerWatch is what is known of the ticker, which restarts the daemon.
+// A tickerWatch is what is known of the ticker.
 type tickerWatch struct {
 	last   int64         // its latest tick, as it wrote it
 	silent time.Duration // since that was new, in this process's time
@@ -29,11 +29,17 @@ type tickerWatch struct {
 	busy   bool
 }
 
-// ticker starts the ticker again if it is gone, or ends it first if it no longer ticks.
+// A ticker keeps the ticker, which restarts the daemon, running.
+type ticker struct {
+	*team
+	tickerWatch
+}
+
+// check starts the ticker again if it is gone, or ends it first if it no longer ticks.
 // It is wanted if this home has had one, the daemon is wanted and any agent is.
-func (l *loop) ticker(ctx context.Context) {
-	c, h := &l.tick, l.o.Launcher.Home
-	if c.busy || !slices.ContainsFunc(l.last.list, func(st spawn.Status) bool { return st.Wanted && st.Alive() && st.Pane() != "" }) {
+func (l *ticker) check(ctx context.Context) {
+	h := l.o.Launcher.Home
+	if l.busy || !slices.ContainsFunc(l.team.last.list, func(st spawn.Status) bool { return st.Wanted && st.Alive() && st.Pane() != "" }) {
 		return
 	}
 	t, err := h.LoadTicker()
@@ -43,15 +49,15 @@ func (l *loop) ticker(ctx context.Context) {
 		}
 		return
 	}
-	hung := c.hung(t, l.o.Tick, time.Now())
+	hung := l.hung(t, l.o.Tick, time.Now())
 	if t.Alive() && !hung || l.atWork() {
 		return
 	}
 	if d, err := home.Desired(h).Load(agent.DaemonName); err != nil || !d.Up {
 		return
 	}
-	c.busy = true
-	l.works.Go(func() {
+	l.busy = true
+	l.beside(ctx, func() func() {
 		within, cancel := outlive(ctx, startWithin)
 		defer cancel()
 		text, err := "the ticker was gone: started another", error(nil)
@@ -71,16 +77,13 @@ func (l *loop) ticker(ctx context.Context) {
 		if err == nil {
 			_, err = l.o.Launcher.Up(within, spawn.UpOptions{By: agent.DaemonName, Wanted: true, Ticker: true})
 		}
-		select {
-		case l.done <- func() {
-			l.tick = tickerWatch{}
+		return func() {
+			l.tickerWatch = tickerWatch{}
 			if err != nil {
 				l.o.Log.Warn("ticker", "error", err)
 				return
 			}
 			l.event(ctx, "ticker-"+time.Now().UTC().Format(time.RFC3339), store.LevelWarn, "", "", text)
-		}:
-		case <-ctx.Done():
 		}
 	})
 }

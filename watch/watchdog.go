@@ -122,24 +122,26 @@ func (w *Watchdog) Run(ctx context.Context) error {
 	defer mail.Close()
 	w.roster.heed(mail.C)
 	defer w.roster.heed(nil)
-	l := &loop{
+	t := &team{
 		Watchdog: w, watcher: watcher, wards: make(map[agent.ID]*ward),
 		done: make(chan func()), slots: make(chan struct{}, atOnce),
 	}
-	defer l.works.Wait()
-	l.works.Go(func() { l.teller().Run(ctx) })
-	l.resumeRestarts()
-	l.revival = &duty{every: tickEvery, each: l.revive, after: l.launch}
-	l.due = time.NewTimer(tickEvery)
-	defer l.due.Stop()
+	defer t.works.Wait()
+	r, n := &restarts{team: t, due: time.NewTimer(tickEvery)}, &news{Watchdog: w}
+	defer r.due.Stop()
+	l := &loop{team: t, deaths: deaths{t, r, n}, blind: blindWatch{Watchdog: w}, revival: &duty{every: tickEvery, each: r.revive, after: r.launch}}
+	t.works.Go(func() { l.teller().Run(ctx) })
+	p, attend := &planned{team: t}, &receivers{t, r}
+	p.resumeRestarts()
 	duties := []*duty{
-		{every: attendEvery, each: l.attend},
-		{every: tickEvery, each: l.point},
+		{every: attendEvery, each: attend.attend},
+		{every: tickEvery, each: (&pointer{t}).point},
 		l.revival,
-		{every: tickEvery, after: l.asked},
-		{every: hangEvery(l.o.Hang), each: l.listen},
-		{every: tickerEvery, after: l.ticker},
-		{every: orphansEvery, after: l.orphans},
+		{every: tickEvery, after: p.asked},
+		{every: hangEvery(l.o.Hang), each: (&hangs{t}).listen},
+		{every: unsaidEvery, after: n.pageLate},
+		{every: tickerEvery, after: (&ticker{team: t}).check},
+		{every: orphansEvery, after: (&orphans{team: t}).seek},
 	}
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
@@ -150,15 +152,15 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case then := <-l.done:
+		case then := <-t.done:
 			then()
 			continue
 		case death := <-watcher.Deaths():
-			urgent = l.died(ctx, death)
+			urgent = l.deaths.died(ctx, death)
 		case <-w.woken:
 		case <-soon.C:
-		case <-l.due.C:
-			urgent, l.dueAt, l.revival.next = false, time.Time{}, time.Time{}
+		case <-r.due.C:
+			urgent, r.dueAt, l.revival.next = false, time.Time{}, time.Time{}
 		case <-tick.C:
 			urgent = false
 		}
@@ -202,24 +204,24 @@ func (l *loop) agents() (list []attention.Seen, known bool) {
 	return list, true
 }
 
-// A loop is one Run. Its goroutine owns the fields and every ward.
+// A loop is one Run: it looks, and has the duties done.
 type loop struct {
+	*team
+	deaths  deaths
+	blind   blindWatch
+	looked  atomic.Pointer[spawn.Statuses] // the agents of the last look, for the teller
+	revival *duty
+}
+
+// A team is the agents that are looked after, as of the last look, and the work on them
+// beside the loop. The loop's goroutine owns it and every ward.
+type team struct {
 	*Watchdog
 	watcher *proc.Watcher
 	wards   map[agent.ID]*ward
-	last    look                           // the wards are as of this look
-	looked  atomic.Pointer[spawn.Statuses] // its agents, for the teller
-	alone   bool                           // all sessions are gone, and that is recorded
-	fell    atomic.Pointer[attention.Notice]
-
-	launching bool // a batch of restarts is being started
-	revival   *duty
-	due       *time.Timer // for revival, between ticks
-	dueAt     time.Time   // when it fires; zero: at no set time
-	planned   plannedWatch
-	tick      tickerWatch
-	blind     blindWatch
-	seeking   bool // for orphans
+	last    look
+	alone   bool              // all sessions are gone, and that is recorded
+	planned map[agent.ID]bool // are being restarted as somebody asked
 
 	done  chan func()   // to run in the loop after some work
 	slots chan struct{} // one for each work in progress
@@ -254,20 +256,12 @@ func (l *loop) do(ctx context.Context, d *duty) {
 	}
 	d.next = now.Add(d.every - tickEvery/2) // at a tick, a late one too
 	for _, st := range l.last.list {
-		if w := l.wards[st.Agent]; w != nil && d.each != nil && ctx.Err() == nil && !l.planned.agents[st.Agent] {
+		if w := l.wards[st.Agent]; w != nil && d.each != nil && ctx.Err() == nil && !l.planned[st.Agent] {
 			d.each(ctx, w)
 		}
 	}
 	if d.after != nil && ctx.Err() == nil {
 		d.after(ctx)
-	}
-}
-
-// hasten has the restarts attended to at a time that need not be a tick's.
-func (l *loop) hasten(at time.Time) {
-	if l.dueAt.IsZero() || at.Before(l.dueAt) {
-		l.dueAt = at
-		l.due.Reset(time.Until(at))
 	}
 }
 
@@ -281,7 +275,7 @@ func (l *loop) look(ctx context.Context, urgent bool) (soon bool) {
 	if next.err != nil {
 		l.last.seq = next.seq // what was known stays
 		l.o.Log.Warn("look", "error", next.err)
-		l.seen(ctx, next.err)
+		l.blind.seen(ctx, next.err)
 		return false
 	}
 	l.last = next
@@ -306,13 +300,13 @@ func (l *loop) look(ctx context.Context, urgent bool) (soon bool) {
 			delete(l.wards, id)
 		}
 	}
-	soon, err = l.follow(ctx)
-	l.seen(ctx, err)
+	soon, err = l.deaths.follow(ctx)
+	l.blind.seen(ctx, err)
 	return soon
 }
 
 // renewed returns the ward of an agent that is new or has been restarted.
-func (l *loop) renewed(old *ward) *ward {
+func (l *team) renewed(old *ward) *ward {
 	w := &ward{restart: new(restartWatch)}
 	if old != nil {
 		l.forget(old)
@@ -322,7 +316,7 @@ func (l *loop) renewed(old *ward) *ward {
 }
 
 // forget stops watching the processes of a start.
-func (l *loop) forget(w *ward) {
+func (l *team) forget(w *ward) {
 	l.watcher.Remove(w.Start)
 	l.watcher.Remove(receiverKey(w.Start))
 }
@@ -330,34 +324,41 @@ func (l *loop) forget(w *ward) {
 // work runs do for an agent beside the loop, unless work for it is already running. do
 // must not touch what the loop owns; the function it returns, if not nil, runs in the
 // loop, unless the agent has been restarted meanwhile.
-func (l *loop) work(ctx context.Context, w *ward, do func(ctx context.Context) (then func())) {
+func (l *team) work(ctx context.Context, w *ward, do func(ctx context.Context) (then func())) {
 	if w.working {
 		return
 	}
 	w.working = true
-	l.works.Go(func() {
+	l.beside(ctx, func() func() {
 		select {
 		case l.slots <- struct{}{}:
 		case <-ctx.Done():
-			return
+			return func() {}
 		}
 		then := do(ctx)
 		<-l.slots
-		over := func() {
+		return func() {
 			w.working = false
 			if then != nil && l.wards[w.Agent] == w {
 				then()
 			}
 		}
+	})
+}
+
+// beside runs do beside the loop, and what it returns in the loop, unless ctx has ended.
+func (l *team) beside(ctx context.Context, do func() (then func())) {
+	l.works.Go(func() {
+		then := do()
 		select {
-		case l.done <- over:
+		case l.done <- then:
 		case <-ctx.Done():
 		}
 	})
 }
 
 // failed logs what went wrong with an agent, once.
-func (l *loop) failed(ctx context.Context, w *ward, what string, err error) {
+func (l *team) failed(ctx context.Context, w *ward, what string, err error) {
 	text := ""
 	if err != nil {
 		text = what + ": " + err.Error()
