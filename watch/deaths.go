@@ -32,7 +32,6 @@ type deathWatch struct {
 type deaths struct {
 	*team
 	restarts *restarts
-	news     *news
 }
 
 // follow records how agents ended, with their last lines, and the states they report, and
@@ -103,8 +102,10 @@ func (l *deaths) gone(ctx context.Context) bool {
 		}
 		l.event(ctx, "gone-"+first, store.LevelError, "", "", "all tmux sessions have ended: "+strings.Join(names, ", "))
 		if slices.ContainsFunc(l.last.list, l.restartable) {
-			l.news.pageOnce(ctx, agent.ID(names[0]), "gone-"+first, "All tmux sessions ended at once: "+strings.Join(names, ", ")+
-				". "+l.after(names)+"; `netsky watchdog events` shows how that went.")
+			l.fell.Store(&attention.Notice{
+				ID: "gone-" + first, Kind: attention.Gone, About: agent.ID(names[0]), Phone: true,
+				Text: "All tmux sessions ended at once: " + strings.Join(names, ", ") + ". " + l.after(names) + "; `netsky watchdog events` shows how that went.",
+			})
 		}
 	}
 	return true

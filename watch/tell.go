@@ -19,48 +19,6 @@ func (w *Watchdog) event(ctx context.Context, key, level string, id agent.ID, ab
 // Part is the part of netsky that the records name for what the watchdog saw and did.
 const Part = "watchdog"
 
-// news is mail to the owner of what happens once.
-type news struct {
-	*Watchdog
-	unsaid []unsaid // the oldest first
-}
-
-// send sends mail to the owner, in the name of the agent that it is about. The same id is told
-// once. It reports whether the mail was sent.
-func (n *news) send(ctx context.Context, u unsaid) bool {
-	_, err := n.o.Launcher.Bus.Send(ctx, envelope.Envelope{
-		ID: u.id, From: u.about, To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: u.text, Time: time.Now(), Extra: envelope.ToPhone(),
-	})
-	if err != nil {
-		n.o.Log.Warn("mail to the owner", "agent", u.about, "id", u.id, "error", err)
-	}
-	return err == nil
-}
-
-// An unsaid is mail to the owner that could not be sent yet.
-type unsaid struct {
-	about    agent.ID
-	id, text string
-}
-
-const maxUnsaid = 20
-
-// pageOnce tells the owner of what happens once, and so never is on the list of what needs them: it
-// is for their phone too. Mail that can't be sent now, as on a full disk, is sent later, as long as
-// this process lives.
-func (n *news) pageOnce(ctx context.Context, about agent.ID, id, text string) {
-	if u := (unsaid{about, id, text}); !n.send(ctx, u) && len(n.unsaid) < maxUnsaid {
-		n.unsaid = append(n.unsaid, u)
-	}
-}
-
-// pageLate sends the first of what could not be sent.
-func (n *news) pageLate(ctx context.Context) {
-	if len(n.unsaid) > 0 && n.send(ctx, n.unsaid[0]) {
-		n.unsaid = n.unsaid[1:]
-	}
-}
-
 func firstLine(err error) string { return envelope.Line(err.Error(), 300) }
 
 func brief(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }

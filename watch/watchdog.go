@@ -127,9 +127,9 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		done: make(chan func()), slots: make(chan struct{}, atOnce),
 	}
 	defer t.works.Wait()
-	r, n := &restarts{team: t, due: time.NewTimer(tickEvery)}, &news{Watchdog: w}
+	r := &restarts{team: t, due: time.NewTimer(tickEvery)}
 	defer r.due.Stop()
-	l := &loop{team: t, deaths: deaths{t, r, n}, blind: blindWatch{Watchdog: w}, revival: &duty{every: tickEvery, each: r.revive, after: r.launch}}
+	l := &loop{team: t, deaths: deaths{t, r}, blind: blindWatch{Watchdog: w}, revival: &duty{every: tickEvery, each: r.revive, after: r.launch}}
 	t.works.Go(func() { l.teller().Run(ctx) })
 	p, attend := &planned{team: t}, &receivers{t, r}
 	p.resumeRestarts()
@@ -139,7 +139,6 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		l.revival,
 		{every: tickEvery, after: p.asked},
 		{every: hangEvery(l.o.Hang), each: (&hangs{t}).listen},
-		{every: unsaidEvery, after: n.pageLate},
 		{every: tickerEvery, after: (&ticker{team: t}).check},
 		{every: orphansEvery, after: (&orphans{team: t}).seek},
 	}
@@ -220,8 +219,9 @@ type team struct {
 	watcher *proc.Watcher
 	wards   map[agent.ID]*ward
 	last    look
-	alone   bool              // all sessions are gone, and that is recorded
-	planned map[agent.ID]bool // are being restarted as somebody asked
+	alone   bool                             // all sessions are gone, and that is recorded
+	planned map[agent.ID]bool                // are being restarted as somebody asked
+	fell    atomic.Pointer[attention.Notice] // says that all sessions ended; the teller takes it
 
 	done  chan func()   // to run in the loop after some work
 	slots chan struct{} // one for each work in progress
