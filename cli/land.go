@@ -278,7 +278,7 @@ func (a *app) undo(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	u, err := w.Undo(c.Context, id)
+	u, err := w.Undo(c.Context, fleet.UndoRequest{Landing: id})
 	if err != nil {
 		return err
 	}

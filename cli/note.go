@@ -48,7 +48,7 @@ func (a *app) noteAdd(c *cli.Context) error {
 	if db, err := a.freshRecords(c.Context, t.Home); err == nil { // what has just arrived is on record as well
 		db.Close()
 	}
-	about, err := t.Note(c.Context, c.Args().First(), text)
+	about, err := t.Note(c.Context, task.Note{About: c.Args().First(), Text: text})
 	if errors.Is(err, task.ErrNothing) {
 		return advice.With(usagef("note add: %w%s", err, meantAgent(t.Launcher.Bus, c.Args().First())), "`netsky find TEXT` finds the ids of messages, tasks and notes, `netsky status` lists the agents")
 	}

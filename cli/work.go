@@ -287,7 +287,7 @@ func (a *app) workRetire(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	done, err := w.Retire(c.Context, ids)
+	done, err := w.Retire(c.Context, fleet.RetireRequest{Agents: ids})
 	for _, r := range done {
 		kept := ""
 		if r.Ref != "" {
@@ -299,12 +299,9 @@ func (a *app) workRetire(c *cli.Context) error {
 }
 
 // workOf returns the deeds of the agents' work on behalf of whoever runs the verb.
-func (a *app) workOf(r report) (*fleet.Work, error) {
+func (a *app) workOf(r report) (fleet.Work, error) {
 	f, err := a.fleetFor(ui{a, r})
-	if err != nil {
-		return nil, err
-	}
-	return fleet.NewWork(f)
+	return fleet.Work{Fleet: f}, err
 }
 
 // A progress prints what commands of the owner's print, if somebody may be looking, and what lands.

@@ -83,11 +83,11 @@ func (t Tasks) Edit(ctx context.Context, r task.Edit) (task.Edited, error) {
 }
 
 // Note records a text about something, and returns the whole ID of that.
-func (t Tasks) Note(ctx context.Context, about, text string) (id string, err error) {
+func (t Tasks) Note(ctx context.Context, n task.Note) (about string, err error) {
 	if err := t.Make(); err != nil {
 		return "", err
 	}
-	return t.Book().Note(ctx, about, text)
+	return t.Book().Note(ctx, n)
 }
 
 // Word returns what a task is called.

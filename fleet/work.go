@@ -25,33 +25,32 @@ import (
 
 // A Work is the deeds of the agents' work: it is checked, landed, taken back and removed. What a crash
 // leaves of each stands in package [land] and package [retire].
-type Work struct {
-	*Fleet
-	desk land.Desk
-}
+type Work struct{ *Fleet }
 
-// NewWork returns the deeds of the agents' work in a fleet.
-func NewWork(f *Fleet) (*Work, error) {
-	if err := f.Make(); err != nil {
-		return nil, err
+// desk returns what checks, lands and undoes on behalf of the actor; yes: the owner agrees to the check.
+func (w Work) desk(yes bool) (land.Desk, error) {
+	if err := w.Make(); err != nil {
+		return land.Desk{}, err
 	}
-	environ, err := OwnersEnviron(f.Home, f.Actor, f.Environ)
-	w := &Work{Fleet: f}
-	w.desk = land.Desk{
-		Home: f.Home, Journal: f.Launcher.Journal, Records: w.records,
-		Command: CheckOf(*f.Config), Within: f.Config.Work.CheckTime.Duration, Environ: environ, Asker: f.Actor,
-		Say: f.warn, Wait: func(err error) { f.warn("%w; waiting until that is done", err) }, Tell: w.tell,
-	}
-	return w, err
+	environ, err := OwnersEnviron(w.Home, w.Actor, w.Environ)
+	command := CheckOf(*w.Config)
+	return land.Desk{
+		Home: w.Home, Journal: w.Launcher.Journal, Records: w.records,
+		Command: command, Within: w.Config.Work.CheckTime.Duration, Environ: environ, Asker: w.Actor,
+		Agree: func() error {
+			return w.Agree(command, "is run on the merged work of agents, in a worktree of its own", yes)
+		},
+		Say: w.warn, Wait: func(err error) { w.warn("%w; waiting until that is done", err) }, Tell: w.tell,
+	}, err
 }
 
 // records opens the database for reading.
-func (w *Work) records(ctx context.Context) (*store.DB, error) {
+func (w Work) records(ctx context.Context) (*store.DB, error) {
 	return Records(ctx, w.Home, w.bus, w.UI)
 }
 
 // tell sends an agent a message, once for each key. What was found is told, even if the deed is cut off.
-func (w *Work) tell(to agent.ID, key, text string) error {
+func (w Work) tell(to agent.ID, key, text string) error {
 	ctx, b := context.Background(), w.Launcher.Bus
 	if list, err := b.Received(ctx, to, key); err != nil || len(list) > 0 {
 		return err
@@ -77,7 +76,7 @@ type CheckRequest struct {
 
 // Check runs the owner's check, or waits for one of the same agent that runs. What it prints is reported
 // as steps. One that fails is no error; the result says so.
-func (w *Work) Check(ctx context.Context, r CheckRequest) (land.Checked, error) {
+func (w Work) Check(ctx context.Context, r CheckRequest) (land.Checked, error) {
 	switch {
 	case r.Agent != "":
 	case !w.Actor.IsClone():
@@ -90,17 +89,20 @@ func (w *Work) Check(ctx context.Context, r CheckRequest) (land.Checked, error) 
 			return land.Checked{}, err
 		}
 	}
-	if w.desk.Command.Text == "" {
+	d, err := w.desk(r.Yes)
+	if err != nil {
+		return land.Checked{}, err
+	}
+	if d.Command.Text == "" {
 		return land.Checked{}, &plan.UsageError{Err: land.ErrNoCheck}
 	}
-	w.desk.Agree = w.agreeing(r.Yes)
 	out := &output{ui: w.UI}
 	defer out.flush()
-	return w.desk.Check(ctx, r.Agent, land.CheckOptions{Onto: r.Onto, Again: r.Again, Out: out})
+	return d.Check(ctx, r.Agent, land.CheckOptions{Onto: r.Onto, Again: r.Again, Out: out})
 }
 
 // setCheck makes a text the check, which the owner has agreed to by giving it.
-func (w *Work) setCheck(text string) error {
+func (w Work) setCheck(text string) error {
 	if err := w.May("check --set"); err != nil {
 		return err
 	}
@@ -111,16 +113,8 @@ func (w *Work) setCheck(text string) error {
 		return err
 	}
 	w.Config.Work.Check = text
-	w.desk.Command = CheckOf(*w.Config)
 	w.warn("the check is from now on, as written to %s: %s", w.tilde(w.Home.Path(home.ConfigFile)), words.Brief(text, 200))
-	return w.desk.Command.Agree(w.Home)
-}
-
-// agreeing returns what has the owner agree to the check.
-func (w *Work) agreeing(yes bool) func() error {
-	return func() error {
-		return w.Agree(w.desk.Command, "is run on the merged work of agents, in a worktree of its own", yes)
-	}
+	return CheckOf(*w.Config).Agree(w.Home)
 }
 
 // A LandRequest asks for work to be put on the owner's branch.
@@ -131,38 +125,62 @@ type LandRequest struct {
 }
 
 // Land lands the work of one agent. If it returns an error, nothing has moved.
-func (w *Work) Land(ctx context.Context, r LandRequest) (land.Landing, error) {
-	if err := w.MayLand("land"); err != nil {
+func (w Work) Land(ctx context.Context, r LandRequest) (land.Landing, error) {
+	d, err := w.lander("land", r.Yes)
+	if err != nil {
 		return land.Landing{}, err
 	}
-	return w.desk.Land(ctx, r.Agent, r.LandOptions)
+	return d.Land(ctx, r.Agent, r.LandOptions)
+}
+
+// lander returns what lands and undoes, if the actor may.
+func (w Work) lander(deed string, yes bool) (d land.Desk, err error) {
+	if err = w.MayLand(deed); err == nil {
+		d, err = w.desk(yes)
+	}
+	return d, err
 }
 
 // LandAll lands the work of all agents whose check has passed, and reports each as a step.
-func (w *Work) LandAll(ctx context.Context, r LandRequest) (list []land.Outcome, err error) {
-	if err := w.MayLand("land"); err != nil {
+func (w Work) LandAll(ctx context.Context, r LandRequest) (list []land.Outcome, err error) {
+	d, err := w.lander("land", r.Yes)
+	if err != nil {
 		return nil, err
 	}
-	w.desk.Agree = w.agreeing(r.Yes)
 	out := &output{ui: w.UI}
 	defer out.flush()
-	err = w.desk.LandAll(ctx, r.LandOptions, out, func(one land.Outcome) {
+	err = d.LandAll(ctx, r.LandOptions, out, func(one land.Outcome) {
 		list = append(list, one)
 		w.UI.Step(Step{Landed: &one})
 	})
 	return list, err
 }
 
+// An UndoRequest asks for what has landed to be taken back.
+type UndoRequest struct {
+	Landing string `json:"landing"` // an ID, or its beginning
+}
+
 // Undo takes back what has landed. If it returns an error, nothing has moved.
-func (w *Work) Undo(ctx context.Context, landing string) (land.Undone, error) {
-	if err := w.MayLand("undo"); err != nil {
+func (w Work) Undo(ctx context.Context, r UndoRequest) (land.Undone, error) {
+	d, err := w.lander("undo", false)
+	if err != nil {
 		return land.Undone{}, err
 	}
-	return w.desk.Undo(ctx, landing)
+	return d.Undo(ctx, r.Landing)
 }
 
 // Settle finishes what a netsky has left that was killed while it landed or checked work.
-func (w *Work) Settle(ctx context.Context) { w.desk.Recover(ctx) }
+func (w Work) Settle(ctx context.Context) {
+	if d, err := w.desk(false); err == nil { // a broken home has nothing to finish it with
+		d.Recover(ctx)
+	}
+}
+
+// A RetireRequest asks for worktrees to be removed.
+type RetireRequest struct {
+	Agents []agent.ID `json:"agents"`
+}
 
 // A Retired is a worktree that was removed, with its branch.
 type Retired struct {
@@ -177,11 +195,11 @@ var ErrStayed = errors.New("not all worktrees were removed")
 
 // Retire removes the worktrees and branches of agents that are down, if all in them has landed. Each that
 // stays is warned of.
-func (w *Work) Retire(ctx context.Context, agents []agent.ID) (done []Retired, err error) {
+func (w Work) Retire(ctx context.Context, r RetireRequest) (done []Retired, err error) {
 	if err := w.May("work retire"); err != nil {
 		return nil, err
 	}
-	if len(agents) == 0 {
+	if len(r.Agents) == 0 {
 		return nil, usagef("work retire: needs an agent that is down; `netsky work` lists their work")
 	}
 	lock, err := w.Home.WaitLock(ctx, home.UpLock, nil) // nothing is started meanwhile
@@ -193,7 +211,7 @@ func (w *Work) Retire(ctx context.Context, agents []agent.ID) (done []Retired, e
 	if err != nil { // an agent may run unseen
 		return nil, err
 	}
-	for _, id := range agents {
+	for _, id := range r.Agents {
 		one := Retired{Agent: id}
 		t, err := tree.Load(w.Home, id)
 		switch st := list.Find(id); {
@@ -215,7 +233,7 @@ func (w *Work) Retire(ctx context.Context, agents []agent.ID) (done []Retired, e
 		done = append(done, one)
 	}
 	switch {
-	case len(done) == len(agents):
+	case len(done) == len(r.Agents):
 		return done, nil
 	case len(done) > 0:
 		return done, partly(ErrStayed)

@@ -37,9 +37,7 @@ func (b *book) Book() task.Book {
 
 func (b *book) Add(ctx context.Context, w task.Wish) (store.Task, error) { return b.Book().Add(ctx, w) }
 
-func (b *book) Note(ctx context.Context, about, text string) (string, error) {
-	return b.Book().Note(ctx, about, text)
-}
+func (b *book) Note(ctx context.Context, n task.Note) (string, error) { return b.Book().Note(ctx, n) }
 
 func (b *book) Word(_ context.Context, k store.Task) string { return k.Word() }
 

@@ -33,7 +33,7 @@ type Tasks interface {
 	Add(ctx context.Context, w task.Wish) (store.Task, error)
 	// Edit changes a task, and takes it back from its worker if nobody is to work on it any more.
 	Edit(ctx context.Context, r task.Edit) (task.Edited, error)
-	Note(ctx context.Context, about, text string) (string, error)
+	Note(ctx context.Context, n task.Note) (about string, err error)
 	// Word returns what a task is called.
 	Word(ctx context.Context, k store.Task) string
 }

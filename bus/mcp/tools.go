@@ -169,13 +169,14 @@ func kindOf(t reflect.Type) string {
 
 // fields lists the names of T's arguments.
 func fields[T any]() string {
-	t := reflect.TypeFor[T]()
-	if t.NumField() == 0 {
-		return "no arguments"
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
 	}
-	names := make([]string, t.NumField())
-	for i := range names {
-		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	if len(names) == 0 {
+		return "no arguments"
 	}
 	return strings.Join(names, ", ")
 }

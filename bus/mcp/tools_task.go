@@ -42,20 +42,9 @@ const taskAddSchema = `{
 	"additionalProperties": false
 }`
 
-type taskAddArgs struct {
-	Title           string   `json:"title"`
-	Body            string   `json:"body"`
-	Assignee        string   `json:"assignee"`
-	Priority        *int     `json:"priority"`
-	EstimateMinutes int      `json:"estimate_minutes"`
-	Needs           []string `json:"needs"`
-	Message         string   `json:"message"`
-}
-
-func (t *tasks) taskAdd(ctx context.Context, in taskAddArgs) (string, error) {
-	w := task.Wish{Title: in.Title, Body: in.Body, Priority: in.Priority, EstimateMinutes: in.EstimateMinutes, Needs: in.Needs, Message: in.Message}
+func (t *tasks) taskAdd(ctx context.Context, w task.Wish) (string, error) {
 	var err error
-	if w.Assignee, err = assignee("task_add", in.Assignee); err != nil {
+	if w.Assignee, err = assignee("task_add", string(w.Assignee)); err != nil {
 		return "", err
 	}
 	k, err := t.Add(ctx, w)
@@ -92,23 +81,12 @@ const taskUpdateSchema = `{
 }`
 
 type taskUpdateArgs struct {
-	ID              string `json:"id"`
-	State           string `json:"state"`
-	Note            string `json:"note"`
-	Proof           string `json:"proof"`
-	ActualMinutes   *int   `json:"actual_minutes"`
-	EstimateMinutes *int   `json:"estimate_minutes"`
-	Assignee        string `json:"assignee"`
-	Priority        *int   `json:"priority"`
-
-	Needs []string `json:"needs"`
+	ID string `json:"id"`
+	task.Change
 }
 
 func (t *tasks) update(ctx context.Context, in taskUpdateArgs) (string, error) {
-	e, err := t.Edit(ctx, task.Edit{Task: in.ID, Change: task.Change{
-		State: in.State, Note: in.Note, Proof: in.Proof, ActualMinutes: in.ActualMinutes, EstimateMinutes: in.EstimateMinutes,
-		Assignee: in.Assignee, Priority: in.Priority, Needs: in.Needs,
-	}})
+	e, err := t.Edit(ctx, task.Edit{Task: in.ID, Change: in.Change})
 	noted, err := t.failed("task_update", err)
 	if err != nil {
 		return "", err
@@ -194,13 +172,8 @@ const noteSchema = `{
 	"additionalProperties": false
 }`
 
-type noteArgs struct {
-	About string `json:"about"`
-	Text  string `json:"text"`
-}
-
-func (t *tasks) noteAdd(ctx context.Context, in noteArgs) (string, error) {
-	about, err := t.Note(ctx, in.About, in.Text)
+func (t *tasks) noteAdd(ctx context.Context, in task.Note) (string, error) {
+	about, err := t.Note(ctx, in)
 	if errors.Is(err, task.ErrNothing) {
 		return "", argumentf("note: about: %v; the tools tasks and agents list what there is, a message's id is in its tag", err)
 	}

@@ -43,7 +43,7 @@ func TestReason(t *testing.T) {
 	k.State = store.TaskBlocked // as an earlier netsky recorded it
 	r.must(r.db.Apply(t.Context(), store.UpsertTask(k), store.AddNote{About: k.ID, Author: "owner", Text: "no time"}))
 	for _, name := range []string{"word", "answer"} {
-		_, err := owner.Book().Note(t.Context(), ids[name], "agent2 knows more")
+		_, err := owner.Book().Note(t.Context(), task.Note{About: ids[name], Text: "agent2 knows more"})
 		r.must(err)
 	}
 	for range 300 {

@@ -15,10 +15,15 @@ import (
 // ErrNothing is returned for a note about what is not on record.
 var ErrNothing = errors.New("nothing on record has this name or id")
 
-// Note records a text about an agent or anything that is on record, and returns what it is about: the
-// whole id of what its beginning was given of.
-func (b Book) Note(ctx context.Context, on, text string) (about string, err error) {
-	about, text = strings.TrimSpace(on), strings.TrimSpace(text)
+// A Note is a text to remember.
+type Note struct {
+	About string `json:"about"` // an agent, or an id of anything that is on record, or its beginning
+	Text  string `json:"text"`
+}
+
+// Note records a text, and returns what it is about: the whole id of what its beginning was given of.
+func (b Book) Note(ctx context.Context, n Note) (about string, err error) {
+	about, text := strings.TrimSpace(n.About), strings.TrimSpace(n.Text)
 	switch {
 	case about == "":
 		return "", fieldf("about", "missing")
