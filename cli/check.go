@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -13,12 +11,8 @@ import (
 	"netsky/bus/envelope"
 	"netsky/cli/view"
 	"netsky/fleet"
-	"netsky/home"
 	"netsky/internal/advice"
-	"netsky/internal/words"
-	"netsky/work/git"
 	"netsky/work/land"
-	"netsky/work/record"
 )
 
 func (a *app) checkCommand() *cli.Command {
@@ -76,63 +70,30 @@ func (a *app) check(c *cli.Context) (err error) {
 		}
 	} else {
 		next := ""
-		if w.MayLand("land") == nil && k.State == record.Passed {
+		if w.MayLand("land") == nil && k.Passed() {
 			next = "; `netsky land " + string(id)
 			if c.IsSet("onto") {
 				next += " --onto " + advice.Word(c.String("onto"))
 			}
 			next += "` lands it"
 		}
-		a.print("%s: %s%s", id, checkLine(k), a.called(next))
+		a.print("%s: %s%s", id, k, a.called(next))
 	}
-	if k.State == record.Passed {
+	if k.Passed() {
 		return nil
 	}
 	if _, shown := view.Width(a.err); !shown {
-		a.tailOf(w.Home, k.Log)
+		for _, line := range k.Tail(w.Home) {
+			fmt.Fprintln(a.err, envelope.Plain(line))
+		}
 	}
 	a.warn("its output: %s", tilde(a, w.Home.Path(k.Log)))
 	return exitError{exitFailed, errTold}
 }
 
-// checkLine says how a check ended.
-func checkLine(k land.Checked) string {
-	what := fmt.Sprintf("%.7s merged into %s at %.7s", k.Merge.Head, git.Branch(k.Merge.Target), k.Merge.Onto)
-	took := time.Duration(k.Ended-k.Started) * time.Millisecond
-	switch {
-	case k.Known:
-		return fmt.Sprintf("passed %s ago: %s; --again runs it again", words.Ago(time.Since(k.Ended.Time())), what)
-	case k.State == record.Passed:
-		return fmt.Sprintf("passed in %v: %s", took.Round(100*time.Millisecond), what)
-	case k.Reason != "":
-		return fmt.Sprintf("%s, %s: %s", k.State, k.Reason, what)
-	}
-	return fmt.Sprintf("%s, exit status %d: %s", k.State, k.Status, what)
-}
-
 // tellLoose says what of the agent's work is not part of what was done.
 func (a *app) tellLoose(id agent.ID, l land.Loose, done string) {
-	if !l.Any() {
-		return
-	}
-	what := "they are"
-	switch {
-	case l.Aside != "":
-		what = "what is there is"
-	case l.Files == 1 && l.Hidden == "":
-		what = "it is"
-	}
-	a.warn("%s has %s; %s not %s", id, l, what, done)
-}
-
-// tailOf prints the last lines of a command's log.
-func (a *app) tailOf(h home.Dir, log string) {
-	data, err := h.ReadFile(log, 4<<20)
-	if err != nil {
-		return
-	}
-	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
-	for _, l := range lines[max(0, len(lines)-20):] {
-		fmt.Fprintln(a.err, envelope.Plain(l))
+	if l.Any() {
+		a.warn("%s", l.Not(id, done))
 	}
 }

@@ -64,7 +64,7 @@ func (a *app) ioServe(c *cli.Context) error {
 	f := a.fleetOf(l)
 	o := mcp.Options{
 		Agent: self, Start: a.getenv("NETSKY_START"), Home: l.Home, Bus: l.Bus,
-		Records: task.Shelf{Journal: l.Journal, Home: l.Home}, Tasks: fleet.Tasks{Fleet: f}, Members: fleet.Team{Fleet: f}, Checks: &fleet.Checks{Binary: l.Binary, Environ: a.environ}, In: in, Out: a.out, Version: Version, Log: a.logIO,
+		Records: task.Shelf{Journal: l.Journal, Home: l.Home}, Tasks: fleet.Tasks{Fleet: f}, Members: fleet.Team{Fleet: f}, Checks: &fleet.Checks{Fleet: f}, In: in, Out: a.out, Version: Version, Log: a.logIO,
 	}
 	if server == "imessage" {
 		o.Phone = bridge.Tools{Home: l.Home, Secrets: a.phone(l.Home).Secrets()}

@@ -177,31 +177,39 @@ func (d *daemon) serve(ctx context.Context) error {
 	return nil
 }
 
-// call sends a request to the daemon of a home. Its error matches ErrNotRunning or ErrHung
-// in those cases.
-func call(ctx context.Context, h home.Dir, method, path string, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, HungAfter)
-	defer cancel()
+// Do sends a request to the daemon of a home. Its error matches ErrNotRunning or ErrHung in those cases.
+func Do(h home.Dir, r *http.Request) (*http.Response, error) {
 	tr := &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", h.Path(home.DaemonSocket))
 		},
 	}
+	resp, err := tr.RoundTrip(r)
+	switch {
+	case err == nil:
+		return resp, nil
+	case isTimeout(err):
+		return nil, fmt.Errorf("daemon: %w within %v", ErrHung, HungAfter)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF): // it is just ending
+		return nil, fmt.Errorf("daemon: %w", ErrNotRunning)
+	}
+	return nil, fmt.Errorf("daemon: %w", err)
+}
+
+// call sends a request to the daemon of a home. Its error matches ErrNotRunning or ErrHung
+// in those cases.
+func call(ctx context.Context, h home.Dir, method, path string, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, HungAfter)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "http://netsky"+path, nil)
 	if err != nil {
 		return err
 	}
-	resp, err := tr.RoundTrip(req)
-	switch {
-	case err == nil:
-	case isTimeout(err):
-		return fmt.Errorf("daemon: %w within %v", ErrHung, HungAfter)
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED),
-		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF): // it is just ending
-		return fmt.Errorf("daemon: %w", ErrNotRunning)
-	default:
-		return fmt.Errorf("daemon: %w", err)
+	resp, err := Do(h, req)
+	if err != nil {
+		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {

@@ -1,94 +1,127 @@
 package fleet
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
+	"maps"
 	"strings"
 	"sync"
 	"time"
 
 	"netsky/agent"
+	"netsky/config"
+	"netsky/daemon"
+	"netsky/work/land"
 )
 
-// patience is how long a model is kept waiting: its program gives up on a tool after a minute.
-const patience = 45 * time.Second
+// A CheckDone is what became of a check that runs without a terminal.
+type CheckDone struct {
+	land.Checked
+	Said []string `json:"said,omitempty"` // what was warned of meanwhile
+}
 
-// Checks runs `netsky check` for a model, one at a time for each agent. A check ends with its
-// process, not with the call, and not with the server.
-type Checks struct {
-	Binary   string
-	Environ  []string
-	Patience time.Duration // 0 is 45 s
-
+// checks are those that run in this process, one at a time for each agent. They end with it, not with
+// whoever asked for them.
+type checks struct {
 	mu      sync.Mutex
 	running map[agent.ID]*checking // guarded by mu
 }
 
 type checking struct {
-	began time.Time
-	done  chan struct{} // closed when the fields below are set
-	text  string
-	err   error
+	over chan struct{} // closed when the fields below are set
+	done CheckDone
+	err  error
 }
 
-// Check runs the check of an agent's work, or waits for the one that runs.
-func (k *Checks) Check(ctx context.Context, id agent.ID, again bool) (string, error) {
-	one := k.start(id, again)
-	limit := time.NewTimer(cmp.Or(k.Patience, patience))
-	defer limit.Stop()
+// check runs a check, or waits for the one of that agent that runs.
+func (k *checks) check(ctx context.Context, f *Fleet, r CheckRequest) (CheckDone, error) {
+	id := cmp.Or(r.Agent, f.Actor)
+	k.mu.Lock()
+	one := k.running[id]
+	if one == nil {
+		one = &checking{over: make(chan struct{})}
+		k.running = maps.Clone(k.running)
+		if k.running == nil {
+			k.running = make(map[agent.ID]*checking)
+		}
+		k.running[id] = one
+		go func() {
+			defer close(one.over)
+			u := new(collector)
+			g := *f
+			g.UI = u
+			one.done.Checked, one.err = Work{&g}.Check(context.WithoutCancel(ctx), r)
+			one.done.Said = u.said
+		}()
+	}
+	k.mu.Unlock()
 	select {
-	case <-one.done:
-	case <-limit.C:
-		return fmt.Sprintf("the check of %s has run for %v and is not done: call work_check again to wait for it", id, time.Since(one.began).Round(time.Second)), nil
+	case <-one.over:
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return CheckDone{}, ctx.Err()
 	}
 	k.mu.Lock()
 	if k.running[id] == one {
 		delete(k.running, id)
 	}
 	k.mu.Unlock()
-	return one.text, one.err
+	return one.done, one.err
 }
 
-func (k *Checks) start(id agent.ID, again bool) *checking {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if one := k.running[id]; one != nil {
-		return one
-	}
-	if k.running == nil {
-		k.running = make(map[agent.ID]*checking)
-	}
-	one := &checking{began: time.Now(), done: make(chan struct{})}
-	k.running[id] = one
-	args := []string{"check", string(id)}
-	if again {
-		args = append(args, "--again")
-	}
-	go func() {
-		defer close(one.done)
-		one.text, one.err = k.run(args)
-	}()
-	return one
+// check is Check for a caller that may go away meanwhile.
+func (f over) check(ctx context.Context, r CheckRequest) (CheckDone, error) {
+	return f.checks.check(ctx, f.Fleet, r)
 }
 
-// run runs the verb to its end. A check that has failed is a result, not an error.
-func (k *Checks) run(args []string) (string, error) {
-	var out, errs bytes.Buffer // a check prints its last lines, no more
-	cmd := exec.Command(k.Binary, args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = k.Environ, &out, &errs
-	err := cmd.Run()
-	text := strings.TrimSpace(out.String() + errs.String())
-	if ee := new(exec.ExitError); errors.As(err, &ee) && ee.ExitCode() == 1 && out.Len() > 0 {
-		err = nil
+// Checks runs the owner's check for the model of an agent: in the daemon, which outlives the model's
+// tools; without one, here.
+type Checks struct {
+	*Fleet
+	Patience time.Duration // 0 is 45 s
+
+	here checks
+}
+
+// patience is how long a model is kept waiting: its program gives up on a tool after a minute.
+const patience = 45 * time.Second
+
+// Check says in words what the check of an agent's work has found, or that it still runs.
+func (k *Checks) Check(ctx context.Context, id agent.ID, again bool) (string, error) {
+	within, cancel := context.WithTimeout(ctx, cmp.Or(k.Patience, patience))
+	defer cancel()
+	r := CheckRequest{Agent: id, Again: again}
+	var v CheckDone
+	err := call(within, k.Home, "check", r, &v)
+	if errors.Is(err, daemon.ErrNotRunning) {
+		var c config.Config
+		var f *Fleet
+		if c, _, err = config.Load(k.Home); err == nil {
+			f, err = k.rebuilt(&c, k.Environ, nil)
+		}
+		if err == nil {
+			v, err = k.here.check(within, f, r)
+		}
 	}
-	if err != nil {
-		return "", errors.New(cmp.Or(text, err.Error()))
+	switch {
+	case ctx.Err() == nil && within.Err() != nil:
+		return fmt.Sprintf("the check of %s is not done: call work_check again to wait for it", id), nil
+	case err != nil:
+		return "", errors.New(strings.Join(append(v.Said, plainly(err)), "\n"))
 	}
-	return text, nil
+	return strings.Join(append(v.Said, k.words(v.Checked)...), "\n"), nil
+}
+
+// words says what a check has found.
+func (k *Checks) words(v land.Checked) []string {
+	lines := []string{fmt.Sprintf("%s: %s", v.Agent, v)}
+	if v.Loose.Any() {
+		lines = append(lines, v.Loose.Not(v.Agent, "checked"))
+	}
+	lines = append(lines, v.Notes...)
+	if !v.Passed() {
+		lines = append(append(lines, v.Tail(k.Home)...), "its output: "+k.Home.Path(v.Log))
+	}
+	return lines
 }

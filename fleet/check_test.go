@@ -1,59 +1,90 @@
 package fleet_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"netsky/agent"
+	"netsky/config"
 	"netsky/fleet"
+	"netsky/home"
 	"netsky/internal/testworld"
+	"netsky/work/git"
+	"netsky/work/tree"
 )
 
+// A model's check runs in the daemon, or here without one. It goes on when the model has waited long enough,
+// and the next call waits for the same one.
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	// The netsky here is a stand-in that takes the answer from the agent's number.
-	bin := testworld.Program(t, filepath.Join(dir, "netsky"), `#!/bin/sh
-case "$2 $3" in
-"agent1 ") echo "agent1: passed"; echo "netsky: a note" >&2 ;;
-"agent1 --again") echo "agent1: passed anew" ;;
-"agent2 ") echo "agent2: failed"; exit 1 ;;
-"agent3 ") echo "netsky: they conflict" >&2; exit 3 ;;
-"agent4 ") echo run >> `+dir+`/runs; while [ ! -e `+dir+`/go ]; do sleep 0.01; done; echo "agent4: passed" ;;
-"agent5 ") echo "netsky: no" >&2; exit 1 ;;
-esac
-`)
-	k := &fleet.Checks{Binary: bin, Environ: []string{"PATH=/usr/bin:/bin"}, Patience: time.Minute}
-	for _, tt := range []struct {
-		agent string
-		again bool
-		want  string // an error begins with !
-	}{
-		{"agent1", false, "agent1: passed\nnetsky: a note"}, {"agent1", true, "agent1: passed anew"}, {"agent2", false, "agent2: failed"},
-		{"agent3", false, "!netsky: they conflict"}, {"agent5", false, "!netsky: no"},
+	for name, newHome := range map[string]func() home.Dir{
+		"in the daemon": func() home.Dir { return newControl(t).home },
+		"here":          func() home.Dir { return testworld.FastHome(t) },
 	} {
-		text, err := k.Check(t.Context(), agent.ID(tt.agent), tt.again)
-		if err != nil {
-			text = "!" + err.Error()
-		}
-		if text != tt.want {
-			t.Errorf("%s: %q, want %q", tt.agent, text, tt.want)
-		}
-	}
-	k.Patience = time.Millisecond
-	for range 3 {
-		if text, err := k.Check(t.Context(), "agent4", false); err != nil || !strings.Contains(text, "call work_check again") {
-			t.Errorf("%q %v", text, err)
-		}
-	}
-	testworld.Program(t, filepath.Join(dir, "go"), "")
-	k.Patience = time.Minute
-	if text, err := k.Check(t.Context(), "agent4", false); err != nil || text != "agent4: passed" {
-		t.Errorf("%q %v", text, err)
-	}
-	if runs := testworld.Repo.Read(testworld.Repo{Dir: dir}, "runs"); runs != "run\n" {
-		t.Errorf("it ran %q", runs)
+		t.Run(name, func(t *testing.T) {
+			h, dir := newHome(), t.TempDir()
+			testworld.Bus(t, h, agent.Owner, agent.Clone(1))
+			text := "echo it runs; echo run >>" + dir + "/runs; while [ -e slow ] && [ ! -e " + dir + "/go ]; do sleep 0.01; done; test ! -e broken"
+			if err := config.SetCheck(h, text); err != nil {
+				t.Fatal(err)
+			}
+			c, _, err := config.Load(h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := fleet.New(h, &c, agent.Clone(1), []string{"AGENT_N=1", "PATH=" + os.Getenv("PATH")}, "v1", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { f.Launcher.Journal.Close() })
+			src := testworld.NewRepo(t, filepath.Join(dir, "src"))
+			r, err := git.Open(t.Context(), src.Dir, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := tree.Make(t.Context(), h, agent.Clone(1), r, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := src.At(p.Dir)
+			k := &fleet.Checks{Fleet: f, Patience: time.Minute}
+			check := func(want ...string) {
+				t.Helper()
+				text, err := k.Check(t.Context(), "agent1", false)
+				if err != nil {
+					text = "refused: " + err.Error()
+				}
+				for _, w := range want {
+					if !strings.Contains(text, w) {
+						t.Errorf("%q, want %q", text, w)
+					}
+				}
+			}
+			check("refused: agent1: nothing to land on main")
+			at.Commit("one", "b", "b")
+			check("refused: ", "agreed to this text yet")
+			if err := fleet.CheckOf(c).Agree(h); err != nil {
+				t.Fatal(err)
+			}
+			at.Write("loose", "x")
+			check("agent1: passed in ", "agent1 has 1 uncommitted file; it is not checked")
+			at.Commit("two", "broken", "x")
+			check("agent1: failed, exit status 1: ", "it runs", "its output: "+h.Root())
+			at.Git("rm", "-q", "broken")
+			at.Commit("three", "slow", "x")
+			k.Patience = 10 * time.Millisecond
+			for range 3 {
+				check("call work_check again")
+			}
+			testworld.Program(t, filepath.Join(dir, "go"), "")
+			k.Patience = time.Minute
+			check("agent1: passed ")
+			if runs := (testworld.Repo{Dir: dir}).Read("runs"); runs != "run\nrun\nrun\n" {
+				t.Errorf("it ran %q", runs)
+			}
+		})
 	}
 }

@@ -1,9 +1,11 @@
 package fleet
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"reflect"
@@ -65,6 +67,10 @@ func progress(s Step) Progress {
 	p := Progress{Agent: s.Agent, Step: string(s.Step), State: s.State, Note: s.Note, Line: s.Line}
 	err := s.Err
 	switch d := s.Down; {
+	case s.Landed != nil:
+		p.Agent, p.Step, p.Line, err = s.Landed.Agent, s.Landed.Landing.State, land.Says(s.Landed.Landing.Landing), s.Landed.Err
+	case s.Output != "":
+		p.Line = s.Output
 	case d != nil:
 		p.Agent, p.Step, p.Line, err = d.Agent, string(d.Step), DownLine(*d), d.Err
 	case s.Daemon != nil:
@@ -172,6 +178,8 @@ const maxRequest = 4 << 20
 // Control serves the deeds and their description: what [daemon.Options] call Deeds. Whoever can open
 // the socket is this user, and acts as the agent below whose program it runs, else as the owner.
 func (f *Fleet) Control() http.Handler {
+	g := *f
+	f, g.checks = &g, new(checks)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -228,6 +236,48 @@ func (f control) serve(w http.ResponseWriter, r *http.Request, d deed) {
 		return d.do(ctx, g, body)
 	}()
 	c.say(Event{Done: &Done{Result: v, Failed: failure(err), Status: Status(err)}})
+}
+
+// call does a deed in the daemon of a home, which answers no questions.
+func call(ctx context.Context, h home.Dir, name string, request, result any) error {
+	body, err := json.Marshal(request, wire)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://netsky/deeds/"+name, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	answer, err := daemon.Do(h, r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusNotFound { // an older daemon
+		return fmt.Errorf("daemon: %s: %w", name, daemon.ErrNotRunning)
+	}
+	for d := jsontext.NewDecoder(answer.Body); ; {
+		var e struct {
+			Done *struct {
+				Result jsontext.Value
+				Failed *Failure
+				Status int
+			}
+		}
+		if err := json.UnmarshalDecode(d, &e, json.MatchCaseInsensitiveNames(true)); err != nil {
+			return fmt.Errorf("%s: the daemon has ended meanwhile: %w", name, err)
+		}
+		if e.Done == nil {
+			continue
+		}
+		if len(e.Done.Result) > 0 {
+			err = json.Unmarshal(e.Done.Result, result)
+		}
+		if w := e.Done.Failed; w != nil && err == nil {
+			err = advice.With(errors.New(w.Error), "%s", w.Advice)
+		}
+		return err
+	}
 }
 
 // A flusher sends each line at once.

@@ -23,6 +23,14 @@ func deeds() []deed {
 		row("forget", "forget", "remove agents that are down from status", (*Fleet).Forget),
 		row("task-start", "task start", "give a task to an agent, which is started if it is not up", of(over.task)),
 		row("peek", "", "show the last lines of an agent's pane", (*Fleet).Peek),
+		row("task-add", "", "record a task", of(Tasks.Add)),
+		row("task-edit", "", "change a task, or end it", of(Tasks.Edit)),
+		row("note", "", "record a text about something that is on record", of(Tasks.Note)),
+		row("check", "", "run the owner's check on what an agent's work would be once merged", of(over.check)),
+		row("land", "land", "put an agent's checked work on its branch", of(Work.Land)),
+		row("land-all", "land", "land the work of all agents whose check has passed", of(over.landAll)),
+		row("undo", "undo", "take back what landed", of(Work.Undo)),
+		row("retire", "work retire", "remove the worktrees of agents whose work has landed", of(Work.Retire)),
 		row("quiet", "quiet", "hold off messages about agents that hang", (*Fleet).Quiet),
 		row("send", "", "send a message", of(Mail.Send)),
 		row("await", "", "wait until a message is delivered or answered", of(Mail.Await)),
@@ -128,6 +136,19 @@ func (f over) task(ctx context.Context, r TaskRequest) (v TaskStarted, err error
 	s, err := Tasks{f.Fleet}.Start(ctx, r)
 	if v.Task = s.Task.ID; err == nil || s.Task.Brief != "" {
 		v.Text = Tasks{f.Fleet}.Started(s)
+	}
+	return v, err
+}
+
+// A LandedAll is what became of the work of each agent.
+type LandedAll struct {
+	Agents []Progress `json:"agents"`
+}
+
+func (f over) landAll(ctx context.Context, r LandRequest) (v LandedAll, err error) {
+	list, err := Work{f.Fleet}.LandAll(ctx, r)
+	for _, one := range list {
+		v.Agents = append(v.Agents, progress(Step{Landed: &one}))
 	}
 	return v, err
 }

@@ -30,6 +30,8 @@ type Fleet struct {
 	Version  string   // of this netsky
 	UI       UI
 	Runtimes map[string]spawn.Runtime // by name; nil: those of the configuration
+
+	checks *checks // that run in this process, if it offers deeds
 }
 
 // A UI is how a deed speaks with whoever asked for it, while it runs.
@@ -71,7 +73,7 @@ func (f *Fleet) rebuilt(c *config.Config, environ []string, ui UI) (*Fleet, erro
 	if err != nil {
 		return nil, err
 	}
-	g.Launcher.Journal = f.Launcher.Journal
+	g.Launcher.Journal, g.checks = f.Launcher.Journal, f.checks
 	return g, nil
 }
 

@@ -35,6 +35,8 @@ var rights = map[string]struct {
 
 	"cron add": {owner | root, onlyRoot}, "loop": {owner | root, onlyRoot}, "cron rm": {owner | root, onlyRoot},
 
+	"land": {owner | root, inReply}, "undo": {owner | root, inReply}, // agent0 only if netsky.toml says so: see MayLand
+
 	// What a message could talk an agent into, and must not.
 	"approve": {owner, atTerminal}, "dashboard": {owner, atTerminal}, "uninstall": {owner, atTerminal}, "demo": {owner, atTerminal},
 	"drill": {owner, atTerminal}, "quiet": {owner, atTerminal}, "forget --unproved": {owner, atTerminal}, "check --set": {owner, atTerminal},
@@ -48,6 +50,7 @@ const othersTasks = "task of another's"
 
 const (
 	askRoot    = "ask agent0 to do it"
+	inReply    = "not allowed for agents; ask for it in your reply"
 	onlyRoot   = "only for the owner and agent0; ask agent0 to do it"
 	atTerminal = "only the owner can do this, from a terminal of their own"
 )
@@ -64,16 +67,12 @@ func May(actor agent.ID, deed string) error {
 	return usagef("%s: %s", deed, r.why)
 }
 
-// MayLand returns an error unless an actor may land work and undo that: the owner, and agent0 if
-// netsky.toml says so.
+// MayLand returns an error unless an actor may land work and undo that: agent0 may if netsky.toml says so.
 func MayLand(actor agent.ID, c config.Config, deed string) error {
-	switch role := roleOf(actor); {
-	case role == owner, role == root && c.Work.Land == config.LandRoot:
-		return nil
-	case role == root:
+	if roleOf(actor) == root && c.Work.Land != config.LandRoot {
 		return usagef("%s: only the owner can, as `land` under [work] in netsky.toml is not \"agent0\"", deed)
 	}
-	return usagef("%s: not allowed for %s; ask for it in your reply", deed, actor)
+	return May(actor, deed)
 }
 
 // May is the rule for the fleet's actor.

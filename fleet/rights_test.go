@@ -23,7 +23,7 @@ func TestRights(t *testing.T) {
 		"check --set": owner, "imessage access ls": owner, "imessage access allow": owner, "imessage access deny": owner,
 		"imessage access pair": owner, "inbox": owner,
 		"cron add": "yynn", "loop": "yynn", "cron rm": "yynn",
-		"ask": everybody, "status": everybody, "note add": everybody,
+		"land": "yynn", "undo": "yynn", "ask": everybody, "status": everybody, "note add": everybody,
 	} {
 		got := ""
 		for _, id := range actors {
