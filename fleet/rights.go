@@ -50,7 +50,7 @@ const othersTasks = "task of another's"
 
 const (
 	askRoot    = "ask agent0 to do it"
-	inReply    = "not allowed for agents; ask for it in your reply"
+	inReply    = "ask for it in your reply"
 	onlyRoot   = "only for the owner and agent0; ask agent0 to do it"
 	atTerminal = "only the owner can do this, from a terminal of their own"
 )
@@ -63,6 +63,9 @@ func May(actor agent.ID, deed string) error {
 	}
 	if r.why == askRoot {
 		return usagef("%s: not allowed for clones (this is %s); %s", deed, actor, r.why)
+	}
+	if r.why == inReply {
+		return usagef("%s: not allowed for %s; %s", deed, actor, r.why)
 	}
 	return usagef("%s: %s", deed, r.why)
 }
