@@ -102,7 +102,7 @@ func (d *downer) run() (err error) {
 
 // end ends them.
 func (d *downer) end() error {
-	o := spawn.DownOptions{Agents: d.Agents, Force: d.Force, All: d.All, By: string(d.Actor), Keep: keepRunning(d.Home), Report: d.report}
+	o := spawn.DownOptions{Agents: d.Agents, Force: d.Force, All: d.All, By: string(d.Actor), Report: d.report}
 	if d.All {
 		o.Within = d.withDaemon
 	}
@@ -150,7 +150,7 @@ func (d *downer) withDaemon(end func() error) error {
 	}
 	err = errors.Join(err, unwritten, derr)
 	if unwritten == nil {
-		err = errors.Join(err, d.daemonUnwanted())
+		err = errors.Join(err, daemonUnwanted(d.Home))
 	}
 	return err
 }
@@ -167,14 +167,14 @@ func (f *Fleet) StopDaemon(ctx context.Context) (ended bool, err error) {
 	}
 	ended, err = daemon.Stop(ctx, f.Home)
 	if err == nil && unwritten == nil {
-		err = f.daemonUnwanted()
+		err = daemonUnwanted(f.Home)
 	}
 	return ended, err
 }
 
 // daemonUnwanted returns an error if the daemon's desired state is up again.
-func (f *Fleet) daemonUnwanted() error {
-	if d, err := home.Desired(f.Home).Load(agent.DaemonName); err == nil && d.Up {
+func daemonUnwanted(h home.Dir) error {
+	if d, err := home.Desired(h).Load(agent.DaemonName); err == nil && d.Up {
 		return partly(errors.New("daemon: a concurrent `netsky up` or `netsky dashboard` starts it again"))
 	}
 	return nil
@@ -200,6 +200,16 @@ func (d *downer) stillUp() {
 	}
 	if len(up) > 0 {
 		d.note("still up: %s (`netsky down --all` ends them)", strings.Join(up, ", "))
+	}
+}
+
+// TellUnproved warns of starts of which something may still run.
+func (f *Fleet) TellUnproved(list []spawn.Remnant) {
+	for _, r := range list {
+		f.warn("not proved: %s", r.What)
+	}
+	if len(list) > 0 {
+		f.warn("%s", unprovedHint(list))
 	}
 }
 

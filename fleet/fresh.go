@@ -20,7 +20,7 @@ func (s *starter) endForFresh(id agent.ID) error {
 	}
 	if st := list.Find(id); st.State != agent.Down && st.Pane() != "" {
 		_, err = s.Launcher.Down(s.ctx, spawn.DownOptions{
-			Agents: []agent.ID{id}, By: string(s.Actor), Keep: keepRunning(s.Home), Report: s.ending(st),
+			Agents: []agent.ID{id}, By: string(s.Actor), Report: s.ending(st),
 		})
 		if err == nil && s.ctx.Err() != nil {
 			err = fmt.Errorf("%s: ended, and not started again: %w", id, s.ctx.Err())
@@ -30,15 +30,6 @@ func (s *starter) endForFresh(id agent.ID) error {
 		}
 	}
 	return Forget(s.Home, id)
-}
-
-// keepRunning returns the processes that must survive the end of an agent, even one that started
-// them: the daemon.
-func keepRunning(h home.Dir) []int {
-	if who, ok := h.LockHolder(agent.DaemonName); ok && who.Named() {
-		return []int{who.PID}
-	}
-	return nil
 }
 
 // Forget removes the files that name the agent's conversation, on any runtime.

@@ -11,7 +11,7 @@ import (
 
 // verify notes what is left, or that it is proved that nothing is.
 func (d *downer) verify() error {
-	left, err := d.Launcher.Remnants(d.ctx, keepRunning(d.Home)...)
+	left, err := d.Launcher.Remnants(d.ctx)
 	if err != nil {
 		err = fmt.Errorf("verify: %w", err)
 	}
@@ -61,16 +61,6 @@ func (d *downer) of(list []spawn.Remnant) (rest []spawn.Remnant) {
 		}
 	}
 	return rest
-}
-
-// TellUnproved warns of starts of which something may still run.
-func (f *Fleet) TellUnproved(list []spawn.Remnant) {
-	for _, r := range list {
-		f.warn("not proved: %s", r.What)
-	}
-	if len(list) > 0 {
-		f.warn("%s", unprovedHint(list))
-	}
 }
 
 // unprovedHint returns what can be done about starts whose end is not proved.

@@ -22,7 +22,6 @@ type DownOptions struct {
 	Restart bool
 	All     bool // include agentinfinity and the ticker
 	By      string
-	Keep    []int // processes never to end, with all their children: the daemon
 	Report  func(DownProgress)
 	// Within, if not nil, is called to end the agents by calling end, and may end more
 	// before or after it. No up runs until it returns, unless Force did not wait for that

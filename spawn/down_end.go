@@ -63,7 +63,7 @@ func (d *down) endBatch(ctx context.Context, list []*target) (missed error) {
 		all = append(all, t.kin)
 	}
 	stop := late(func() { d.warn("", errors.New("still waiting for tmux or for processes to end")) })
-	left, unfiled, err := d.l.end(ctx, panes, all, d.o.Keep)
+	left, unfiled, err := d.l.end(ctx, panes, all)
 	stop()
 	still := make(map[string]bool) // sessions, by id
 	if err != nil {

@@ -146,7 +146,7 @@ func (d *down) addLost(lost []*target) error {
 	for _, t := range lost {
 		list = append(list, t.kin)
 	}
-	left, err := below(list, d.l.spared(d.o.Keep))
+	left, err := below(list, d.l.spared())
 	if err != nil {
 		return err
 	}

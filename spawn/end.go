@@ -74,9 +74,9 @@ func below(list []kin, keep []int) ([][]proc.Process, error) {
 }
 
 // spared lists the processes that ending an agent never touches, with all their children:
-// this one, the daemon, even if an agent started it, and keep.
-func (l *Ender) spared(keep []int) []int {
-	keep = append([]int{os.Getpid()}, keep...)
+// this one, and the daemon, even if an agent started it.
+func (l *Launcher) spared() []int {
+	keep := []int{os.Getpid()}
 	if who, ok := l.Home.LockHolder(agent.DaemonName); ok && who.Named() {
 		keep = append(keep, who.PID)
 	}
@@ -89,8 +89,8 @@ func (l *Ender) spared(keep []int) []int {
 //
 // Keepers are ended last. As long as one lives, everything its program started is found
 // below it, even if it left the session: so when nothing is found, nothing is left.
-func (l *Ender) end(ctx context.Context, panes []tmux.Pane, list []kin, keep []int) (left [][]proc.Process, unfiled []error, err error) {
-	keep = l.spared(keep)
+func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin) (left [][]proc.Process, unfiled []error, err error) {
+	keep := l.spared()
 	left = make([][]proc.Process, len(list))
 	err = l.endBelow(ctx, list, left, keep)
 	err = errors.Join(err, l.kill(ctx, panes))

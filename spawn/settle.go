@@ -68,10 +68,8 @@ func (d *down) sweep(ctx context.Context, open []*target, last bool) (rest []*ta
 	for _, t := range open {
 		switch {
 		case t.req == "":
-		case over[t] == paneGone:
-			d.say(t, DownClosed, nil)
 		case d.acked(t):
-		case over[t] == programGone:
+		case over[t]:
 			// It may have acked just before it exited; the ack takes precedence.
 			if d.acks.Look(); !d.acked(t) {
 				d.say(t, DownClosed, nil)
@@ -118,24 +116,16 @@ func (d *down) filed(done []*target) {
 	}
 }
 
-// gone says which part of an asked agent is already gone.
-type gone int
-
-const (
-	nothingGone gone = iota
-	programGone      // as reported by the keeper that shows its last lines
-	paneGone
-)
-
-func (d *down) over(ctx context.Context, open []*target) map[*target]gone {
-	list := make(map[*target]gone)
+// over returns those that were asked and whose program or pane is gone.
+func (d *down) over(ctx context.Context, open []*target) map[*target]bool {
+	list := make(map[*target]bool)
 	for _, t := range open {
 		k, err := d.l.Home.LoadKeeper(t.id)
 		if t.req != "" && err == nil && k.Start == t.kin.start && (k.EndedMS != 0 || !k.Alive()) {
-			list[t] = programGone
+			list[t] = true
 		}
 	}
-	if d.hidden || !slices.ContainsFunc(open, func(t *target) bool { return t.pane != nil }) {
+	if d.hidden || !slices.ContainsFunc(open, func(t *target) bool { return t.pane != nil && t.req != "" }) {
 		return list
 	}
 	panes, err := d.l.Tmux.Panes(ctx)
@@ -144,7 +134,7 @@ func (d *down) over(ctx context.Context, open []*target) map[*target]gone {
 	}
 	for _, t := range open {
 		if t.pane != nil && !slices.ContainsFunc(panes, func(p tmux.Pane) bool { return p.ID == t.pane.ID && p.Server == t.pane.Server }) {
-			list[t] = paneGone
+			list[t] = true
 		}
 	}
 	return list

@@ -29,10 +29,11 @@ type Remnant struct {
 
 // Remnants lists the sessions of this home and the processes that any recorded start left
 // behind: keepers and programs by their records, others by their parents or their
-// environment. With an error there may be more. Nothing is left if both this list and
+// environment; this process and the daemon are none. With an error there may be more. Nothing is left if both this list and
 // Unproved are empty.
-func (l *Ender) Remnants(ctx context.Context, keep ...int) (list []Remnant, err error) {
+func (l *Launcher) Remnants(ctx context.Context) (list []Remnant, err error) {
 	seen := make(map[int]bool)
+	keep := l.spared()
 	for _, pid := range keep {
 		seen[pid] = true
 	}
@@ -60,17 +61,8 @@ func (l *Ender) Remnants(ctx context.Context, keep ...int) (list []Remnant, err 
 	if t, terr := l.Home.LoadTicker(); terr == nil && t.Alive() {
 		add(fmt.Sprintf("process %d, the ticker", t.PID), "", t.PID)
 	}
-	ids, merr := l.Bus.Mailboxes()
-	if merr != nil && !errors.Is(merr, fs.ErrNotExist) {
-		err = errors.Join(err, merr)
-	}
-	kept, kerr := l.kept()
-	err = errors.Join(err, kerr)
-	for _, id := range kept {
-		if !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
+	ids, ierr := l.ever()
+	err = errors.Join(err, ierr)
 	for _, id := range ids {
 		k := kin{id: id}
 		rec, rerr := l.Home.LoadKeeper(id)
@@ -149,3 +141,66 @@ func booted() time.Time {
 // beforeBoot reports whether t is before the machine's start, which two clocks report
 // slightly differently.
 func beforeBoot(t time.Time) bool { return t.Before(booted().Add(-2 * time.Second)) }
+
+// kept returns the agents with a keeper's record, a launch or unproved starts on file.
+// With an error there may be more.
+func (l *Launcher) kept() (ids []agent.ID, err error) {
+	for _, rel := range []string{home.KeeperDir, home.LaunchDir, unprovedDir} {
+		list, lerr := home.Agents(l.Home, rel)
+		ids, err = append(ids, list...), errors.Join(err, lerr)
+	}
+	slices.SortFunc(ids, agent.Compare)
+	return slices.Compact(ids), err
+}
+
+// ever returns the kept agents and those with a mailbox, which shows that they exist even if their
+// records are lost. With an error there may be more.
+func (l *Launcher) ever() ([]agent.ID, error) {
+	ids, err := l.kept()
+	boxes, berr := l.Bus.Mailboxes()
+	if errors.Is(berr, fs.ErrNotExist) {
+		berr = nil
+	}
+	for _, id := range boxes {
+		if id.IsAgent() && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, agent.Compare)
+	return ids, errors.Join(err, berr)
+}
+
+// socket returns the configured tmux socket.
+func (l *Launcher) socket() string {
+	if l.Tmux.Socket == "" {
+		return "default"
+	}
+	return l.Tmux.Socket
+}
+
+// elsewhere reports whether a launch's socket is not the configured one.
+func (l *Launcher) elsewhere(socket string) bool { return socket != "" && socket != l.socket() }
+
+// servers returns the tmux servers that may hold something of this home: the configured
+// one, then those that agents and the ticker were started on before.
+func (l *Launcher) servers() []*tmux.Server {
+	list := []*tmux.Server{l.Tmux}
+	seen := []string{l.socket()}
+	add := func(socket string) {
+		if socket == "" || slices.Contains(seen, socket) {
+			return
+		}
+		seen = append(seen, socket)
+		list = append(list, &tmux.Server{Socket: socket, Conf: l.Tmux.Conf, Env: l.Tmux.Env, Tags: l.Tmux.Tags, Known: l.Tmux.Known})
+	}
+	kept, _ := l.kept() // a caller that needs the error calls kept
+	for _, id := range kept {
+		if la, err := l.Home.LoadLaunch(id); err == nil {
+			add(la.Socket)
+		}
+	}
+	if t, err := l.Home.LoadTicker(); err == nil {
+		add(t.Socket)
+	}
+	return list
+}

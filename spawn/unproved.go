@@ -22,19 +22,9 @@ import (
 // for it (TakeWord); or when the machine restarts.
 func (l *Ender) Unproved() (list []Remnant) {
 	booted := booted()
-	ids, err := l.kept()
+	ids, err := l.ever()
 	if err != nil {
 		list = append(list, Remnant{What: fmt.Sprintf("cannot read which agents were started here: %v", err), Since: booted})
-	}
-	// Records can be lost; an agent's mailbox still shows that it exists.
-	boxes, berr := l.Bus.Mailboxes()
-	for _, id := range boxes {
-		if id.IsAgent() && !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	if berr != nil && !errors.Is(berr, fs.ErrNotExist) {
-		list = append(list, Remnant{What: fmt.Sprintf("cannot read which agents exist: %v", berr), Since: booted})
 	}
 	started, _ := l.startedSince(booted) // the error is reported for each mailbox without records
 	for id := range started {
@@ -137,6 +127,7 @@ func (l *Ender) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 			s.StartedMS = booted().UnixMilli()
 		}
 	}
+	_, proved := l.proofs.Load(rec.Start)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && errors.Is(lerr, fs.ErrNotExist):
 		var lerr error
@@ -150,7 +141,7 @@ func (l *Ender) unprovedLast(id agent.ID) (s unprovedStart, ok bool) {
 	case err != nil:
 		s.Why = fmt.Sprintf("cannot read the record of how it ended: %v", err)
 		ok = true
-	case rec.ClearedMS != 0 || rec.Own.Alive() || l.proved(rec.Start):
+	case rec.ClearedMS != 0 || rec.Own.Alive() || proved && rec.Start != "":
 	case !rec.Own.Named() && rec.EndedMS != 0: // written by an older netsky
 	default:
 		ok = true
@@ -191,12 +182,6 @@ func (l *Ender) startedSince(since time.Time) (map[agent.ID]bool, error) {
 	}
 	defer db.Close()
 	return db.StartedSince(ctx, since)
-}
-
-// proved reports whether this Ender has seen that nothing of a start is left.
-func (l *Ender) proved(start string) bool {
-	_, ok := l.proofs.Load(start)
-	return ok && start != ""
 }
 
 // carry records that something of the agent's last start may run, before the records of a

@@ -223,37 +223,36 @@ func (l *Ender) TakeWord(ctx context.Context, list []Remnant, by agent.ID) error
 	if err != nil { // an unknown process may run
 		return err
 	}
-	var errs []error
-	for _, r := range list {
-		if r.Agent == "" {
-			errs = append(errs, fmt.Errorf("%s: cannot be confirmed by hand", r.What))
-			continue
+	takeWord := func(r Remnant) error {
+		starts, err := l.starts(r.Agent)
+		i := slices.IndexFunc(starts, func(s unprovedStart) bool {
+			return s.Start == r.Start && time.UnixMilli(s.StartedMS).Equal(r.Since)
+		})
+		st := states.Find(r.Agent)
+		switch {
+		case r.Agent == "":
+			return fmt.Errorf("%s: cannot be confirmed by hand", r.What)
+		case err != nil && r.Earlier:
+			err = l.Home.Remove(unprovedFile(r.Agent))
+		case i < 0:
+			err = nil // it is settled
+		case starts[i].last && (st.Alive() || st.pane != nil):
+			err = fmt.Errorf("is %s under that start", st.State)
+		default:
+			err = l.settle(r.Agent, starts[i], by)
 		}
-		if err := l.takeWord(states, r, by); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", r.Agent, err))
-			continue
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.Agent, err)
 		}
 		l.record(ctx, store.AddLog{
 			Level: store.LevelWarn, Part: "forget", Actor: r.Agent, About: r.Start,
 			Text: fmt.Sprintf("%s confirmed that nothing of it runs, without proof: %s", by, r.What),
 		})
-	}
-	return errors.Join(errs...)
-}
-
-func (l *Ender) takeWord(states Statuses, r Remnant, by agent.ID) error {
-	starts, err := l.starts(r.Agent)
-	if err != nil && r.Earlier {
-		return l.Home.Remove(unprovedFile(r.Agent))
-	}
-	i := slices.IndexFunc(starts, func(s unprovedStart) bool {
-		return s.Start == r.Start && time.UnixMilli(s.StartedMS).Equal(r.Since)
-	})
-	if i < 0 {
 		return nil
 	}
-	if st := states.Find(r.Agent); starts[i].last && (st.Alive() || st.pane != nil) {
-		return fmt.Errorf("is %s under that start", st.State)
+	var errs []error
+	for _, r := range list {
+		errs = append(errs, takeWord(r))
 	}
-	return l.settle(r.Agent, starts[i], by)
+	return errors.Join(errs...)
 }

@@ -87,7 +87,7 @@ var errSince = errors.New("it is wanted up again")
 // endLeft ends what an agent that is down has left, unless it is wanted up by now.
 func (l *orphans) endLeft(ctx context.Context, st spawn.Status) error {
 	h := l.o.Launcher.Home
-	ends, err := l.o.Launcher.Down(ctx, spawn.DownOptions{
+	_, err := l.o.Launcher.Down(ctx, spawn.DownOptions{
 		Agents: []agent.ID{st.Agent}, By: agent.DaemonName,
 		Within: func(end func() error) error { // no up runs meanwhile
 			d, err := home.Desired(h).Load(string(st.Agent))
@@ -100,10 +100,5 @@ func (l *orphans) endLeft(ctx context.Context, st spawn.Status) error {
 			return end()
 		},
 	})
-	for _, p := range ends {
-		if p.Step == spawn.DownFailed {
-			err = errors.Join(err, p.Err)
-		}
-	}
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -197,7 +196,7 @@ func (j *job) endOnce(ctx context.Context) error {
 		ids = append(ids, a.Agent)
 	}
 	o := spawn.DownOptions{
-		Agents: ids, Force: j.r.Force, Restart: true, By: string(j.r.By), Keep: []int{os.Getpid()}, Report: j.progress,
+		Agents: ids, Force: j.r.Force, Restart: true, By: string(j.r.By), Report: j.progress,
 	}
 	o.Within = func(end func() error) error {
 		if err := j.sort(ctx); err != nil {
