@@ -1,21 +1,12 @@
 package cli
 
 import (
-	"context"
 	"errors"
-	"fmt"
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent"
 	"netsky/cli/view"
-	"netsky/daemon"
-	"netsky/fleet/plan"
-	"netsky/internal/advice"
-	"netsky/internal/execx"
-	"netsky/internal/words"
-	"netsky/spawn"
-	"netsky/watch"
+	"netsky/fleet"
 	"netsky/watch/restart"
 )
 
@@ -32,81 +23,44 @@ func (a *app) restartCommand() *cli.Command {
 			&cli.BoolFlag{Name: "force", Usage: "cut off running turns"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object at the end"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := a.may("restart"); err != nil {
-				return err
-			}
-			ids, err := agentArgs(c)
-			if err != nil {
-				return err
-			}
-			self, err := a.self()
-			if err != nil {
-				return err
-			}
-			r := restart.Request{By: self, Force: c.Bool("force")}
-			if !self.IsAgent() {
-				r.Environ = execx.Inherited(a.environ)
-			}
-			if c.IsSet("handoff") {
-				if r.Handoff, err = a.textFile("--handoff", c.String("handoff")); err != nil {
-					return err
-				}
-				if words.Blank(r.Handoff) || len(r.Handoff) > restart.MaxHandoff {
-					return usagef("restart: a handoff has 1 to %d bytes of text; this one has %d", restart.MaxHandoff, len(r.Handoff))
-				}
-			}
-			l, err := a.launcher()
-			if err != nil {
-				return err
-			}
-			a.tellNumber(c.Context, l, c.Args().Slice(), ids)
-			return a.restart(c.Context, l, ids, r, c.Bool("json"))
-		},
+		Action: a.restart,
 	}
 }
 
-func (a *app) restart(ctx context.Context, l *spawn.Launcher, ids []agent.ID, r restart.Request, asJSON bool) error {
-	f := a.fleetOf(l)
-	runtimes := f.Planner().Runtimes()
-	err := restart.Check(ctx, restart.Options{
-		Launcher: l, Plan: f.PlanAgain,
-		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(l.Home, id) },
-		Barred:       func(id agent.ID) string { return watch.Barred(l.Home, runtimes, id) },
-	}, ids, &r)
-	if err == nil {
-		err = f.WantDaemon(ctx)
-	}
-	if err == nil {
-		err = restart.Submit(l.Home, &r)
-	}
+func (a *app) restart(c *cli.Context) error {
+	ids, err := agentArgs(c)
 	if err != nil {
-		return fmt.Errorf("nothing was ended: %w", err)
+		return err
 	}
-	if err := daemon.Wake(ctx, l.Home); err != nil {
-		a.warn("%v", err)
-	}
-	if r.Names(r.By) {
-		return exitError{exitPartly, advice.With(fmt.Errorf("%s is restarted once this turn has ended, and cut off after a minute: end it now", r.By), "`netsky log` then shows how it went")}
-	}
-	r, err = restart.Follow(ctx, l.Home, r.ID, func(line string) {
-		if !asJSON {
-			a.print("%s", line)
+	r := fleet.RestartRequest{Agents: ids, Force: c.Bool("force")}
+	if c.IsSet("handoff") {
+		text, err := a.textFile("--handoff", c.String("handoff"))
+		if err != nil {
+			return err
 		}
-	})
-	if asJSON {
-		if jerr := a.writeJSON(r.View()); jerr != nil {
+		r.Handoff = &text
+	}
+	l, err := a.launcher()
+	if err != nil {
+		return err
+	}
+	a.tellNumber(c.Context, l, c.Args().Slice(), ids)
+	f := a.fleetOf(l)
+	f.UI = ui{a, &view.Down{Printer: a.printer(c.Bool("json"))}}
+	done, err := f.Restart(c.Context, r)
+	if done.ID == "" {
+		return err
+	}
+	if c.Bool("json") {
+		if jerr := a.writeJSON(done); jerr != nil {
 			return jerr
 		}
 	}
-	for _, note := range view.DaemonOf(ctx, l.Home).Notes(Version) {
+	for _, note := range view.DaemonOf(c.Context, l.Home).Notes(Version) {
 		a.warn("%s", note) // it is not restarted
 	}
-	switch {
-	case errors.Is(err, context.Canceled):
-		return exitError{128 + int(endedBy(ctx)), advice.With(errors.New("interrupted: the daemon continues the restart"), "`netsky log` shows how it went")}
-	case errors.Is(err, restart.ErrPartly):
-		return exitError{exitPartly, err}
+	if errors.Is(err, restart.ErrInterrupted) {
+		err = exitError{128 + int(endedBy(c.Context)), err}
 	}
 	return err
 }

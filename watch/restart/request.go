@@ -192,11 +192,14 @@ func Follow(ctx context.Context, h home.Dir, id string, tell func(line string)) 
 		}
 		select {
 		case <-ctx.Done():
-			return r, ctx.Err()
+			return r, ErrInterrupted
 		case <-tick.C:
 		}
 	}
 }
+
+// ErrInterrupted is returned to an asker that does not wait for the end.
+var ErrInterrupted = advice.With(errors.New("interrupted: the daemon continues the restart"), "`netsky log` shows how it went")
 
 // ErrPartly is returned if not all agents are back as they were.
 var ErrPartly = errors.New("not all agents are back as they were")
