@@ -161,9 +161,7 @@ func (d *down) run(ctx context.Context) error {
 	if len(d.left) > 0 {
 		d.errs = append(d.errs, &InterruptedError{d.left})
 	} else if d.o.All {
-		// A daemon that was killed leaves its hub, which keeps the server alive.
-		d.closeHubs(context.WithoutCancel(ctx))
-		d.removeSocket(context.WithoutCancel(ctx))
+		d.closeServers(context.WithoutCancel(ctx))
 	}
 	return d.err()
 }

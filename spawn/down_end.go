@@ -15,9 +15,10 @@ import (
 	"netsky/tmux"
 )
 
-// closeHubs ends the hub's session on the configured server and on those that agents were
-// started on before. It skips a tmux that has just failed to answer.
-func (d *down) closeHubs(ctx context.Context) {
+// closeServers ends the hub's session, which a killed daemon leaves and which keeps a server alive, on the
+// configured server and on those that agents were started on before. It skips a tmux that has just failed
+// to answer. The socket that this home's own server leaves is removed; a configured one may be anybody's.
+func (d *down) closeServers(ctx context.Context) {
 	if d.hidden {
 		return
 	}
@@ -28,16 +29,6 @@ func (d *down) closeHubs(ctx context.Context) {
 		for range server.Unreachable(ctx) {
 			d.errs = append(d.errs, server.CloseHub(ctx, HubSession))
 		}
-	}
-}
-
-// removeSocket removes the socket that this home's own tmux server leaves when its last
-// session has ended. A configured socket may be anybody's, so it stays.
-func (d *down) removeSocket(ctx context.Context) {
-	if d.hidden {
-		return
-	}
-	for _, server := range d.l.servers() {
 		if server.Socket == d.l.Home.TmuxSocket() {
 			d.warn("", server.Sweep(ctx))
 		}

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -127,7 +128,11 @@ type Result struct {
 // Plan returns what Install would write and run.
 func Plan(o Options) (Result, error) {
 	p, err := o.plan()
-	return Result{Files: p.files, Commands: words(append(p.before, p.on...)), Note: p.note}, err
+	return p.result(), err
+}
+
+func (p plan) result() Result {
+	return Result{Files: p.files, Commands: words(append(p.before, p.on...)), Note: p.note}
 }
 
 // Lines says what was done, or with dry would be.
@@ -173,7 +178,7 @@ func words(commands [][]string) (list []string) {
 // manager can't be told, the error matches ErrManager.
 func Install(ctx context.Context, o Options) (Result, error) {
 	p, err := o.plan()
-	r := Result{Files: p.files, Commands: words(append(p.before, p.on...)), Note: p.note}
+	r := p.result()
 	if err != nil {
 		return r, err
 	}
@@ -221,7 +226,8 @@ func Uninstall(ctx context.Context, o Options) (Result, error) {
 	}
 	errs = append(errs, o.tell(ctx, &r, p.off))
 	for _, link := range p.links {
-		if to, err := os.Readlink(link); err == nil && contains(ours, to) {
+		to, err := os.Readlink(link)
+		if err == nil && slices.ContainsFunc(ours, func(f File) bool { return f.Path == to }) {
 			errs = append(errs, os.Remove(link))
 		}
 	}
@@ -236,15 +242,6 @@ func Uninstall(ctx context.Context, o Options) (Result, error) {
 		errs = append(errs, o.tell(ctx, &r, p.after))
 	}
 	return r, errors.Join(errs...)
-}
-
-func contains(list []File, path string) bool {
-	for _, f := range list {
-		if f.Path == path {
-			return true
-		}
-	}
-	return false
 }
 
 // own reads a file that netsky made for this home; another one is ErrForeign.
