@@ -123,7 +123,7 @@ func (d *downer) note(format string, args ...any) {
 }
 
 // withDaemon also ends the daemon and keeps it ended, while no up can start or find it.
-func (d *downer) withDaemon(end func() error) error {
+func (d *downer) withDaemon(end func(...agent.ID) error) error {
 	desired, err := home.Desired(d.Home).Load(agent.DaemonName)
 	was := err != nil || desired.Up
 	var unwritten error

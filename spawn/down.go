@@ -23,10 +23,10 @@ type DownOptions struct {
 	All     bool // include agentinfinity and the ticker
 	By      string
 	Report  func(DownProgress)
-	// Within, if not nil, is called to end the agents by calling end, and may end more
-	// before or after it. No up runs until it returns, unless Force did not wait for that
-	// up. Down returns its error.
-	Within func(end func() error) error
+	// Within, if not nil, is called to end the agents by calling end, or those of them that it
+	// names, and may end more before or after it. No up runs until it returns, unless Force did
+	// not wait for that up. Down returns its error.
+	Within func(end func(only ...agent.ID) error) error
 	// AckWithin is how long an agent that was asked may take to ack or to exit before it is
 	// ended, 0 for [DownWithin]; a caller in a hurry gives less.
 	AckWithin time.Duration
@@ -122,7 +122,12 @@ func (d *down) within(ctx context.Context) error {
 	if d.o.Within == nil {
 		return d.run(ctx)
 	}
-	return d.o.Within(func() error { return d.run(ctx) })
+	return d.o.Within(func(only ...agent.ID) error {
+		if len(only) > 0 {
+			d.o.Agents = only
+		}
+		return d.run(ctx)
+	})
 }
 
 // again ends whatever an up that was not waited for has started since. If that up still

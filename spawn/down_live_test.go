@@ -101,7 +101,7 @@ func TestDownWaits(t *testing.T) {
 	ctx, cancel := context.WithTimeout(w.ctx, 100*time.Millisecond)
 	defer cancel()
 	began := false
-	o := spawn.DownOptions{Within: func(end func() error) error { began = true; return end() }}
+	o := spawn.DownOptions{Within: func(end func(...agent.ID) error) error { began = true; return end() }}
 	if _, err := w.l.Down(ctx, o); !errors.Is(err, home.ErrLocked) || began {
 		t.Errorf("%v, begun: %v", err, began)
 	}
@@ -123,7 +123,7 @@ func TestDownAgain(t *testing.T) {
 	}
 	defer lock.Unlock()
 	passes := 0
-	_, err = w.l.Down(w.ctx, spawn.DownOptions{Force: true, Within: func(end func() error) error {
+	_, err = w.l.Down(w.ctx, spawn.DownOptions{Force: true, Within: func(end func(...agent.ID) error) error {
 		err := end()
 		if passes++; passes > 1 {
 			return err

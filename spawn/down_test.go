@@ -282,7 +282,7 @@ func TestUpAndDownWithin(t *testing.T) {
 	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Begin: func() error { begun = true; locked("up"); return nil }}); err != nil || !begun {
 		t.Errorf("%v, begun: %v", err, begun)
 	}
-	_, err := w.l.Down(w.ctx, spawn.DownOptions{Within: func(end func() error) error {
+	_, err := w.l.Down(w.ctx, spawn.DownOptions{Within: func(end func(...agent.ID) error) error {
 		locked("before the end")
 		if err := end(); err != nil || w.sessions() != "" {
 			t.Errorf("%v, sessions %q", err, w.sessions())

@@ -89,7 +89,7 @@ func (l *orphans) endLeft(ctx context.Context, st spawn.Status) error {
 	h := l.o.Launcher.Home
 	_, err := l.o.Launcher.Down(ctx, spawn.DownOptions{
 		Agents: []agent.ID{st.Agent}, By: agent.DaemonName,
-		Within: func(end func() error) error { // no up runs meanwhile
+		Within: func(end func(...agent.ID) error) error { // no up runs meanwhile
 			d, err := home.Desired(h).Load(string(st.Agent))
 			if err != nil {
 				return err

@@ -25,6 +25,7 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/proc"
 )
 
 const (
@@ -165,8 +166,6 @@ func Waiting(h home.Dir) home.Mark { return h.Mark(newDir) }
 // matches ErrPartly unless all agents are back as they were.
 func Follow(ctx context.Context, h home.Dir, id string, tell func(line string)) (r Request, err error) {
 	told := make(map[agent.ID]Step)
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
 	for began := time.Now(); ; {
 		now, claimed, err := Load(h, id)
 		if err != nil {
@@ -190,10 +189,8 @@ func Follow(ctx context.Context, h home.Dir, id string, tell func(line string)) 
 		if time.Since(began) > patience+runWithin {
 			return r, advice.With(fmt.Errorf("%w after %v", ErrPartly, patience+runWithin), "`netsky status` shows the agents, `netsky daemon status` the daemon, which continues it")
 		}
-		select {
-		case <-ctx.Done():
+		if proc.Sleep(ctx, followEvery) != nil {
 			return r, ErrInterrupted
-		case <-tick.C:
 		}
 	}
 }

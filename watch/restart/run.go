@@ -169,58 +169,40 @@ func (j *job) run(ctx context.Context) {
 // open are the steps of agents that may still run under their old starts.
 var open = []Step{"", Ending, Asked}
 
-// errAgain says that fewer agents than named have to be ended.
-var errAgain = errors.New("the agents have changed meanwhile")
-
 // end ends the agents that run under the starts named in the request.
-func (j *job) end(ctx context.Context) (err error) {
-	for range 3 {
-		if err = j.endOnce(ctx); !errors.Is(err, errAgain) {
-			break
-		}
-	}
+func (j *job) end(ctx context.Context) error {
+	_, err := j.Launcher.Down(ctx, spawn.DownOptions{
+		Force: j.r.Force, Restart: true, By: string(j.r.By), Report: j.progress,
+		Within: func(end func(...agent.ID) error) error {
+			if err := j.sort(ctx); err != nil {
+				return err
+			}
+			list := j.of(open...)
+			if len(list) == 0 {
+				return nil
+			}
+			step("checked")
+			var ids []agent.ID
+			for _, a := range list {
+				ids = append(ids, a.Agent)
+				a.Step = cmp.Or(a.Step, Ending)
+			}
+			if err := j.Launcher.Home.Save(file(j.r.ID), j.r, true); err != nil {
+				return err // nobody could finish it after a crash
+			}
+			step("ending")
+			return end(ids...)
+		},
+	})
 	for _, a := range j.of(Ending, Asked) {
-		a.Step, a.Note = Failed, fmt.Sprintf("it could not be ended: %v", cmp.Or(err, errAgain))
+		a.Step, a.Note = Failed, fmt.Sprintf("it could not be ended: %v", cmp.Or(err, errMeanwhile))
 	}
 	j.save()
 	return err
 }
 
-func (j *job) endOnce(ctx context.Context) error {
-	list := j.of(open...)
-	if len(list) == 0 {
-		return nil
-	}
-	var ids []agent.ID
-	for _, a := range list {
-		ids = append(ids, a.Agent)
-	}
-	o := spawn.DownOptions{
-		Agents: ids, Force: j.r.Force, Restart: true, By: string(j.r.By), Report: j.progress,
-	}
-	o.Within = func(end func() error) error {
-		if err := j.sort(ctx); err != nil {
-			return err
-		}
-		switch left := len(j.of(open...)); {
-		case left == 0:
-			return nil
-		case left < len(ids):
-			return errAgain // the others must not be ended
-		}
-		step("checked")
-		for _, a := range j.of("") {
-			a.Step = Ending
-		}
-		if err := j.Launcher.Home.Save(file(j.r.ID), j.r, true); err != nil {
-			return err // nobody could finish it after a crash
-		}
-		step("ending")
-		return end()
-	}
-	_, err := j.Launcher.Down(ctx, o)
-	return err
-}
+// errMeanwhile is the reason if a down that does not fail has found no agent to end.
+var errMeanwhile = errors.New("it has changed meanwhile")
 
 // sort looks at the agents again, while no up and no down runs. A request that has not
 // begun is refused as a whole if anything is wrong; of one that has, the agents that are

@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/internal/proc"
 	"netsky/spawn"
 	"netsky/store"
 )
@@ -79,8 +80,6 @@ func (j *job) start(ctx context.Context) {
 
 // await waits for the report of an agent that is starting.
 func (j *job) await(ctx context.Context, id agent.ID) spawn.Progress {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
 	for began := time.Now(); ; {
 		list, err := j.Launcher.Inspect(ctx)
 		st := list.Find(id)
@@ -92,10 +91,7 @@ func (j *job) await(ctx context.Context, id agent.ID) spawn.Progress {
 		case ctx.Err() != nil, time.Since(began) > readyWithin:
 			return spawn.Progress{Agent: id, Step: spawn.StepSlow, Note: st.Evidence}
 		}
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
+		_ = proc.Sleep(ctx, 100*time.Millisecond)
 	}
 }
 
