@@ -72,8 +72,7 @@ func (m *Courier) curb(ctx context.Context, e agent.Event) {
 	}
 	for _, o := range m.ledger.seen() {
 		if d, waits := m.deferrals.list[o.ID]; waits && d.reported(e) {
-			a := answer{Message: o}
-			a.kind, a.text = verdict(d.end)
+			a := verdict(o, d.end)
 			a.text += fmt.Sprintf("\n\n[netsky] This was before its work was done: after %d turns in a row that nobody asked for, the next was interrupted.", MostAlone)
 			m.deferrals.finish(ctx, a)
 		}

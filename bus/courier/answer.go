@@ -47,19 +47,22 @@ type answers struct {
 // interrupted is the end of a turn of which nothing more is known.
 var interrupted = agent.Event{Event: agent.EventStopFailed, Error: Interrupted}
 
-// verdict returns what a turn's end means to those who wait for an answer.
-func verdict(e agent.Event) (kind envelope.Kind, text string) {
+// verdict returns the answer that the end of its turn is to a message.
+func verdict(o Message, e agent.Event) answer {
+	a := answer{Message: o, kind: envelope.KindError}
 	switch {
 	case e.Event == agent.EventStopFailed && e.Error == interrupted.Error:
-		return envelope.KindError, "interrupted: the turn ended without an answer"
+		a.text = "interrupted: the turn ended without an answer"
 	case e.Event == agent.EventStopFailed:
-		return envelope.KindError, "the turn failed: " + failure(e)
+		a.text = "the turn failed: " + failure(e)
 	case e.Error != "": // in the program's own words
-		return envelope.KindError, e.Text
+		a.text = e.Text
 	case e.Text == "":
-		return envelope.KindError, "the turn ended without any text"
+		a.text = "the turn ended without any text"
+	default:
+		a.kind, a.text = envelope.KindReply, e.Text
 	}
-	return envelope.KindReply, e.Text
+	return a
 }
 
 // replied reports whether the model itself has answered the message: its turn may fail

@@ -87,8 +87,7 @@ func (s *deferrals) serving(ctx context.Context, now time.Time) {
 		if !waits || d.until.IsZero() || now.Before(d.until) {
 			continue
 		}
-		a := answer{Message: o}
-		a.kind, a.text = verdict(d.end)
+		a := verdict(o, d.end)
 		a.text += "\n\n[netsky] Still running in the background: " + agent.Works(d.end.Background)
 		s.finish(ctx, a)
 	}

@@ -226,7 +226,7 @@ func (m *Courier) Run(ctx context.Context) (err error) {
 func (m *Courier) take(ctx context.Context) (ok bool, err error) {
 	for {
 		box, err := m.o.Bus.Receive(ctx, m.o.Agent, bus.ReceiveOptions{
-			Start: m.o.Start, MaxText: m.traits.Text, Running: true, Report: m.report, Cancel: m.cancelled,
+			Start: m.o.Start, MaxText: m.traits.Text, Running: true, Report: m.o.Log, Cancel: m.cancelled,
 			Offered: m.ledger.mayHave,
 		})
 		if err == nil {
@@ -257,11 +257,6 @@ func (m *Courier) pause(ctx context.Context) bool {
 	case <-timer.C:
 	}
 	return true
-}
-
-// report logs what the receiver reports.
-func (m *Courier) report(what string, err error) {
-	m.o.Log(what, err)
 }
 
 // maxDrops is how many cancels of messages wait for the loop.

@@ -145,10 +145,12 @@ func (m *Courier) step(ctx context.Context) time.Duration {
 // turning tells the receiver when a turn begins and ends: a shutdown waits for it, and for
 // the answers to what it took.
 func (m *Courier) turning(now time.Time) {
-	if running := m.program.open || m.program.busy() || m.offers.handing(now) || m.owing(now); running && m.turn == nil {
+	switch running := m.program.open || m.program.busy() || m.offers.handing(now) || m.owing(now); {
+	case running && m.turn == nil:
 		m.turn = m.box.Turn()
-	} else if !running {
-		m.turnOver()
+	case !running && m.turn != nil:
+		m.turn()
+		m.turn = nil
 	}
 }
 
@@ -156,13 +158,6 @@ func (m *Courier) turning(now time.Time) {
 // give.
 func (m *Courier) owing(now time.Time) bool {
 	return len(m.answers.unsent) > 0 || m.program.Takes && !now.Before(m.gate.barred) && (len(m.backlog.lost) > 0 || !m.history.restored && len(m.ledger.list()) > 0)
-}
-
-func (m *Courier) turnOver() {
-	if m.turn != nil {
-		m.turn()
-		m.turn = nil
-	}
 }
 
 // deliver continues the flight, or starts the next. It returns when to run again; zero:

@@ -187,9 +187,7 @@ func (m *Courier) close(ctx context.Context, e Event) {
 			held = append(held, failed{o, end})
 			continue
 		}
-		a := answer{Message: o}
-		a.kind, a.text = verdict(end)
-		if !o.Wants || e.Deferred || m.answers.give(ctx, a) {
+		if !o.Wants || e.Deferred || m.answers.give(ctx, verdict(o, end)) {
 			done = append(done, o)
 		}
 	}

@@ -125,9 +125,7 @@ func (s *backlog) hold(ctx context.Context, list ...failed) {
 			fault := h.Fault
 			fault.Text = fmt.Sprintf("%s (the last of %d tries)", cmp.Or(fault.Text, f.end.Text), h.Turns)
 			f.end.Fault = &fault
-			a := answer{Message: f.Message}
-			a.kind, a.text = verdict(f.end)
-			if !f.Wants || s.answers.give(ctx, a) {
+			if !f.Wants || s.answers.give(ctx, verdict(f.Message, f.end)) {
 				done = append(done, f.Message)
 			}
 			continue
@@ -254,12 +252,7 @@ func (s *backlog) tellSenders(ctx context.Context, now time.Time) {
 
 // holding reports whether messages are held.
 func (s *backlog) holding() bool {
-	for _, l := range s.lost {
-		if l.State == StateHeld {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.lost, func(l lost) bool { return l.State == StateHeld })
 }
 
 // HeldWords is what people read of held messages: "held until 14:30".
@@ -288,13 +281,8 @@ func (s *backlog) lapsed(d *bus.Delivery) bool {
 	return true
 }
 
-func without(list []*bus.Delivery, gone ...*bus.Delivery) (rest []*bus.Delivery) {
-	for _, d := range list {
-		if !slices.Contains(gone, d) {
-			rest = append(rest, d)
-		}
-	}
-	return rest
+func without(list []*bus.Delivery, gone ...*bus.Delivery) []*bus.Delivery {
+	return slices.DeleteFunc(slices.Clone(list), func(d *bus.Delivery) bool { return slices.Contains(gone, d) })
 }
 
 // most is how many lost messages are put into one text.

@@ -1,6 +1,7 @@
 package courier
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -173,20 +174,19 @@ func (l *ledger) hold(list []Message) error {
 }
 
 // late records that the end of the message's turn was missed.
-func (l *ledger) late(id string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if i := l.file.index(id, ""); i >= 0 {
-		l.file.Messages[i].late = true
-	}
-}
+func (l *ledger) late(id string) { l.change(id, func(m *Message) { m.late = true }) }
 
 // took records which turn took a message.
 func (l *ledger) took(id, turn string) {
+	l.change(id, func(m *Message) { m.turn = cmp.Or(turn, m.turn) })
+}
+
+// change changes what is known of a message, but not stored.
+func (l *ledger) change(id string, to func(*Message)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if i := l.file.index(id, ""); i >= 0 && turn != "" {
-		l.file.Messages[i].turn = turn
+	if i := l.file.index(id, ""); i >= 0 {
+		to(&l.file.Messages[i])
 	}
 }
 

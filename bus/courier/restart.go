@@ -245,9 +245,7 @@ func (h *history) resume(ctx context.Context, o Message, e envelope.Envelope, d 
 		if !o.Wants {
 			return true, nil
 		}
-		a := answer{Message: o}
-		a.kind, a.text = verdict(end)
-		return h.answers.give(ctx, a), nil
+		return h.answers.give(ctx, verdict(o, end)), nil
 	}
 	if running { // possibly this turn, which continues
 		h.sight(o.ID)

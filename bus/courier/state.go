@@ -25,13 +25,9 @@ func (m *Courier) look(ctx context.Context, now time.Time) {
 	} else {
 		r.SinceMS = m.program.SinceMS
 	}
-	switch {
-	case m.program.busy():
-		m.program.looks = now.Add(m.traits.Pace.Busy)
-	case r.State == agent.Idle && m.offers.flight == nil && !m.program.open:
+	m.program.looks = now.Add(m.traits.Pace.Busy)
+	if r.State == agent.Idle && m.offers.flight == nil && !m.program.open && !m.program.busy() {
 		m.program.looks = now.Add(m.traits.Pace.Idle)
-	default:
-		m.program.looks = now.Add(m.traits.Pace.Busy)
 	}
 	if f := m.offers.flight; f != nil && r.State == agent.Busy {
 		f.stirred = true

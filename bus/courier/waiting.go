@@ -12,26 +12,20 @@ func (m *Courier) Waiting(ctx context.Context) (texts string, left int, err erro
 	defer deadline.Stop()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		var more bool
-		done := make(chan struct{})
-		ask := func() {
-			texts, left, more = m.offers.hand(ctx, m.over)
-			close(done)
-		}
+	done, more := make(chan struct{}), false
+	ask := func() {
+		texts, left, more = m.offers.hand(ctx, m.over)
+		done <- struct{}{}
+	}
+	for asks := m.asks; ; {
 		select {
-		case m.asks <- ask:
-			<-done
-			if texts != "" || !more {
+		case asks <- ask:
+			if <-done; texts != "" || !more {
 				return texts, left, nil
 			}
-		case <-ctx.Done():
-			return "", 0, ctx.Err()
-		case <-deadline.C:
-			return "", left, nil
-		}
-		select {
+			asks = nil // until the next tick
 		case <-tick.C:
+			asks = m.asks
 		case <-ctx.Done():
 			return "", 0, ctx.Err()
 		case <-deadline.C:
