@@ -182,3 +182,34 @@ func TestBackgroundOfTwo(t *testing.T) {
 		}
 	}
 }
+
+// TestEndedDuringLook: a turn with the result of work in the background that begins and ends
+// while the program's state is asked for is the answer, not what was said before that work.
+func TestEndedDuringLook(t *testing.T) {
+	t.Parallel()
+	p := mustPost(t)
+	p.program.mustStart(t)
+	p.run()
+	work := agent.Work{ID: "work", Kind: "subagent"}
+	p.program.set(func() { p.program.left = []agent.Work{work} })
+	p.drop(envelope.Envelope{ID: "owner-0", From: agent.Owner, To: me, Text: "begin"})
+	p.mustTurn("owner-0")
+	p.mustReport(agent.Busy, "")
+	looks := 0
+	p.program.set(func() { looks = p.program.looks })
+	testworld.Wait(p, "the program is idle for long enough to be taken for abandoned", func() (long bool) {
+		p.program.set(func() { long = p.program.looks > looks+30 })
+		return long
+	})
+	p.program.set(func() {
+		p.program.asked = func() {
+			p.begin("the result", work)
+			p.program.set(func() { p.program.left = nil })
+			p.finish("the result", "it is done")
+		}
+	})
+	p.mustWait("owner-0")
+	if a := p.answers(agent.Owner, "owner-0")[0]; a.Text != "it is done" {
+		t.Errorf("the answer: %+v", a)
+	}
+}

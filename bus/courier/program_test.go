@@ -66,6 +66,8 @@ type program struct {
 	login    time.Time     // when the credentials were changed
 	account  string        // "" is that of all programs of a test
 	left     []agent.Work  // what goes on in the background
+	looks    int           // how often its state was asked for
+	asked    func()        // runs when it is asked for next
 	wake     chan struct{}
 }
 
@@ -190,6 +192,13 @@ func (p *program) Interrupt(context.Context, agent.ID) error {
 
 func (p *program) State(context.Context) courier.Condition {
 	p.mu.Lock()
+	p.looks++
+	if f := p.asked; f != nil {
+		p.asked = nil
+		p.mu.Unlock()
+		f()
+		p.mu.Lock()
+	}
 	defer p.mu.Unlock()
 	state := p.state
 	if state == agent.Idle && len(p.queue) > 0 {
