@@ -75,7 +75,7 @@ func below(list []kin, keep []int) ([][]proc.Process, error) {
 
 // spared lists the processes that ending an agent never touches, with all their children:
 // this one, and the daemon, even if an agent started it.
-func (l *Launcher) spared() []int {
+func (l *Ender) spared() []int {
 	keep := []int{os.Getpid()}
 	if who, ok := l.Home.LockHolder(agent.DaemonName); ok && who.Named() {
 		keep = append(keep, who.PID)
@@ -89,7 +89,7 @@ func (l *Launcher) spared() []int {
 //
 // Keepers are ended last. As long as one lives, everything its program started is found
 // below it, even if it left the session: so when nothing is found, nothing is left.
-func (l *Launcher) end(ctx context.Context, panes []tmux.Pane, list []kin) (left [][]proc.Process, unfiled []error, err error) {
+func (l *Ender) end(ctx context.Context, panes []tmux.Pane, list []kin) (left [][]proc.Process, unfiled []error, err error) {
 	keep := l.spared()
 	left = make([][]proc.Process, len(list))
 	err = l.endBelow(ctx, list, left, keep)

@@ -31,7 +31,7 @@ type Remnant struct {
 // behind: keepers and programs by their records, others by their parents or their
 // environment; this process and the daemon are none. With an error there may be more. Nothing is left if both this list and
 // Unproved are empty.
-func (l *Launcher) Remnants(ctx context.Context) (list []Remnant, err error) {
+func (l *Ender) Remnants(ctx context.Context) (list []Remnant, err error) {
 	seen := make(map[int]bool)
 	keep := l.spared()
 	for _, pid := range keep {
@@ -142,20 +142,9 @@ func booted() time.Time {
 // slightly differently.
 func beforeBoot(t time.Time) bool { return t.Before(booted().Add(-2 * time.Second)) }
 
-// kept returns the agents with a keeper's record, a launch or unproved starts on file.
-// With an error there may be more.
-func (l *Launcher) kept() (ids []agent.ID, err error) {
-	for _, rel := range []string{home.KeeperDir, home.LaunchDir, unprovedDir} {
-		list, lerr := home.Agents(l.Home, rel)
-		ids, err = append(ids, list...), errors.Join(err, lerr)
-	}
-	slices.SortFunc(ids, agent.Compare)
-	return slices.Compact(ids), err
-}
-
 // ever returns the kept agents and those with a mailbox, which shows that they exist even if their
 // records are lost. With an error there may be more.
-func (l *Launcher) ever() ([]agent.ID, error) {
+func (l *Ender) ever() ([]agent.ID, error) {
 	ids, err := l.kept()
 	boxes, berr := l.Bus.Mailboxes()
 	if errors.Is(berr, fs.ErrNotExist) {
@@ -168,39 +157,4 @@ func (l *Launcher) ever() ([]agent.ID, error) {
 	}
 	slices.SortFunc(ids, agent.Compare)
 	return ids, errors.Join(err, berr)
-}
-
-// socket returns the configured tmux socket.
-func (l *Launcher) socket() string {
-	if l.Tmux.Socket == "" {
-		return "default"
-	}
-	return l.Tmux.Socket
-}
-
-// elsewhere reports whether a launch's socket is not the configured one.
-func (l *Launcher) elsewhere(socket string) bool { return socket != "" && socket != l.socket() }
-
-// servers returns the tmux servers that may hold something of this home: the configured
-// one, then those that agents and the ticker were started on before.
-func (l *Launcher) servers() []*tmux.Server {
-	list := []*tmux.Server{l.Tmux}
-	seen := []string{l.socket()}
-	add := func(socket string) {
-		if socket == "" || slices.Contains(seen, socket) {
-			return
-		}
-		seen = append(seen, socket)
-		list = append(list, &tmux.Server{Socket: socket, Conf: l.Tmux.Conf, Env: l.Tmux.Env, Tags: l.Tmux.Tags, Known: l.Tmux.Known})
-	}
-	kept, _ := l.kept() // a caller that needs the error calls kept
-	for _, id := range kept {
-		if la, err := l.Home.LoadLaunch(id); err == nil {
-			add(la.Socket)
-		}
-	}
-	if t, err := l.Home.LoadTicker(); err == nil {
-		add(t.Socket)
-	}
-	return list
 }
