@@ -169,7 +169,7 @@ func (a *app) interruptCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			r, err := f.Interrupt(c.Context, fleet.InterruptRequest{Agent: id, Text: c.Args().Get(1)})
+			r, err := fleet.Panes{Fleet: f}.Interrupt(c.Context, fleet.InterruptRequest{Agent: id, Text: c.Args().Get(1)})
 			switch {
 			case r.Ended:
 				a.print("%s: its turn has ended", id)

@@ -118,11 +118,11 @@ func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options 
 	f := a.fleetOf(l)
 	w := a.config.Watchdog
 	o := daemon.Options{
-		Home: l.Home, Bus: l.Bus, Launcher: l, Runtimes: f.RuntimesNow(), Plan: f.PlanAgain, Setup: f.SetupAgain,
+		Home: l.Home, Bus: l.Bus, Launcher: l, Runtimes: fleet.Revival{Fleet: f}.RuntimesNow(), Plan: fleet.Revival{Fleet: f}.PlanAgain, Setup: fleet.Revival{Fleet: f}.SetupAgain,
 		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(l.Home, id) },
 		Listen:       a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
 		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration, Wakes: w.Wakes, Upkeep: upkeepOf(l.Home, a.config),
-		Mistake: func() (text, then string) { return config.Mistake(l.Home) }, Deeds: f.Control(),
+		Mistake: func() (text, then string) { return config.Mistake(l.Home) }, Deeds: fleet.Daemon{Fleet: f}.Control(),
 	}
 	if a.config.Dashboard.Answer {
 		o.Desk = fleet.Page{Fleet: a.ownersFleet(l, log)}
@@ -217,7 +217,7 @@ func (a *app) daemonStop(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	ended, err := a.fleetOf(spawn.New(spawn.Site{Home: h})).StopDaemon(c.Context)
+	ended, err := fleet.Daemon{Fleet: a.fleetOf(spawn.New(spawn.Site{Home: h}))}.StopDaemon(c.Context)
 	var again *fleet.PartlyError
 	if err != nil && !errors.As(err, &again) {
 		return err

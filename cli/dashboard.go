@@ -71,7 +71,7 @@ func (a *app) dashboard(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.fleetOf(l).WantDaemon(c.Context); err != nil {
+	if err := (fleet.Daemon{Fleet: a.fleetOf(l)}).WantDaemon(c.Context); err != nil {
 		return err
 	}
 	err = a.dashboardOf(c, h)

@@ -15,7 +15,7 @@ func (a *app) decide(ctx context.Context, r fleet.DecideRequest) error {
 		return err
 	}
 	r.By = fleet.ByTerminal
-	v, err := f.Decide(ctx, r)
+	v, err := fleet.Answers{Fleet: f}.Decide(ctx, r)
 	verdict := approve.Verdict(!r.Deny)
 	switch d := v.Dialog; {
 	case v.Budget != "":

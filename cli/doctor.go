@@ -69,6 +69,8 @@ func (a *app) doctorOptions() doctor.Options {
 		return o
 	}
 	o.Launcher, o.Runtimes, o.Service, o.Upkeep = l, a.planner(l).Runtimes(), a.serviceOf(o.Home), upkeepOf(o.Home, o.Config)
-	o.Start = func(ctx context.Context) error { return a.fleetOf(l).ReviveServices(ctx, a.print) }
+	o.Start = func(ctx context.Context) error {
+		return fleet.Revival{Fleet: a.fleetOf(l)}.ReviveServices(ctx, a.print)
+	}
 	return o
 }

@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/view"
+	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/advice"
 )
@@ -82,7 +83,7 @@ func (a *app) requestOf(ctx context.Context, word string, allow bool) (code stri
 		return "", advice.With(usagef("approve: %s asks for %d things: %s", id, len(codes), strings.Join(codes, ", ")),
 			"`netsky needs CODE` shows one, `netsky approve CODE…` allows one or several")
 	}
-	n, ok := a.fleetOf(l).Need(ctx, code)
+	n, ok := fleet.Answers{Fleet: a.fleetOf(l)}.Need(ctx, code)
 	if !ok {
 		return "", usagef("approve: %s: its request was settled just now", id)
 	}

@@ -42,7 +42,7 @@ func (a *app) peek(c *cli.Context) error {
 	if c.Bool("follow") {
 		return a.followPane(c.Context, f, r)
 	}
-	v, err := f.Peek(c.Context, r)
+	v, err := fleet.Panes{Fleet: f}.Peek(c.Context, r)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (a *app) followPane(ctx context.Context, f *fleet.Fleet, r fleet.PeekReques
 	tick := time.NewTicker(300 * time.Millisecond)
 	defer tick.Stop()
 	for before := "\x00"; ; {
-		v, err := f.Peek(ctx, r)
+		v, err := fleet.Panes{Fleet: f}.Peek(ctx, r)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func (a *app) quiet(c *cli.Context) error {
 			return usagef("quiet: %q: must be a duration, such as 1h, or off", words.FirstLine(word))
 		}
 	}
-	r, err := f.Quiet(c.Context, req)
+	r, err := fleet.Answers{Fleet: f}.Quiet(c.Context, req)
 	switch {
 	case err != nil:
 		return err

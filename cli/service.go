@@ -98,5 +98,5 @@ func (a *app) serviceRun(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.fleetOf(l).Revive(c.Context, a.print)
+	return fleet.Revival{Fleet: a.fleetOf(l)}.Revive(c.Context, a.print)
 }

@@ -13,7 +13,7 @@ import (
 
 // anew returns the fleet with netsky.toml as it is now, for starting an agent again: a mistake that
 // can't be about how agents run keeps none down.
-func (f *Fleet) anew() (*Fleet, error) {
+func (f Revival) anew() (*Fleet, error) {
 	c, harm, err := config.Load(f.Home)
 	if err != nil && harm > config.Ignored {
 		return nil, &plan.UsageError{Err: err}
@@ -23,7 +23,7 @@ func (f *Fleet) anew() (*Fleet, error) {
 
 // PlanAgain plans a start of the agent as of now, as it was started last, with that environment;
 // nil is the one of its last start.
-func (f *Fleet) PlanAgain(ctx context.Context, id agent.ID, environ []string) (spawn.Plan, error) {
+func (f Revival) PlanAgain(ctx context.Context, id agent.ID, environ []string) (spawn.Plan, error) {
 	now, err := f.anew()
 	if err != nil {
 		return spawn.Plan{}, err
@@ -45,18 +45,18 @@ func (f *Fleet) PlanAgain(ctx context.Context, id agent.ID, environ []string) (s
 
 // SetupAgain returns the configuration of a tmux server as of now. A mistake in it keeps no agent
 // down.
-func (f *Fleet) SetupAgain() []string {
+func (f Revival) SetupAgain() []string {
 	now, err := f.anew()
 	if err != nil {
-		now = f
+		now = f.Fleet
 	}
-	lines, _ := now.tmuxSetup()
+	lines, _ := Daemon{now}.tmuxSetup()
 	return lines
 }
 
 // RuntimesNow returns what returns the runtimes that netsky.toml has at the time. A mistake in it
 // leaves those that it had before.
-func (f *Fleet) RuntimesNow() func() map[string]spawn.Runtime {
+func (f Revival) RuntimesNow() func() map[string]spawn.Runtime {
 	all, at := f.Planner().Runtimes(), f.Home.Mark(home.ConfigFile)
 	var mu sync.Mutex
 	return func() map[string]spawn.Runtime {

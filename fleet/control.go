@@ -177,16 +177,16 @@ const maxRequest = 4 << 20
 
 // Control serves the deeds and their description: what [daemon.Options] call Deeds. Whoever can open
 // the socket is this user, and acts as the agent below whose program it runs, else as the owner.
-func (f *Fleet) Control() http.Handler {
-	g := *f
-	f, g.checks = &g, new(checks)
+func (f Daemon) Control() http.Handler {
+	g := *f.Fleet
+	f.Fleet, g.checks = &g, new(checks)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.MarshalWrite(w, Describe(f.Home, f.Version))
 	})
 	for _, d := range deeds() {
-		mux.HandleFunc("POST /deeds/"+d.name, func(w http.ResponseWriter, r *http.Request) { control{f}.serve(w, r, d) })
+		mux.HandleFunc("POST /deeds/"+d.name, func(w http.ResponseWriter, r *http.Request) { control{f.Fleet}.serve(w, r, d) })
 	}
 	return mux
 }

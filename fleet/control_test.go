@@ -35,7 +35,7 @@ var noRoute = map[string]string{
 	"imessage history": "lists", "imessage send": "tries the phone", "imessage doctor": "tries the phone", "escalate": "is for when the daemon does not help",
 	"imessage access ls": "is decided at a terminal", "imessage access allow": "is decided at a terminal",
 	"imessage access deny": "is decided at a terminal", "imessage access pair": "is decided at a terminal",
-	"restart": "is a request in a directory that the daemon claims", "task of another's": "task-add, task-edit and task-start",
+	"task of another's": "task-add, task-edit and task-start",
 }
 
 // Every row of rights.go has a route, or there is a reason; and the description says who may use it.
@@ -82,7 +82,7 @@ func newControl(t *testing.T) socket {
 	}
 	t.Cleanup(func() { f.Launcher.Journal.Close() })
 	mux := http.NewServeMux()
-	mux.Handle("/", f.Control())
+	mux.Handle("/", fleet.Daemon{Fleet: f}.Control())
 	mux.HandleFunc("POST /probe", f.Probe)
 	l, err := net.Listen("unix", h.Path(home.DaemonSocket))
 	if err != nil {

@@ -21,14 +21,17 @@ func DaemonWanted(h home.Dir) error {
 	return fmt.Errorf("daemon: %w", daemon.ErrUnwanted)
 }
 
+// Daemon is the daemon of a fleet: what starts, sets up and ends it.
+type Daemon struct{ *Fleet }
+
 // startDaemon starts the daemon if none answers. It ends by itself if its desired state is down by
 // then.
-func (f *Fleet) startDaemon(ctx context.Context) (daemon.Pong, daemon.Started, error) {
+func (f Daemon) startDaemon(ctx context.Context) (daemon.Pong, daemon.Started, error) {
 	return daemon.Start(ctx, f.Home, []string{f.Launcher.Binary, "daemon", "run", "--wanted"}, f.DaemonEnviron())
 }
 
 // DaemonEnviron returns the environment for a daemon, which outlives this process.
-func (f *Fleet) DaemonEnviron() []string { return DaemonEnviron(f.Home, f.Environ) }
+func (f Daemon) DaemonEnviron() []string { return DaemonEnviron(f.Home, f.Environ) }
 
 // DaemonEnviron is that for a home.
 func DaemonEnviron(h home.Dir, environ []string) []string {
@@ -37,7 +40,7 @@ func DaemonEnviron(h home.Dir, environ []string) []string {
 
 // WantDaemon starts the daemon if it is not running, and says so. Like Start, it waits for a
 // running down.
-func (f *Fleet) WantDaemon(ctx context.Context) error {
+func (f Daemon) WantDaemon(ctx context.Context) error {
 	p, err := daemon.Ping(ctx, f.Home)
 	if err == nil && !home.Removed(p.Binary) && DaemonWanted(f.Home) == nil {
 		return nil
@@ -62,13 +65,13 @@ func (f *Fleet) WantDaemon(ctx context.Context) error {
 }
 
 // blocked says that the deed waits for another one.
-func (f *Fleet) blocked(err error) {
+func (f Daemon) blocked(err error) {
 	f.warn("another `netsky up` or `netsky down` is running; waiting for it (%v)", err)
 }
 
 // tmuxSetup returns additional configuration lines for the tmux server. An error is about the
 // owner's tmux.conf; the lines are valid without it.
-func (f *Fleet) tmuxSetup() (lines []string, err error) {
+func (f Daemon) tmuxSetup() (lines []string, err error) {
 	if execx.Value(f.Environ, socketVariable) != "" {
 		lines = append(lines, "set-environment -g "+socketVariable+" "+tmux.Quote(f.Launcher.Tmux.Socket))
 	}

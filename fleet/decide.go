@@ -41,15 +41,18 @@ type DecideResult struct {
 	Budget  string            `json:"budget,omitempty"` // what that did
 }
 
+// Answers is what the owner decides: what agents ask for, and how long hangs are not told.
+type Answers struct{ *Fleet }
+
 // Desk returns what puts agents' questions to the owner.
-func (f *Fleet) Desk() approve.Desk {
+func (f Answers) Desk() approve.Desk {
 	return approve.Desk{Home: f.Home, Bus: f.Launcher.Bus, Warn: f.UI.Warn}
 }
 
 // Decide gives the owner's answer, once, and returns when it has taken effect. With an error, the
 // result says to how much of it that applies. A crash leaves an answer that the agent's program may
 // still take.
-func (f *Fleet) Decide(ctx context.Context, r DecideRequest) (v DecideResult, err error) {
+func (f Answers) Decide(ctx context.Context, r DecideRequest) (v DecideResult, err error) {
 	if err := f.May("approve"); err != nil {
 		return v, err
 	}
@@ -86,7 +89,7 @@ type Page struct{ *Fleet }
 
 // Answer answers the request with that code, which was shown as it is.
 func (p Page) Answer(ctx context.Context, code string, allow bool) (agent.Approval, error) {
-	v, err := p.Decide(ctx, DecideRequest{Code: code, Deny: !allow, By: approve.InDashboard, Shown: attention.Need{Kind: attention.Approval}})
+	v, err := Answers{p.Fleet}.Decide(ctx, DecideRequest{Code: code, Deny: !allow, By: approve.InDashboard, Shown: attention.Need{Kind: attention.Approval}})
 	if v.Request == nil {
 		return agent.Approval{}, err
 	}
@@ -94,10 +97,12 @@ func (p Page) Answer(ctx context.Context, code string, allow bool) (agent.Approv
 }
 
 // How returns how a request was settled that is no longer pending, "" if that is not known.
-func (p Page) How(ctx context.Context, code string) string { return p.Desk().How(ctx, code) }
+func (p Page) How(ctx context.Context, code string) string {
+	return Answers{p.Fleet}.Desk().How(ctx, code)
+}
 
 // dialog answers the dialog at which agents wait, if it is the one that the item is about.
-func (f *Fleet) dialog(ctx context.Context, r DecideRequest, n attention.Need) (DecideResult, error) {
+func (f Answers) dialog(ctx context.Context, r DecideRequest, n attention.Need) (DecideResult, error) {
 	d, err := f.Desk().Decide(ctx, f.Launcher, f.runtimes(), approve.Choice{
 		Agents: n.Agents, Same: r.Same, Words: n.Text, Code: n.Code, Allow: !r.Deny, By: r.By,
 	})
@@ -111,7 +116,7 @@ func (f *Fleet) dialog(ctx context.Context, r DecideRequest, n attention.Need) (
 }
 
 // budget answers for a budget that is used up.
-func (f *Fleet) budget(ctx context.Context, n attention.Need, allow bool) (v DecideResult, err error) {
+func (f Answers) budget(ctx context.Context, n attention.Need, allow bool) (v DecideResult, err error) {
 	db, err := store.Open(ctx, f.Home)
 	if err != nil {
 		return v, err
@@ -121,16 +126,8 @@ func (f *Fleet) budget(ctx context.Context, n attention.Need, allow bool) (v Dec
 	return v, err
 }
 
-// runtimes returns the runtimes by name.
-func (f *Fleet) runtimes() map[string]spawn.Runtime {
-	if f.Runtimes != nil {
-		return f.Runtimes
-	}
-	return f.Planner().Runtimes()
-}
-
 // Need returns the item with that code, among what needs the owner.
-func (f *Fleet) Need(ctx context.Context, code string) (attention.Need, bool) {
+func (f Answers) Need(ctx context.Context, code string) (attention.Need, bool) {
 	list, err := f.Launcher.Inspect(ctx)
 	if err != nil {
 		return attention.Need{}, false

@@ -18,11 +18,12 @@ func deeds() []deed {
 	return []deed{
 		row("start", "up", "start agents that are not up, and the daemon", of(over.start)),
 		row("down", "down", "end agents", of(over.down)),
-		row("interrupt", "interrupt", "end an agent's running turn", (*Fleet).Interrupt),
+		row("restart", "restart", "end agents and start them again on their conversations", (*Fleet).Restart),
+		row("interrupt", "interrupt", "end an agent's running turn", of(Panes.Interrupt)),
 		row("decide", "approve", "answer what an agent asks for, a dialog or a budget", of(over.decide)),
 		row("forget", "forget", "remove agents that are down from status", (*Fleet).Forget),
 		row("task-start", "task start", "give a task to an agent, which is started if it is not up", of(over.task)),
-		row("peek", "", "show the last lines of an agent's pane", (*Fleet).Peek),
+		row("peek", "", "show the last lines of an agent's pane", of(Panes.Peek)),
 		row("task-add", "", "record a task", of(Tasks.Add)),
 		row("task-edit", "", "change a task, or end it", of(Tasks.Edit)),
 		row("note", "", "record a text about something that is on record", of(Tasks.Note)),
@@ -31,7 +32,7 @@ func deeds() []deed {
 		row("land-all", "land", "land the work of all agents whose check has passed", of(over.landAll)),
 		row("undo", "undo", "take back what landed", of(Work.Undo)),
 		row("retire", "work retire", "remove the worktrees of agents whose work has landed", of(Work.Retire)),
-		row("quiet", "quiet", "hold off messages about agents that hang", (*Fleet).Quiet),
+		row("quiet", "quiet", "hold off messages about agents that hang", of(Answers.Quiet)),
 		row("send", "", "send a message", of(Mail.Send)),
 		row("await", "", "wait until a message is delivered or answered", of(Mail.Await)),
 		row("ask", "", "send an agent a message and wait for its answer", of(Mail.Ask)),
@@ -118,7 +119,7 @@ func (f over) down(ctx context.Context, r DownRequest) (v DownResult, err error)
 
 func (f over) decide(ctx context.Context, r DecideRequest) (DecideResult, error) {
 	r.By = bySocket
-	return f.Decide(ctx, r)
+	return Answers{f.Fleet}.Decide(ctx, r)
 }
 
 // A TaskStarted is what giving out a task did.

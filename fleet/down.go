@@ -157,7 +157,7 @@ func (d *downer) withDaemon(end func(...agent.ID) error) error {
 
 // StopDaemon ends the daemon, which stays down. It reports whether it was running; with an error that
 // is a *[PartlyError] it is started again.
-func (f *Fleet) StopDaemon(ctx context.Context) (ended bool, err error) {
+func (f Daemon) StopDaemon(ctx context.Context) (ended bool, err error) {
 	if err := f.May("daemon stop"); err != nil {
 		return false, err
 	}

@@ -153,3 +153,20 @@ func (f *Fleet) Make() error {
 	}
 	return f.Launcher.Bus.Make(agent.Owner)
 }
+
+// runtimes returns the runtimes by name.
+func (f *Fleet) runtimes() map[string]spawn.Runtime {
+	if f.Runtimes != nil {
+		return f.Runtimes
+	}
+	return f.Planner().Runtimes()
+}
+
+// bus returns the fleet's bus, for what opens one on demand.
+func (f *Fleet) bus() (*bus.Bus, error) { return f.Launcher.Bus, nil }
+
+// May is [May] for the fleet's actor.
+func (f *Fleet) May(deed string) error { return May(f.Actor, deed) }
+
+// MayLand is [MayLand] for the fleet's actor.
+func (f *Fleet) MayLand(deed string) error { return MayLand(f.Actor, *f.Config, deed) }

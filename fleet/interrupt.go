@@ -43,9 +43,12 @@ type InterruptResult struct {
 	Message string       `json:"message,omitempty"`
 }
 
+// Panes is what is done with agents' terminals: a turn is ended, the last lines are shown.
+type Panes struct{ *Fleet }
+
 // Interrupt ends the running turn of an agent, which stays up. Without an error, no turn of what it
 // did before is running.
-func (f *Fleet) Interrupt(ctx context.Context, r InterruptRequest) (v InterruptResult, err error) {
+func (f Panes) Interrupt(ctx context.Context, r InterruptRequest) (v InterruptResult, err error) {
 	if err := f.May("interrupt"); err != nil {
 		return v, err
 	}
@@ -76,7 +79,7 @@ func (f *Fleet) Interrupt(ctx context.Context, r InterruptRequest) (v InterruptR
 }
 
 // endTurn ends the running turn of an agent with the status st. ended is false if there was none.
-func (f *Fleet) endTurn(ctx context.Context, st spawn.Status) (ended bool, err error) {
+func (f Panes) endTurn(ctx context.Context, st spawn.Status) (ended bool, err error) {
 	id, l, by := st.Agent, f.Launcher, f.Actor
 	switch {
 	case !st.Alive():

@@ -23,7 +23,7 @@ type PeekResult struct {
 }
 
 // Peek returns the last lines of an agent's pane, which it leaves alone.
-func (f *Fleet) Peek(ctx context.Context, r PeekRequest) (v PeekResult, err error) {
+func (f Panes) Peek(ctx context.Context, r PeekRequest) (v PeekResult, err error) {
 	if r.Lines < 0 || r.Lines > 100_000 {
 		return v, usagef("peek: lines: %d: must be 1 to 100000", r.Lines)
 	}

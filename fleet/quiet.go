@@ -23,7 +23,7 @@ type QuietResult struct {
 }
 
 // Quiet holds off messages about agents that hang.
-func (f *Fleet) Quiet(ctx context.Context, r QuietRequest) (v QuietResult, err error) {
+func (f Answers) Quiet(ctx context.Context, r QuietRequest) (v QuietResult, err error) {
 	if err := f.May("quiet"); err != nil {
 		return v, err
 	}

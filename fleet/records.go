@@ -32,6 +32,3 @@ func FreshRecords(ctx context.Context, h home.Dir, mail func() (*bus.Bus, error)
 	}
 	return db, nil
 }
-
-// bus returns the fleet's bus, for what opens one on demand.
-func (f *Fleet) bus() (*bus.Bus, error) { return f.Launcher.Bus, nil }

@@ -42,12 +42,12 @@ func (f *Fleet) Restart(ctx context.Context, q RestartRequest) (done restart.Vie
 	}
 	runtimes := f.Planner().Runtimes()
 	err = restart.Check(ctx, restart.Options{
-		Launcher: f.Launcher, Plan: f.PlanAgain,
+		Launcher: f.Launcher, Plan: Revival{f}.PlanAgain,
 		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(f.Home, id) },
 		Barred:       func(id agent.ID) string { return watch.Barred(f.Home, runtimes, id) },
 	}, q.Agents, &r)
 	if err == nil {
-		err = f.WantDaemon(ctx)
+		err = Daemon{f}.WantDaemon(ctx)
 	}
 	if err == nil {
 		err = restart.Submit(f.Home, &r)

@@ -43,10 +43,13 @@ func Wanted(h home.Dir) (ids []agent.ID, daemon bool, err error) {
 	return ids, daemon, errors.Join(errs...)
 }
 
+// Revival starts again what should run, as it was started.
+type Revival struct{ *Fleet }
+
 // Revive starts the daemon and the agents that are wanted up and are not. It changes no desired
 // state. One agent that can't be started does not stop the others; the error joins them all. say
 // prints a line of progress.
-func (f *Fleet) Revive(ctx context.Context, say func(format string, args ...any)) error {
+func (f Revival) Revive(ctx context.Context, say func(format string, args ...any)) error {
 	var errs []error
 	var ends []spawn.Progress
 	err := f.Launcher.Alone(ctx, nil, func() error {
@@ -90,13 +93,13 @@ func (f *Fleet) Revive(ctx context.Context, say func(format string, args ...any)
 }
 
 // ReviveServices starts the daemon and the ticker, if they are wanted and missing, and no agent.
-func (f *Fleet) ReviveServices(ctx context.Context, say func(format string, args ...any)) error {
+func (f Revival) ReviveServices(ctx context.Context, say func(format string, args ...any)) error {
 	_, err := f.Launcher.Up(ctx, f.wanted(ctx, nil, nil, true, say))
 	return err
 }
 
-func (f *Fleet) wanted(ctx context.Context, plans []spawn.Plan, prep *spawn.Preparation, daemon bool, say func(format string, args ...any)) spawn.UpOptions {
-	setup, err := f.tmuxSetup()
+func (f Revival) wanted(ctx context.Context, plans []spawn.Plan, prep *spawn.Preparation, daemon bool, say func(format string, args ...any)) spawn.UpOptions {
+	setup, err := Daemon{f.Fleet}.tmuxSetup()
 	if err != nil {
 		f.warn("%v; without it", err)
 	}
@@ -114,7 +117,7 @@ func (f *Fleet) wanted(ctx context.Context, plans []spawn.Plan, prep *spawn.Prep
 			if err := DaemonWanted(f.Home); err != nil {
 				return err
 			}
-			_, _, err := f.startDaemon(ctx)
+			_, _, err := Daemon{f.Fleet}.startDaemon(ctx)
 			return err
 		},
 	}

@@ -78,12 +78,6 @@ func MayLand(actor agent.ID, c config.Config, deed string) error {
 	return May(actor, deed)
 }
 
-// May is the rule for the fleet's actor.
-func (f *Fleet) May(deed string) error { return May(f.Actor, deed) }
-
-// MayLand is the rule for the fleet's actor.
-func (f *Fleet) MayLand(deed string) error { return MayLand(f.Actor, *f.Config, deed) }
-
 func roleOf(id agent.ID) who {
 	switch {
 	case id == agent.Root:

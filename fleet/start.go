@@ -115,7 +115,7 @@ func (s *starter) run() error {
 	if err := s.chooseDir(); err != nil {
 		return err
 	}
-	err := s.Launcher.Alone(s.ctx, s.blocked, func() error {
+	err := s.Launcher.Alone(s.ctx, Daemon{s.Fleet}.blocked, func() error {
 		if err := s.find(); err != nil {
 			return err
 		}
@@ -243,7 +243,7 @@ func (s *starter) step(p spawn.Progress) Step {
 func (s *starter) report(p spawn.Progress) {
 	switch p.Step {
 	case spawn.StepBlocked:
-		s.blocked(p.Err)
+		Daemon{s.Fleet}.blocked(p.Err)
 	case spawn.StepSilent:
 		s.warn("tmux has not answered yet; waiting up to half a minute for it")
 	default:
@@ -265,7 +265,7 @@ func (s *starter) stayed() {
 // start starts the daemon and the agents. It fails if no agent has come up.
 func (s *starter) start(up func(context.Context, spawn.UpOptions) ([]spawn.Progress, error)) error {
 	l, ctx := s.Launcher, s.ctx
-	setup, err := s.tmuxSetup()
+	setup, err := Daemon{s.Fleet}.tmuxSetup()
 	if err != nil {
 		s.warn("%v; starting tmux without it", err)
 	}
@@ -277,7 +277,7 @@ func (s *starter) start(up func(context.Context, spawn.UpOptions) ([]spawn.Progr
 			s.warn("%s", line)
 		}
 		var started daemon.Started
-		s.result.Daemon, started, s.derr = s.startDaemon(ctx)
+		s.result.Daemon, started, s.derr = Daemon{s.Fleet}.startDaemon(ctx)
 		s.UI.Step(Step{Daemon: &DaemonStep{s.result.Daemon, started, s.derr}})
 		s.stayed()
 		return nil

@@ -45,7 +45,7 @@ const (
 
 // Answer implements [phone.Desk].
 func (d Desk) Answer(ctx context.Context, n attention.Need, allow bool) (string, error) {
-	v, err := d.Decide(ctx, fleet.DecideRequest{Code: n.Code, Deny: !allow, By: fleet.ByPhone, Shown: n})
+	v, err := fleet.Answers{Fleet: d.Fleet}.Decide(ctx, fleet.DecideRequest{Code: n.Code, Deny: !allow, By: fleet.ByPhone, Shown: n})
 	switch {
 	case n.Kind == attention.Dialog:
 		return d.dialog(ctx, n, allow, v.Dialog, err)
@@ -96,7 +96,7 @@ func (d Desk) unread(ctx context.Context, code string) string {
 // dialog says what answering a dialog did.
 func (d Desk) dialog(ctx context.Context, n attention.Need, allow bool, v *approve.Decision, err error) (string, error) {
 	if v == nil || len(v.Given) == 0 {
-		if how := d.Desk().How(ctx, n.Code); how != "" && errors.Is(err, pane.ErrChanged) {
+		if how := (fleet.Answers{Fleet: d.Fleet}).Desk().How(ctx, n.Code); how != "" && errors.Is(err, pane.ErrChanged) {
 			err = fmt.Errorf("%w; it was %s", err, how)
 		} else if err == nil {
 			err = errors.New("nothing was answered")
@@ -115,7 +115,7 @@ func (d Desk) dialog(ctx context.Context, n attention.Need, allow bool, v *appro
 
 // How implements [phone.Desk].
 func (d Desk) How(ctx context.Context, code string) string {
-	how := d.Desk().How(ctx, code)
+	how := fleet.Answers{Fleet: d.Fleet}.Desk().How(ctx, code)
 	if how == "" {
 		return ""
 	}
@@ -130,7 +130,7 @@ func (d Desk) Status(ctx context.Context) (string, error) { return d.Overview(ct
 
 // Peek implements [phone.Desk].
 func (d Desk) Peek(ctx context.Context, id agent.ID, n int) (string, error) {
-	v, err := d.Fleet.Peek(ctx, fleet.PeekRequest{Agent: id, Lines: n})
+	v, err := fleet.Panes{Fleet: d.Fleet}.Peek(ctx, fleet.PeekRequest{Agent: id, Lines: n})
 	for i := range v.Lines {
 		v.Lines[i] = strings.TrimRight(v.Lines[i], " ")
 	}
@@ -139,7 +139,7 @@ func (d Desk) Peek(ctx context.Context, id agent.ID, n int) (string, error) {
 
 // Stop implements [phone.Desk].
 func (d Desk) Stop(ctx context.Context, id agent.ID) (string, error) {
-	r, err := d.Interrupt(ctx, fleet.InterruptRequest{Agent: id})
+	r, err := fleet.Panes{Fleet: d.Fleet}.Interrupt(ctx, fleet.InterruptRequest{Agent: id})
 	switch {
 	case err != nil:
 		return "", err
