@@ -6,7 +6,7 @@ import (
 	"netsky/fleet"
 )
 
-func (a *app) apiCommand() *cli.Command {
+func (a daemonVerbs) apiCommand() *cli.Command {
 	return &cli.Command{
 		Name: "api", Usage: "describe what the daemon's socket offers to other programs",
 		Description: "Prints one JSON object: the socket, what can be asked for there, the JSON schema of each request and result, and who may\n" +

@@ -17,7 +17,7 @@ import (
 	"netsky/spawn"
 )
 
-func (a *app) approvalsCommand() *cli.Command {
+func (a ownerVerbs) approvalsCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "approvals",
 		Usage: "list what agents ask permission for",
@@ -77,7 +77,7 @@ func requestLines(q agent.Approval) string {
 	return text
 }
 
-func (a *app) approveCommand() *cli.Command {
+func (a ownerVerbs) approveCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "approve",
 		Usage:     "allow what an agent asks for, once",
@@ -112,18 +112,18 @@ func (a *app) approveCommand() *cli.Command {
 }
 
 // desk returns what puts agents' questions to the owner.
-func (a *app) desk(l *spawn.Launcher) approve.Desk {
+func (a ownerVerbs) desk(l *spawn.Launcher) approve.Desk {
 	return approve.Desk{Home: l.Home, Bus: l.Bus, Warn: func(err error) { a.warn("%v", err) }}
 }
 
 // approver puts a Codex agent's questions to the owner. The first answer counts, here
 // or in the pane.
-func (a *app) approver(l *spawn.Launcher, id agent.ID, start string) codex.Approver {
+func (a ownerVerbs) approver(l *spawn.Launcher, id agent.ID, start string) codex.Approver {
 	return func(ctx context.Context, q codex.Approval) (codex.Decision, func(codex.Taken)) {
 		asks := agent.Approval{
 			Agent: id, Start: start, Tool: q.Tool, Text: q.Text, Fields: q.Fields, Only: q.Only, Reason: q.Reason, Dir: q.Dir, Message: q.Message,
 		}
-		if own := a.own(l.Home, a.config.Codex.CommitAndCheck == config.Allow); own != nil && own.Allows(ctx, asks) {
+		if own := (agentVerbs{a.app}).own(l.Home, a.config.Codex.CommitAndCheck == config.Allow); own != nil && own.Allows(ctx, asks) {
 			a.desk(l).Granted(ctx, asks)
 			return codex.Accept, nil
 		}
@@ -148,7 +148,7 @@ func (a *app) approver(l *spawn.Launcher, id agent.ID, start string) codex.Appro
 	}
 }
 
-func (a *app) interruptCommand() *cli.Command {
+func (a ownerVerbs) interruptCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "interrupt",
 		Usage:       "end an agent's running turn",

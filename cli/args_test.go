@@ -45,13 +45,13 @@ func TestFlagsFirst(t *testing.T) {
 		{"netsky ask agent1 -- --help", "netsky ask -- agent1 --help"},
 		{"netsky ask agent1 -- -h hi", "netsky ask -- agent1 -h hi"},
 	} {
-		got := strings.Join(spell.FlagsFirst((&app{}).cli(), strings.Fields(tt.in)), " ")
+		got := strings.Join(spell.FlagsFirst(commandTable{(&app{})}.cli(), strings.Fields(tt.in)), " ")
 		if got != tt.want {
 			t.Errorf("flagsFirst(%s) = %s, want %s", tt.in, got, tt.want)
 		}
 	}
 	text := "-v is what, and -- too?"
-	got := spell.FlagsFirst((&app{}).cli(), []string{"netsky", "ask", "agent0", text, "--json"})
+	got := spell.FlagsFirst(commandTable{(&app{})}.cli(), []string{"netsky", "ask", "agent0", text, "--json"})
 	if want := []string{"netsky", "ask", "--json", "--", "agent0", text}; strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("a text with a dash: %q, want %q", got, want)
 	}
@@ -64,7 +64,7 @@ func TestHelpNeverRuns(t *testing.T) {
 	run := func(args ...string) (ran, out string, err error) {
 		var b bytes.Buffer
 		a := &app{out: &b, err: &b, getenv: func(string) string { return "" }}
-		table := a.cli()
+		table := commandTable{a}.cli()
 		var watch func(path string, list []*cli.Command)
 		watch = func(path string, list []*cli.Command) {
 			for _, c := range list {
@@ -106,7 +106,7 @@ func TestHelpNeverRuns(t *testing.T) {
 			}
 		}
 	}
-	each(nil, (&app{}).cli().Commands)
+	each(nil, commandTable{(&app{})}.cli().Commands)
 	if ran, _, _ := run("down", "--version"); ran != "" {
 		t.Error("down --version ran", ran)
 	}
@@ -139,7 +139,7 @@ func TestCheck(t *testing.T) {
 		{"netsky status --json=maybe", `status: --json "maybe": not a valid value; `},
 		{"netsky channel poison ls --bar", "channel poison ls: no option --bar; "},
 	} {
-		err := spell.Check((&app{}).cli(), optionRules, strings.Fields(tt.in))
+		err := spell.Check(commandTable{(&app{})}.cli(), optionRules, strings.Fields(tt.in))
 		if (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("Check(%s) = %v, want %q", tt.in, err, tt.want)
 		}
@@ -175,7 +175,7 @@ func TestOptionRules(t *testing.T) {
 			each(append(path, c.Name), c.Subcommands)
 		}
 	}
-	each(nil, (&app{}).cli().Commands)
+	each(nil, commandTable{(&app{})}.cli().Commands)
 	for verb := range optionRules {
 		if !seen[verb] {
 			t.Errorf("rules for %q, which is no verb", verb)

@@ -15,7 +15,7 @@ import (
 	"netsky/spawn"
 )
 
-func (a *app) askCommand() *cli.Command {
+func (a mailVerbs) askCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "ask",
 		Usage:     "send an agent a message and wait for its answer",
@@ -34,7 +34,7 @@ func (a *app) askCommand() *cli.Command {
 	}
 }
 
-func (a *app) ask(c *cli.Context) error {
+func (a mailVerbs) ask(c *cli.Context) error {
 	text, err := a.textArg(c, 1, "ask: needs an agent and one text, in quotes: netsky ask agent0 \"how is it going?\"")
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (a *app) ask(c *cli.Context) error {
 		return usagef("ask: --wait %v: must be above 0", c.Duration("wait"))
 	}
 	_, tty := view.Width(a.err)
-	f, err := a.fleetFor(ui{a, lines(func(text string) {
+	f, err := a.fleetFor(ui{a.app, lines(func(text string) {
 		if tty {
 			a.warn("%s", text)
 		}
@@ -62,7 +62,7 @@ func (a *app) ask(c *cli.Context) error {
 	return a.printAnswer(f.Launcher, f.Actor, r.Entry, c.Bool("json"))
 }
 
-func (a *app) printAnswer(l *spawn.Launcher, self agent.ID, e bus.Entry, asJSON bool) error {
+func (a mailVerbs) printAnswer(l *spawn.Launcher, self agent.ID, e bus.Entry, asJSON bool) error {
 	if asJSON {
 		if err := a.writeJSON(e.Envelope); err != nil {
 			return err
@@ -73,7 +73,7 @@ func (a *app) printAnswer(l *spawn.Launcher, self agent.ID, e bus.Entry, asJSON 
 		}
 	}
 	if self == agent.Owner {
-		if err := a.markRead(l, e); err != nil {
+		if err := (inboxVerbs{a.app}).markRead(l, e); err != nil {
 			a.warn("%v", err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"netsky/tmux"
 )
 
-func (a *app) attachCommand() *cli.Command {
+func (a paneVerbs) attachCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "attach",
 		Usage:     "attach to an agent's pane; C-b d leaves it",
@@ -50,7 +50,7 @@ func (a *app) attachCommand() *cli.Command {
 
 // attach attaches to the agent's session. It returns only if that fails, or if it has
 // switched or opened a window instead.
-func (a *app) attach(ctx context.Context, s *tmux.Server, id agent.ID, readOnly bool) error {
+func (a paneVerbs) attach(ctx context.Context, s *tmux.Server, id agent.ID, readOnly bool) error {
 	_, tty := view.Width(a.out)
 	leave, err := tmux.Attach(ctx, tmux.AttachOptions{Server: s, Session: string(id), ReadOnly: readOnly, Terminal: tty, Outer: a.getenv("TMUX"), Environ: a.environ})
 	switch {

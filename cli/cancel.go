@@ -6,7 +6,7 @@ import (
 	"netsky/fleet"
 )
 
-func (a *app) cancelCommand() *cli.Command {
+func (a mailVerbs) cancelCommand() *cli.Command {
 	return &cli.Command{
 		Name: "cancel", Usage: "cancel a message that no agent is working on yet", ArgsUsage: "ID",
 		Description: "A message that waits in an inbox is taken back. One that an agent holds, because its model can't answer, is given up,\n" +

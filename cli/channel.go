@@ -2,35 +2,32 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"os"
-	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/fleet"
 	"netsky/home"
-	"netsky/internal/words"
 )
 
-func (a *app) channelCommand() *cli.Command {
+// mailVerbs sends messages and waits for what becomes of them.
+type mailVerbs struct{ *app }
+
+func (a mailVerbs) channelCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "channel",
 		Usage: "use the mailboxes by hand: send, print, list, repair",
 		Subcommands: []*cli.Command{
-			a.sendCommand(), a.drainCommand(), a.lsCommand(),
+			a.sendCommand(), inboxVerbs{a.app}.drainCommand(), inboxVerbs{a.app}.lsCommand(),
 			{Name: "route", Usage: "deliver what is in the agents' outboxes, once", Action: a.route},
-			a.poisonCommand(),
+			inboxVerbs{a.app}.poisonCommand(),
 		},
 		Action: a.needsSub,
 	}
 }
 
-func (a *app) sendCommand() *cli.Command {
+func (a mailVerbs) sendCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "send",
 		Usage:     "send a message and print its id",
@@ -54,53 +51,7 @@ func (a *app) sendCommand() *cli.Command {
 	}
 }
 
-// textArg returns the verb's text: its argument i, or the file. A blank text is refused:
-// it would settle a question that nobody has answered.
-func (a *app) textArg(c *cli.Context, i int, usage string) (string, error) {
-	text, err := a.givenText(c, i, usage)
-	if err == nil && words.Blank(text) {
-		return "", usagef("%s: the text is empty", verbOf(c))
-	}
-	return text, err
-}
-
-// givenText returns the verb's text as it was given, blank or not.
-func (a *app) givenText(c *cli.Context, i int, usage string) (string, error) {
-	file := c.String("file")
-	switch {
-	case file == "" && c.NArg() == i+1:
-		return c.Args().Get(i), nil
-	case file == "" || c.NArg() != i:
-		for _, f := range c.Command.Flags {
-			if slices.Contains(f.Names(), "file") {
-				usage += "; or --file instead of the text"
-			}
-		}
-		return "", usagef("%s", usage)
-	}
-	return a.textFile("--file", file)
-}
-
-// textFile reads a text from a file that an option names, or from standard input for "-".
-func (a *app) textFile(option, file string) (string, error) {
-	const limit = 16 << 20 // bounds memory; the bus's own limit is far lower
-	var in io.Reader = a.in
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return "", fmt.Errorf("%s %s: %w", option, file, errors.Unwrap(err))
-		}
-		defer f.Close()
-		in = f
-	}
-	data, err := io.ReadAll(io.LimitReader(in, limit+1))
-	if err == nil && len(data) > limit {
-		err = usagef("%s: larger than %d bytes", file, limit)
-	}
-	return string(data), err
-}
-
-func (a *app) send(c *cli.Context) error {
+func (a mailVerbs) send(c *cli.Context) error {
 	verb := verbOf(c)
 	usage := verb + ": needs an address and one text, in quotes"
 	kind, take := envelope.Kind(c.String("kind")), a.textArg
@@ -150,19 +101,7 @@ func (a *app) send(c *cli.Context) error {
 	return err
 }
 
-// mailboxArg returns the address named, else the caller's own.
-func (a *app) mailboxArg(c *cli.Context) (agent.ID, error) {
-	if c.NArg() == 0 {
-		return a.self()
-	}
-	arg, err := one(c, "at most one address")
-	if err != nil {
-		return "", err
-	}
-	return agent.ParseArg(arg)
-}
-
-func (a *app) route(c *cli.Context) error {
+func (a mailVerbs) route(c *cli.Context) error {
 	if c.NArg() > 0 {
 		return usagef("channel route: takes no arguments")
 	}

@@ -15,7 +15,7 @@ import (
 	"netsky/work/land"
 )
 
-func (a *app) checkCommand() *cli.Command {
+func (a workVerbs) checkCommand() *cli.Command {
 	return &cli.Command{
 		Name: "check", Usage: "run your check on what an agent's work would be once merged", ArgsUsage: "[AGENT]",
 		Description: "It merges the agent's branch into the branch it lands on, in a worktree of its own, and runs `check` under [work] in\n" +
@@ -36,7 +36,7 @@ func (a *app) checkCommand() *cli.Command {
 	}
 }
 
-func (a *app) check(c *cli.Context) (err error) {
+func (a workVerbs) check(c *cli.Context) (err error) {
 	r := fleet.CheckRequest{Onto: c.String("onto"), Again: c.Bool("again"), Yes: c.Bool("yes")}
 	if c.NArg() > 0 {
 		if r.Agent, err = oneAgent(c, "the agent whose work to check"); err != nil {
@@ -47,7 +47,7 @@ func (a *app) check(c *cli.Context) (err error) {
 		text := c.String("set")
 		r.Set = &text
 	}
-	w, err := a.workOf(progress{a: a})
+	w, err := a.workOf(progress{a: a.app})
 	if err != nil {
 		return err
 	}
@@ -87,12 +87,12 @@ func (a *app) check(c *cli.Context) (err error) {
 			fmt.Fprintln(a.err, envelope.Plain(line))
 		}
 	}
-	a.warn("its output: %s", tilde(a, w.Home.Path(k.Log)))
+	a.warn("its output: %s", tilde(a.app, w.Home.Path(k.Log)))
 	return exitError{exitFailed, errTold}
 }
 
 // tellLoose says what of the agent's work is not part of what was done.
-func (a *app) tellLoose(id agent.ID, l land.Loose, done string) {
+func (a workVerbs) tellLoose(id agent.ID, l land.Loose, done string) {
 	if l.Any() {
 		a.warn("%s", l.Not(id, done))
 	}

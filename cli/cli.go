@@ -46,10 +46,10 @@ const (
 // Main runs one command line and returns the exit status.
 func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	a := newApp(in, out, errs, os.Environ())
-	if a.completing(args) {
+	if (commandTable{a}).completing(args) {
 		return 0
 	}
-	table := a.cli()
+	table := commandTable{a}.cli()
 	err := spell.Check(table, optionRules, args)
 	if err != nil {
 		err = exitError{exitUsage, err}

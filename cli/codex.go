@@ -20,7 +20,10 @@ import (
 	"netsky/work/tree"
 )
 
-func (a *app) codexCommand() *cli.Command {
+// agentVerbs are run by agents' programs or in their panes.
+type agentVerbs struct{ *app }
+
+func (a agentVerbs) codexCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "codex",
 		Usage:     "run one message through a clone's Codex thread",
@@ -43,7 +46,7 @@ func (a *app) codexCommand() *cli.Command {
 	}
 }
 
-func (a *app) codexOnce(c *cli.Context) error {
+func (a agentVerbs) codexOnce(c *cli.Context) error {
 	self, err := a.self()
 	if err != nil {
 		return err
@@ -122,14 +125,14 @@ func beside(l *spawn.Launcher, id agent.ID, drain bool) error {
 }
 
 // codexServe is the program in a resident Codex agent's pane.
-func (a *app) codexServe(c *cli.Context, l *spawn.Launcher, cfg config.Config, id agent.ID) error {
-	owner := a.phone(l.Home)
+func (a agentVerbs) codexServe(c *cli.Context, l *spawn.Launcher, cfg config.Config, id agent.ID) error {
+	owner := phoneVerbs{a.app}.phone(l.Home)
 	owner.Config = cfg
 	o := codex.ServeOptions{
 		Agent: id, Start: a.getenv("NETSKY_START"), Fresh: c.Bool("fresh"), Headless: c.Bool("headless"), Limit: c.Duration("limit"),
 		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval, Goals: cfg.Codex.Goals, Compact: cfg.Codex.Compact,
 		Home: l.Home, Bus: l.Bus, Records: l.Journal, Env: a.environ, Out: a.out,
-		Memory: watch.BriefingOf(l, id), Edited: func(name string) { _ = tree.NoteStray(l.Home, id, name) }, Approve: a.approver(l, id, a.getenv("NETSKY_START")), Config: codex.ToolServer(l.Binary, l.Home, id, a.environ, owner.On()),
+		Memory: watch.BriefingOf(l, id), Edited: func(name string) { _ = tree.NoteStray(l.Home, id, name) }, Approve: ownerVerbs{a.app}.approver(l, id, a.getenv("NETSKY_START")), Config: codex.ToolServer(l.Binary, l.Home, id, a.environ, owner.On()),
 	}
 	if own := cfg.Agent[id].Model; own != "" && o.Model == "" {
 		o.Model = own
@@ -142,7 +145,7 @@ func (a *app) codexServe(c *cli.Context, l *spawn.Launcher, cfg config.Config, i
 }
 
 // codexTexts returns the agent's directory, instructions and startup text.
-func (a *app) codexTexts(l *spawn.Launcher, id agent.ID) (dir, instructions, startup string, err error) {
+func (a agentVerbs) codexTexts(l *spawn.Launcher, id agent.ID) (dir, instructions, startup string, err error) {
 	in, err := a.planner(l).Prompt(id, "codex")
 	if err != nil {
 		return "", "", "", err

@@ -13,8 +13,11 @@ import (
 	"netsky/config"
 )
 
+// commandTable is the table of verbs, what help and completion read.
+type commandTable struct{ *app }
+
 // cli returns the command table. docs/cli.md is generated from it.
-func (a *app) cli() *cli.App {
+func (a commandTable) cli() *cli.App {
 	table := &cli.App{
 		Name:            "netsky",
 		Usage:           "run AI coding agents in tmux and deliver messages between them",
@@ -24,14 +27,14 @@ func (a *app) cli() *cli.App {
 		Writer:          a.out,
 		ErrWriter:       a.err,
 		ExitErrHandler:  func(*cli.Context, error) {}, // Main prints errors, once
-		Action:          a.summary,
+		Action:          viewVerbs{a.app}.summary,
 		Flags:           []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}},
 	}
 	groups := a.groups()
 	for _, g := range groups {
 		table.Commands = append(table.Commands, g.verbs...)
 	}
-	table.Commands = append(table.Commands, a.runCommand(), a.ioCommand(), a.hookCommand())
+	table.Commands = append(table.Commands, daemonVerbs{a.app}.runCommand(), agentVerbs{a.app}.ioCommand(), agentVerbs{a.app}.hookCommand())
 	table.OnUsageError = usageError("netsky")
 	table.CustomAppHelpTemplate = listed(table.Usage, groups)
 	settle("netsky", table.Commands)
@@ -45,23 +48,25 @@ type group struct {
 	verbs []*cli.Command
 }
 
-func (a *app) groups() []group {
+func (a commandTable) groups() []group {
+	agents, mail, inbox, tasks, work, views, panes, owner := fleetVerbs{a.app}, mailVerbs{a.app}, inboxVerbs{a.app}, taskVerbs{a.app}, workVerbs{a.app}, viewVerbs{a.app}, paneVerbs{a.app}, ownerVerbs{a.app}
+	schedules, cost, phone, background, pages, setup, programs := scheduleVerbs{a.app}, costVerbs{a.app}, phoneVerbs{a.app}, daemonVerbs{a.app}, dashboardVerbs{a.app}, setupVerbs{a.app}, agentVerbs{a.app}
 	return []group{
 		{"Everyday", []*cli.Command{
-			a.upCommand(), a.askCommand(), a.inboxCommand(), a.replyCommand(), a.dashboardCommand(), a.attachCommand(), a.peekCommand(),
-			a.statusCommand(), a.showCommand(), a.interruptCommand(), a.needsCommand(), a.approvalsCommand(), a.approveCommand(), a.logCommand(),
-			a.cronCommand(), a.loopCommand(), a.imessageCommand(), a.findCommand(), a.restartCommand(), a.downCommand(),
+			agents.upCommand(), mail.askCommand(), inbox.inboxCommand(), mail.replyCommand(), pages.dashboardCommand(), panes.attachCommand(), panes.peekCommand(),
+			views.statusCommand(), views.showCommand(), owner.interruptCommand(), owner.needsCommand(), owner.approvalsCommand(), owner.approveCommand(), views.logCommand(),
+			schedules.cronCommand(), schedules.loopCommand(), phone.imessageCommand(), views.findCommand(), agents.restartCommand(), agents.downCommand(),
 		}},
 		{"From a task to your branch", []*cli.Command{
-			a.taskCommand(), a.workCommand(), a.diffCommand(), a.checkCommand(), a.landCommand(), a.undoCommand(), a.costCommand(),
+			tasks.taskCommand(), work.workCommand(), work.diffCommand(), work.checkCommand(), work.landCommand(), work.undoCommand(), cost.costCommand(),
 		}},
 		{"One agent, one message", []*cli.Command{
-			a.agentCommand(), a.forgetCommand(), a.promptCommand(), a.codexCommand(), a.sendCommand(), a.cancelCommand(), a.channelCommand(),
-			a.noteCommand(), a.quietCommand(), a.escalateCommand(),
+			agents.agentCommand(), agents.forgetCommand(), mail.promptCommand(), programs.codexCommand(), mail.sendCommand(), mail.cancelCommand(), mail.channelCommand(),
+			mail.noteCommand(), owner.quietCommand(), owner.escalateCommand(),
 		}},
 		{"netsky itself", []*cli.Command{
-			a.initCommand(), a.doctorCommand(), a.daemonCommand(), a.apiCommand(), a.watchdogCommand(), a.serviceCommand(), a.demoCommand(), a.drillCommand(),
-			a.uninstallCommand(), a.completionCommand(), a.versionCommand(), a.helpCommand(),
+			setup.initCommand(), setup.doctorCommand(), background.daemonCommand(), background.apiCommand(), background.watchdogCommand(), background.serviceCommand(), setup.demoCommand(), setup.drillCommand(),
+			setup.uninstallCommand(), a.completionCommand(), setup.versionCommand(), a.helpCommand(),
 		}},
 	}
 }
@@ -95,7 +100,7 @@ func startsNothing(verb string) bool {
 	return false
 }
 
-func (a *app) mark(path string, list []*cli.Command) {
+func (a commandTable) mark(path string, list []*cli.Command) {
 	for _, c := range list {
 		act, deed, lenient := c.Action, isDeed(path+c.Name), startsNothing(path+c.Name)
 		if deed || lenient {
@@ -169,7 +174,7 @@ func listed(usage string, groups []group) string {
 	return b.String()
 }
 
-func (a *app) helpCommand() *cli.Command {
+func (a commandTable) helpCommand() *cli.Command {
 	return &cli.Command{
 		Name: "help", Usage: "list the verbs, or describe one", ArgsUsage: "[VERB…]",
 		Action: func(c *cli.Context) error {
@@ -192,4 +197,22 @@ func (a *app) helpCommand() *cli.Command {
 			return table.RunContext(c.Context, append(line, "--help"))
 		},
 	}
+}
+
+// unknownVerb returns the error of an unknown verb, with the one that was probably meant:
+// what other programs' verb does here, or a similar word.
+func (a commandTable) unknownVerb(word string, rest []string) error {
+	if meant := spell.Habit(word, rest); meant != "" {
+		return usagef("no verb %q: %s", word, meant)
+	}
+	var names []string
+	for _, c := range a.cli().Commands {
+		if !c.Hidden {
+			names = append(names, c.Name)
+		}
+	}
+	if best := spell.Nearest(word, names); best != "" {
+		return usagef("no verb %q; did you mean %q? `netsky help` lists them", word, best)
+	}
+	return usagef("no verb %q; `netsky help` lists them", word)
 }

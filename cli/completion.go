@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func (a *app) completionCommand() *cli.Command {
+func (a commandTable) completionCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "completion",
 		Usage:     "print a shell script that completes verbs, options, agents, codes and ids",
@@ -32,7 +32,7 @@ func (a *app) completionCommand() *cli.Command {
 }
 
 // completing answers a shell that asks for completions, and reports whether one asked.
-func (a *app) completing(args []string) bool {
+func (a commandTable) completing(args []string) bool {
 	q, ok := Asked(args)
 	if !ok {
 		return false

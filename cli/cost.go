@@ -23,7 +23,10 @@ import (
 	"netsky/store"
 )
 
-func (a *app) costCommand() *cli.Command {
+// costVerbs shows what tokens cost and what budgets allow.
+type costVerbs struct{ *app }
+
+func (a costVerbs) costCommand() *cli.Command {
 	return &cli.Command{
 		Name: "cost", Usage: "print what agents used: tokens, and money where a price is known",
 		Description: "Counts the tokens of each request, from the files in which Claude Code and Codex write their conversations. No token is in\n" +
@@ -40,7 +43,7 @@ func (a *app) costCommand() *cli.Command {
 	}
 }
 
-func (a *app) cost(c *cli.Context) error {
+func (a costVerbs) cost(c *cli.Context) error {
 	by := cost.By(c.String("by"))
 	if !slices.Contains(cost.Bys, by) {
 		return usagef("cost: --by %q: must be agent, task, model or day", by)
@@ -60,13 +63,13 @@ func (a *app) cost(c *cli.Context) error {
 		return err
 	}
 	if id := c.String("task"); id != "" {
-		t, err := a.tasks()
+		t, err := taskVerbs{a.app}.tasks()
 		if err != nil {
 			return err
 		}
 		k, err := t.Book().Find(c.Context, id)
 		if err != nil {
-			return a.taskErr("cost: --task", err)
+			return taskVerbs{a.app}.taskErr("cost: --task", err)
 		}
 		f.Task = k.ID
 	}
@@ -132,7 +135,7 @@ func table(rows [][]string) (lines []string) {
 }
 
 // budgetNotes say what about budgets can't be checked.
-func (a *app) budgetNotes(h home.Dir) (notes []string) {
+func (a costVerbs) budgetNotes(h home.Dir) (notes []string) {
 	prices, limits, unknown := a.config.Terms()
 	if unknown {
 		notes = append(notes, "[price] and [budget] of netsky.toml can't be relied on; those known last hold")
@@ -152,7 +155,7 @@ func (a *app) budgetNotes(h home.Dir) (notes []string) {
 }
 
 // costService returns what counts the cost of turns in the daemon.
-func (a *app) costService(l *spawn.Launcher, log *slog.Logger) func(context.Context, func() *store.DB) error {
+func (a costVerbs) costService(l *spawn.Launcher, log *slog.Logger) func(context.Context, func() *store.DB) error {
 	return func(ctx context.Context, records func() *store.DB) error {
 		return cost.NewMeter(cost.MeterOptions{
 			Home: l.Home, Bus: l.Bus, Records: records, Log: log.With("part", "cost"), Environ: a.environ,

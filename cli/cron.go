@@ -20,7 +20,10 @@ var limitFlags = []cli.Flag{
 	&cli.StringFlag{Name: "until", Usage: "end at `TIME`: 18:00, \"2026-12-24 18:00\", or a duration such as 8h"},
 }
 
-func (a *app) cronCommand() *cli.Command {
+// scheduleVerbs keeps schedules.
+type scheduleVerbs struct{ *app }
+
+func (a scheduleVerbs) cronCommand() *cli.Command {
 	return &cli.Command{
 		Name: "cron", Usage: "send agents messages at set times", Action: a.needsSub, Description: cronDescription,
 		Subcommands: []*cli.Command{
@@ -44,7 +47,7 @@ func (a *app) cronCommand() *cli.Command {
 	}
 }
 
-func (a *app) loopCommand() *cli.Command {
+func (a scheduleVerbs) loopCommand() *cli.Command {
 	return &cli.Command{
 		Name: "loop", Usage: "send an agent a message now, and again and again", ArgsUsage: "ADDR EVERY TEXT", Flags: limitFlags,
 		Description: "EVERY is an interval of at least 1m, such as 30m or 6h. `netsky cron ls` lists it, `netsky cron rm ID` ends it.\n\n" + cronDescription,
@@ -54,13 +57,13 @@ func (a *app) loopCommand() *cli.Command {
 	}
 }
 
-func (a *app) schedules() (fleet.Schedules, error) {
+func (a scheduleVerbs) schedules() (fleet.Schedules, error) {
 	f, err := a.fleet()
 	return fleet.Schedules{Fleet: f}, err
 }
 
 // addSchedule adds what is asked for; the agent is argument number who.
-func (a *app) addSchedule(c *cli.Context, who int, r fleet.ScheduleRequest, usage string) (err error) {
+func (a scheduleVerbs) addSchedule(c *cli.Context, who int, r fleet.ScheduleRequest, usage string) (err error) {
 	verb := verbOf(c)
 	if err := a.may(verb); err != nil {
 		return err
@@ -89,7 +92,7 @@ func (a *app) addSchedule(c *cli.Context, who int, r fleet.ScheduleRequest, usag
 	return err
 }
 
-func (a *app) listSchedules(c *cli.Context) error {
+func (a scheduleVerbs) listSchedules(c *cli.Context) error {
 	f, err := a.schedules()
 	if err != nil {
 		return err
@@ -113,7 +116,7 @@ func (a *app) listSchedules(c *cli.Context) error {
 	return nil
 }
 
-func (a *app) removeSchedules(c *cli.Context) error {
+func (a scheduleVerbs) removeSchedules(c *cli.Context) error {
 	if err := a.may("cron rm"); err != nil {
 		return err
 	}

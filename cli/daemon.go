@@ -29,7 +29,10 @@ import (
 	"netsky/store"
 )
 
-func (a *app) daemonCommand() *cli.Command {
+// daemonVerbs runs what runs in the background.
+type daemonVerbs struct{ *app }
+
+func (a daemonVerbs) daemonCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "daemon",
 		Usage: "manage the daemon, which watches the agents, keeps the records and serves the dashboard",
@@ -51,24 +54,10 @@ func (a *app) daemonCommand() *cli.Command {
 	}
 }
 
-func (a *app) needsSub(c *cli.Context) error {
-	names := ""
-	for _, s := range c.Command.Subcommands {
-		if !s.Hidden {
-			names += " " + s.Name
-		}
-	}
-	verb := verbOf(c)
-	if c.NArg() > 0 {
-		return usagef("%s: no verb %q; there are:%s", verb, c.Args().First(), names)
-	}
-	return usagef("%s: needs one of:%s", verb, names)
-}
-
 var errDaemonRuns = advice.With(errors.New("a daemon is already running for this home"),
 	"`netsky daemon status` shows it, `netsky daemon stop` ends it")
 
-func (a *app) daemonRun(c *cli.Context) error {
+func (a daemonVerbs) daemonRun(c *cli.Context) error {
 	if err := a.may("daemon run"); err != nil {
 		return err
 	}
@@ -105,29 +94,29 @@ func (a *app) daemonRun(c *cli.Context) error {
 // night returns the launcher of one who looks after agents that run, whatever is wrong in
 // netsky.toml. If that may be the name of the tmux server, it is the one that agents were
 // last started on.
-func (a *app) night() (*spawn.Launcher, error) {
+func (a daemonVerbs) night() (*spawn.Launcher, error) {
 	a.bears = config.Whole
 	l, err := a.launcher()
-	if err == nil && a.harm == config.Whole && !a.lastServer(l) {
+	if err == nil && a.harm == config.Whole && !(viewVerbs{a.app}).lastServer(l) {
 		return nil, exitError{exitUsage, a.mistake}
 	}
 	return l, err
 }
 
-func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options {
+func (a daemonVerbs) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options {
 	f := a.fleetOf(l)
 	w := a.config.Watchdog
 	o := daemon.Options{
 		Home: l.Home, Bus: l.Bus, Launcher: l, Runtimes: fleet.Revival{Fleet: f}.RuntimesNow(), Plan: fleet.Revival{Fleet: f}.PlanAgain, Setup: fleet.Revival{Fleet: f}.SetupAgain,
 		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(l.Home, id) },
-		Listen:       a.config.Dashboard.Listen, TLS: a.dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
+		Listen:       a.config.Dashboard.Listen, TLS: dashboardVerbs{a.app}.dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
 		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration, Wakes: w.Wakes, Upkeep: upkeepOf(l.Home, a.config),
 		Mistake: func() (text, then string) { return config.Mistake(l.Home) }, Deeds: fleet.Daemon{Fleet: f}.Control(),
 	}
 	if a.config.Dashboard.Answer {
 		o.Desk = fleet.Page{Fleet: a.ownersFleet(l, log)}
 	}
-	o.Cost = a.costService(l, log)
+	o.Cost = costVerbs{a.app}.costService(l, log)
 	o.Hold = func(ctx context.Context, db *store.DB) error { return cost.Hold(ctx, l.Bus, db) }
 	o.Enough = func(ctx context.Context, db *store.DB, k store.Task) bool {
 		c, _, _ := config.Load(l.Home)
@@ -137,19 +126,19 @@ func (a *app) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options 
 		c, _, _ := config.Load(l.Home) // a mistake is shown by others
 		return c.Work.Check
 	}
-	if a.phone(l.Home).On() {
-		o.Phone = a.phoneService(l, log)
+	if (phoneVerbs{a.app}).phone(l.Home).On() {
+		o.Phone = phoneVerbs{a.app}.phoneService(l, log)
 	}
 	// What needs the owner is texted by the bridge; the other ways are for when that fails.
-	o.Escalate = escalating(l.Home, a.ways())
+	o.Escalate = escalating(l.Home, ownerVerbs{a.app}.ways())
 	return o
 }
 
 // ownersFleet returns the netsky of a launcher on behalf of the owner, whom a page or the phone has made
 // sure of.
-func (a *app) ownersFleet(l *spawn.Launcher, log *slog.Logger) *fleet.Fleet {
+func (a daemonVerbs) ownersFleet(l *spawn.Launcher, log *slog.Logger) *fleet.Fleet {
 	f := a.fleetOf(l)
-	f.Actor, f.UI = agent.Owner, logged{ui{a: a}, log}
+	f.Actor, f.UI = agent.Owner, logged{ui{a: a.app}, log}
 	return f
 }
 
@@ -186,7 +175,7 @@ func upkeepOf(h home.Dir, c config.Config) upkeep.Keeper {
 	}}
 }
 
-func (a *app) daemonStatus(c *cli.Context) error {
+func (a daemonVerbs) daemonStatus(c *cli.Context) error {
 	h, err := a.home()
 	if err != nil {
 		return err
@@ -209,7 +198,7 @@ func (a *app) daemonStatus(c *cli.Context) error {
 	return nil
 }
 
-func (a *app) daemonStop(c *cli.Context) error {
+func (a daemonVerbs) daemonStop(c *cli.Context) error {
 	if err := a.may("daemon stop"); err != nil {
 		return err
 	}
@@ -231,7 +220,7 @@ func (a *app) daemonStop(c *cli.Context) error {
 }
 
 // runCommand runs the process in every agent's pane.
-func (a *app) runCommand() *cli.Command {
+func (a daemonVerbs) runCommand() *cli.Command {
 	return &cli.Command{
 		Name: "run", Usage: "run an agent's program in its pane", ArgsUsage: "AGENT", Hidden: true,
 		Description: "For netsky itself, which starts it in each agent's pane. By hand: `netsky agent N`.",

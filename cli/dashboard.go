@@ -19,7 +19,10 @@ import (
 	"netsky/internal/words"
 )
 
-func (a *app) dashboardCommand() *cli.Command {
+// dashboardVerbs serves the dashboard and says who may see it.
+type dashboardVerbs struct{ *app }
+
+func (a dashboardVerbs) dashboardCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "dashboard",
 		Usage: "print a link to the web dashboard",
@@ -39,7 +42,7 @@ func (a *app) dashboardCommand() *cli.Command {
 
 var errNoDashboard = errors.New("dashboard: not served")
 
-func (a *app) dashboard(c *cli.Context) error {
+func (a dashboardVerbs) dashboard(c *cli.Context) error {
 	if err := a.may("dashboard"); err != nil {
 		return err
 	}
@@ -83,7 +86,7 @@ func (a *app) dashboard(c *cli.Context) error {
 
 // takeFreePort has the home's dashboard listen on a free port that it keeps, on the address that
 // it has. The daemon ends, as it reads the address when it starts.
-func (a *app) takeFreePort(ctx context.Context) error {
+func (a dashboardVerbs) takeFreePort(ctx context.Context) error {
 	if v := a.getenv("NETSKY_LISTEN"); v != "" {
 		return usagef("dashboard --free-port: NETSKY_LISTEN=%s overrides netsky.toml; unset it first", v)
 	}
@@ -113,7 +116,7 @@ func (a *app) takeFreePort(ctx context.Context) error {
 }
 
 // dashboardOf does what the options ask for. The daemon is running.
-func (a *app) dashboardOf(c *cli.Context, h home.Dir) error {
+func (a dashboardVerbs) dashboardOf(c *cli.Context, h home.Dir) error {
 	switch {
 	case c.Bool("rotate"):
 		if err := daemon.Served(c.Context, func() error { return daemon.Rotate(c.Context, h) }); err != nil {
@@ -149,7 +152,7 @@ func (a *app) dashboardOf(c *cli.Context, h home.Dir) error {
 	return nil
 }
 
-func (a *app) dashboardBrowsers(c *cli.Context, h home.Dir) error {
+func (a dashboardVerbs) dashboardBrowsers(c *cli.Context, h home.Dir) error {
 	var list []access.Browser
 	err := daemon.Served(c.Context, func() (err error) { list, err = daemon.Browsers(c.Context, h); return err })
 	if err != nil {
@@ -171,7 +174,7 @@ func (a *app) dashboardBrowsers(c *cli.Context, h home.Dir) error {
 	return nil
 }
 
-func (a *app) dashboardSignOut(c *cli.Context, h home.Dir, id string) error {
+func (a dashboardVerbs) dashboardSignOut(c *cli.Context, h home.Dir, id string) error {
 	all := id == "all" || id == "--all"
 	if !all && id == "" {
 		return usagef("dashboard --sign-out: needs an id from `netsky dashboard --browsers`, or all")
@@ -200,7 +203,7 @@ func (a *app) dashboardSignOut(c *cli.Context, h home.Dir, id string) error {
 }
 
 // dashboardTLS returns the dashboard's certificate, nil if none is configured.
-func (a *app) dashboardTLS() (*tls.Config, error) {
+func (a dashboardVerbs) dashboardTLS() (*tls.Config, error) {
 	cfg, err := a.cfg()
 	if err != nil || cfg.Dashboard.Cert == "" {
 		return nil, err

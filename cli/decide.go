@@ -2,14 +2,20 @@ package cli
 
 import (
 	"context"
+	"strings"
+	"time"
 
+	"netsky/agent"
 	"netsky/attention"
 	"netsky/attention/approve"
+	"netsky/cli/view"
 	"netsky/fleet"
+	"netsky/home"
+	"netsky/internal/advice"
 )
 
 // decide gives the owner's answer.
-func (a *app) decide(ctx context.Context, r fleet.DecideRequest) error {
+func (a ownerVerbs) decide(ctx context.Context, r fleet.DecideRequest) error {
 	f, err := a.fleet()
 	if err != nil {
 		return err
@@ -34,4 +40,52 @@ func (a *app) decide(ctx context.Context, r fleet.DecideRequest) error {
 		a.print("%s: %s: %s", verdict, v.Request.Agent, requestLines(*v.Request))
 	}
 	return err
+}
+
+// requestOf returns the code of an agent's only request, once the owner has seen it and agreed to answer it.
+// Any other word is returned as it is: an agent without a request may wait at a dialog.
+func (a ownerVerbs) requestOf(ctx context.Context, word string, allow bool) (code string, err error) {
+	id, err := agent.ParseAgent(word)
+	if err != nil {
+		return word, nil
+	}
+	l, err := a.launcher()
+	if err != nil {
+		return "", err
+	}
+	list, err := home.Approvals(l.Home).List()
+	if err != nil {
+		return "", err
+	}
+	var codes []string
+	for _, p := range list {
+		if p.Agent == id {
+			codes = append(codes, p.Code)
+		}
+	}
+	switch len(codes) {
+	case 0:
+		return word, nil
+	case 1:
+		code = codes[0]
+	default:
+		return "", advice.With(usagef("approve: %s asks for %d things: %s", id, len(codes), strings.Join(codes, ", ")),
+			"`netsky needs CODE` shows one, `netsky approve CODE…` allows one or several")
+	}
+	n, ok := fleet.Answers{Fleet: a.fleetOf(l)}.Need(ctx, code)
+	if !ok {
+		return "", usagef("approve: %s: its request was settled just now", id)
+	}
+	a.print("%s", strings.Join(n.Whole(time.Now()), "\n"))
+	question := "Allow it?"
+	if !allow {
+		question = "Deny it?"
+	}
+	if _, tty := view.Width(a.in); !tty {
+		return "", advice.With(usagef("approve: %s: not a terminal, where you would be asked", id), "`netsky approve %s` answers it", code)
+	}
+	if ok, err := (setupVerbs{a.app}).confirm("approve", question); err != nil || !ok {
+		return "", exitError{exitFailed, errTold}
+	}
+	return code, nil
 }

@@ -17,7 +17,7 @@ import (
 	"netsky/spawn/demo"
 )
 
-func (a *app) demoCommand() *cli.Command {
+func (a setupVerbs) demoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "demo",
 		Usage: "a one-minute tour in a temporary home",
@@ -36,7 +36,7 @@ func (a *app) demoCommand() *cli.Command {
 }
 
 // takeTour runs the tour in a temporary home.
-func (a *app) takeTour(c *cli.Context) error {
+func (a setupVerbs) takeTour(c *cli.Context) error {
 	if c.NArg() > 0 {
 		return usagef("demo: takes no arguments")
 	}
@@ -64,7 +64,7 @@ func (a *app) takeTour(c *cli.Context) error {
 	return err
 }
 
-func (a *app) tourOptions() (demo.TourOptions, error) {
+func (a setupVerbs) tourOptions() (demo.TourOptions, error) {
 	bin, err := fleet.Binary()
 	o := demo.TourOptions{
 		Binary: bin, Environ: execx.Inherited(a.environ), Width: 120, Err: a.err,
@@ -79,7 +79,7 @@ func (a *app) tourOptions() (demo.TourOptions, error) {
 	return o, err
 }
 
-func (a *app) mindHome(c *cli.Context) error {
+func (a setupVerbs) mindHome(c *cli.Context) error {
 	h, err := a.home()
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (a *app) mindHome(c *cli.Context) error {
 	return err
 }
 
-func (a *app) demoServe(c *cli.Context) error {
+func (a setupVerbs) demoServe(c *cli.Context) error {
 	id, err := oneAgent(c, "one agent")
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ import (
 	"netsky/work/tree"
 )
 
-func (a *app) diffCommand() *cli.Command {
+func (a workVerbs) diffCommand() *cli.Command {
 	return &cli.Command{
 		Name: "diff", Usage: "show what an agent has changed, and send it comments", ArgsUsage: "AGENT [PATH… | TEXT]",
 		Description: "Shows what the agent has changed since its branch and the one that it lands on were the same, with what is not\n" +
@@ -47,7 +47,7 @@ func (a *app) diffCommand() *cli.Command {
 	}
 }
 
-func (a *app) diff(c *cli.Context) error {
+func (a workVerbs) diff(c *cli.Context) error {
 	if c.NArg() == 0 {
 		return usagef("diff: needs an agent; `netsky work` lists those with work of their own")
 	}
@@ -119,7 +119,7 @@ func (a *app) diff(c *cli.Context) error {
 }
 
 // tellAside names the work of an agent that no diff of its worktree has.
-func (a *app) tellAside(ctx context.Context, h home.Dir, id agent.ID) {
+func (a workVerbs) tellAside(ctx context.Context, h home.Dir, id agent.ID) {
 	aside, err := work.Aside(ctx, h, id)
 	if err != nil {
 		a.warn("%s: %v", id, err)
@@ -130,7 +130,7 @@ func (a *app) tellAside(ctx context.Context, h home.Dir, id agent.ID) {
 }
 
 // showDiff has git show the change.
-func (a *app) showDiff(c *cli.Context, change *diff.Change, id agent.ID, paths []string) error {
+func (a workVerbs) showDiff(c *cli.Context, change *diff.Change, id agent.ID, paths []string) error {
 	t := diff.Terminal{In: a.in, Out: a.out, Err: a.err, Env: a.environ, Paths: paths}
 	for _, option := range []string{"stat", "name-only"} {
 		if c.Bool(option) {
@@ -159,7 +159,7 @@ func (a *app) showDiff(c *cli.Context, change *diff.Change, id agent.ID, paths [
 }
 
 // landed returns the commits that the agent's work, as it landed last, may be known by.
-func (a *app) landed(ctx context.Context, h home.Dir, w tree.Worktree) (commits []string, err error) {
+func (a workVerbs) landed(ctx context.Context, h home.Dir, w tree.Worktree) (commits []string, err error) {
 	err = a.readWork(ctx, h, func(r record.Records) error {
 		l, undone, err := land.Reversed(ctx, r, w, w.Base, w.Branch)
 		if undone {
@@ -182,7 +182,7 @@ func (a *app) landed(ctx context.Context, h home.Dir, w tree.Worktree) (commits 
 }
 
 // readWork calls do with the records, if there are any.
-func (a *app) readWork(ctx context.Context, h home.Dir, do func(record.Records) error) error {
+func (a workVerbs) readWork(ctx context.Context, h home.Dir, do func(record.Records) error) error {
 	db, err := store.OpenRead(ctx, h)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrOlder) {
 		return nil
@@ -195,7 +195,7 @@ func (a *app) readWork(ctx context.Context, h home.Dir, do func(record.Records) 
 }
 
 // review returns what collects the comments of whoever runs this.
-func (a *app) review(h home.Dir) (r diff.Review, err error) {
+func (a workVerbs) review(h home.Dir) (r diff.Review, err error) {
 	l, err := a.launcher()
 	if err != nil {
 		return r, err
@@ -207,7 +207,7 @@ func (a *app) review(h home.Dir) (r diff.Review, err error) {
 	}, err
 }
 
-func (a *app) comment(c *cli.Context, h home.Dir, change *diff.Change, id agent.ID, text []string) error {
+func (a workVerbs) comment(c *cli.Context, h home.Dir, change *diff.Change, id agent.ID, text []string) error {
 	at := c.String("comment")
 	i := strings.LastIndex(at, ":")
 	if i < 1 {
@@ -238,7 +238,7 @@ func (a *app) comment(c *cli.Context, h home.Dir, change *diff.Change, id agent.
 	return nil
 }
 
-func (a *app) comments(c *cli.Context, h home.Dir, id agent.ID) error {
+func (a workVerbs) comments(c *cli.Context, h home.Dir, id agent.ID) error {
 	r, err := a.review(h)
 	if err != nil {
 		return err
@@ -267,7 +267,7 @@ func (a *app) comments(c *cli.Context, h home.Dir, id agent.ID) error {
 	return nil
 }
 
-func (a *app) dropComment(c *cli.Context, h home.Dir, id agent.ID) error {
+func (a workVerbs) dropComment(c *cli.Context, h home.Dir, id agent.ID) error {
 	r, err := a.review(h)
 	if err != nil {
 		return err
@@ -279,7 +279,7 @@ func (a *app) dropComment(c *cli.Context, h home.Dir, id agent.ID) error {
 	return err
 }
 
-func (a *app) sendComments(c *cli.Context, h home.Dir, id agent.ID) error {
+func (a workVerbs) sendComments(c *cli.Context, h home.Dir, id agent.ID) error {
 	r, err := a.review(h)
 	if err != nil {
 		return err

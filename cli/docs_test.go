@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the generated documents anew")
 // `go test ./cli -run Docs -update` writes it.
 func TestDocsUpToDate(t *testing.T) {
 	const file = "../docs/cli.md"
-	want := document((&app{}).cli())
+	want := document(commandTable{(&app{})}.cli())
 	if *update {
 		testworld.Must(t, os.WriteFile(file, want, 0o644))
 	}
@@ -91,7 +91,7 @@ func TestBoolFlagsTakeNoValue(t *testing.T) {
 			check(path+" "+c.Name, c.Subcommands)
 		}
 	}
-	a := (&app{}).cli()
+	a := commandTable{(&app{})}.cli()
 	check("netsky", append([]*cli.Command{{Flags: a.Flags}}, a.Commands...))
 }
 
@@ -148,7 +148,7 @@ func TestHelpGroups(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	testworld.Must(t, err)
 	verb := regexp.MustCompile("`netsky ([a-z]+)")
-	for _, g := range (&app{}).groups()[:2] {
+	for _, g := range (commandTable{(&app{})}).groups()[:2] {
 		_, table, ok := strings.Cut(string(readme), "\n## "+g.title+"\n")
 		table, _, _ = strings.Cut(table, "\n\n```")
 		table, _, _ = strings.Cut(table, "\n## ")

@@ -10,7 +10,7 @@ import (
 	"netsky/fleet"
 )
 
-func (a *app) doctorCommand() *cli.Command {
+func (a setupVerbs) doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "examine the installation; --fix repairs what it safely can",
@@ -29,7 +29,7 @@ func (a *app) doctorCommand() *cli.Command {
 	}
 }
 
-func (a *app) doctor(c *cli.Context) error {
+func (a setupVerbs) doctor(c *cli.Context) error {
 	o := a.doctorOptions()
 	var r doctor.Report
 	if c.Bool("fix") {
@@ -54,7 +54,7 @@ func (a *app) doctor(c *cli.Context) error {
 }
 
 // doctorOptions collects what is examined; whatever can't be had is left out.
-func (a *app) doctorOptions() doctor.Options {
+func (a setupVerbs) doctorOptions() doctor.Options {
 	o := doctor.Options{Version: Version, Environ: a.environ, UserHome: a.getenv("HOME"), Config: config.Default()}
 	if o.Home, o.HomeErr = a.home(); o.HomeErr != nil {
 		return o
@@ -68,7 +68,7 @@ func (a *app) doctorOptions() doctor.Options {
 		o.HomeErr = err
 		return o
 	}
-	o.Launcher, o.Runtimes, o.Service, o.Upkeep = l, a.planner(l).Runtimes(), a.serviceOf(o.Home), upkeepOf(o.Home, o.Config)
+	o.Launcher, o.Runtimes, o.Service, o.Upkeep = l, a.planner(l).Runtimes(), daemonVerbs{a.app}.serviceOf(o.Home), upkeepOf(o.Home, o.Config)
 	o.Start = func(ctx context.Context) error {
 		return fleet.Revival{Fleet: a.fleetOf(l)}.ReviveServices(ctx, a.print)
 	}

@@ -15,7 +15,7 @@ import (
 	"netsky/spawn"
 )
 
-func (a *app) downCommand() *cli.Command {
+func (a fleetVerbs) downCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "down",
 		Usage:     "stop agent0 and the clones",
@@ -39,7 +39,7 @@ func (a *app) downCommand() *cli.Command {
 	}
 }
 
-func (a *app) down(c *cli.Context) error {
+func (a fleetVerbs) down(c *cli.Context) error {
 	if err := a.may("down"); err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (a *app) down(c *cli.Context) error {
 	}
 	if h, err := a.home(); err == nil {
 		if _, err := os.Stat(h.Root()); errors.Is(err, fs.ErrNotExist) {
-			a.print("nothing was running: there is no %s", tilde(a, h.Root()))
+			a.print("nothing was running: there is no %s", tilde(a.app, h.Root()))
 			return nil
 		}
 	}
@@ -65,7 +65,7 @@ func (a *app) down(c *cli.Context) error {
 	a.tellNumber(c.Context, l, c.Args().Slice(), ids)
 	rep := &view.Down{Printer: a.printer(c.Bool("json"))}
 	f := a.fleetOf(l)
-	f.UI = ui{a, rep}
+	f.UI = ui{a.app, rep}
 	r, err := f.Down(c.Context, req)
 	if jerr := rep.Finish(r.Ended); jerr != nil {
 		return jerr
@@ -89,7 +89,7 @@ func agentArgs(c *cli.Context) ([]agent.ID, error) {
 }
 
 // tellNumber says which agent a number names, where it could be read as how many: as in `netsky up 2`.
-func (a *app) tellNumber(ctx context.Context, l *spawn.Launcher, words []string, ids []agent.ID) {
+func (a fleetVerbs) tellNumber(ctx context.Context, l *spawn.Launcher, words []string, ids []agent.ID) {
 	if len(ids) != 1 || !ids[0].IsClone() || words[0] != ids[0].N() {
 		return
 	}
@@ -109,7 +109,7 @@ func (a *app) tellNumber(ctx context.Context, l *spawn.Launcher, words []string,
 }
 
 // launcherWithout returns the launcher of a home whose configuration can't be read.
-func (a *app) launcherWithout(why error, allowed bool) (*spawn.Launcher, error) {
+func (a fleetVerbs) launcherWithout(why error, allowed bool) (*spawn.Launcher, error) {
 	h, herr := a.home()
 	if herr != nil || !allowed {
 		return nil, why

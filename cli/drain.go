@@ -19,7 +19,7 @@ import (
 	"netsky/spawn"
 )
 
-func (a *app) drainCommand() *cli.Command {
+func (a inboxVerbs) drainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "drain",
 		Usage:     "print the waiting mail of a mailbox and file it",
@@ -52,7 +52,7 @@ const (
 // errEnough is returned when a drain has printed ownBytes.
 var errEnough = errors.New("enough for one output")
 
-func (a *app) drain(c *cli.Context) error {
+func (a inboxVerbs) drain(c *cli.Context) error {
 	id, err := a.mailboxArg(c)
 	if err != nil {
 		return err
@@ -139,14 +139,14 @@ func receiving(l *spawn.Launcher, id agent.ID) error {
 }
 
 // tellMore prints that mail is left when a limit has ended the drain.
-func (a *app) tellMore(b *bus.Bus, id agent.ID, taken int) {
+func (a inboxVerbs) tellMore(b *bus.Bus, id agent.ID, taken int) {
 	if left, err := b.Count(id, bus.Inbox); err == nil && left > 0 && taken > 0 {
 		a.warn("%d more wait for %s: run it again", left, id)
 	}
 }
 
 // greeting returns the startup text, for an agent that has not had it yet.
-func (a *app) greeting(l *spawn.Launcher, la agent.Launch, asJSON bool) (string, error) {
+func (a inboxVerbs) greeting(l *spawn.Launcher, la agent.Launch, asJSON bool) (string, error) {
 	if _, err := a.cfg(); err != nil {
 		return "", err
 	}

@@ -17,7 +17,7 @@ import (
 	"netsky/internal/execx"
 )
 
-func (a *app) drillCommand() *cli.Command {
+func (a setupVerbs) drillCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "drill",
 		Usage: "break a temporary netsky on purpose, and check that it recovers",
@@ -40,7 +40,7 @@ func (a *app) drillCommand() *cli.Command {
 	}
 }
 
-func (a *app) drill(c *cli.Context) error {
+func (a setupVerbs) drill(c *cli.Context) error {
 	if err := a.may("drill"); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (a *app) drill(c *cli.Context) error {
 	return err
 }
 
-func (a *app) runDrill(c *cli.Context, o chaos.Alone) error {
+func (a setupVerbs) runDrill(c *cli.Context, o chaos.Alone) error {
 	r, kept, err := o.Run(c.Context)
 	if kept != "" {
 		a.warn("%s", chaos.Kept(kept))

@@ -15,7 +15,7 @@ import (
 	"netsky/store"
 )
 
-func (a *app) escalateCommand() *cli.Command {
+func (a ownerVerbs) escalateCommand() *cli.Command {
 	return &cli.Command{
 		Name: "escalate", Usage: "reach the owner outside of netsky", ArgsUsage: "SUBJECT [BODY]",
 		Description: "Tries your phone, if it is set up, and the ways of [escalate] in netsky.toml in turn, each three times: a command of\n" +
@@ -27,7 +27,7 @@ func (a *app) escalateCommand() *cli.Command {
 	}
 }
 
-func (a *app) escalate(c *cli.Context) error {
+func (a ownerVerbs) escalate(c *cli.Context) error {
 	if err := a.may("escalate"); err != nil {
 		return err
 	}
@@ -52,14 +52,14 @@ func (a *app) escalate(c *cli.Context) error {
 	by, err := a.allWays(h).Send(c.Context, h, attention.Alert{Subject: c.Args().Get(0), Body: c.Args().Get(1)})
 	a.recordAlert(c.Context, h, self, c.Args().Get(0), by, err)
 	if errors.Is(err, attention.ErrNone) {
-		return advice.With(err, "set command, webhook or desktop under [escalate] in %s, or set up your phone (docs/imessage.md)", tilde(a, h.Path(home.ConfigFile)))
+		return advice.With(err, "set command, webhook or desktop under [escalate] in %s, or set up your phone (docs/imessage.md)", tilde(a.app, h.Path(home.ConfigFile)))
 	}
 	if errors.Is(err, phone.ErrWaits) {
 		return exitError{exitPartly, advice.With(err, "`netsky status` shows what waits; %s", adviceDoctor)}
 	}
 	if err != nil {
 		err = fmt.Errorf("not sent: %w", err)
-		if advice.Of(err) == "" && a.phone(h).On() {
+		if advice.Of(err) == "" && (phoneVerbs{a.app}).phone(h).On() {
 			err = advice.With(err, adviceDoctor)
 		}
 		return err
@@ -79,22 +79,22 @@ func forgotten(alerts int) string {
 }
 
 // allWays returns how the owner can be reached, by their phone first.
-func (a *app) allWays(h home.Dir) attention.Ways {
+func (a ownerVerbs) allWays(h home.Dir) attention.Ways {
 	w := a.ways()
-	if p := a.phone(h); p.On() {
+	if p := (phoneVerbs{a.app}).phone(h); p.On() {
 		w.Phone = p.Alert
 	}
 	return w
 }
 
 // ways returns how the owner can be reached besides by their phone.
-func (a *app) ways() attention.Ways {
+func (a ownerVerbs) ways() attention.Ways {
 	w := a.config.Escalate
 	return attention.Ways{Command: w.Command, Webhook: w.Webhook, Desktop: w.Desktop, Env: a.environ}
 }
 
 // recordAlert records an alert, if the records can be used now.
-func (a *app) recordAlert(ctx context.Context, h home.Dir, self agent.ID, subject, by string, err error) {
+func (a ownerVerbs) recordAlert(ctx context.Context, h home.Dir, self agent.ID, subject, by string, err error) {
 	log := store.AddLog{Part: "escalate", Actor: self, Text: "alerted by " + by + ": " + subject}
 	if err != nil {
 		log.Level, log.Text = store.LevelError, "not alerted: "+subject

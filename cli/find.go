@@ -12,7 +12,7 @@ import (
 	"netsky/store"
 )
 
-func (a *app) findCommand() *cli.Command {
+func (a viewVerbs) findCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "find",
 		Usage:     "search messages, tasks and notes",
@@ -29,7 +29,7 @@ func (a *app) findCommand() *cli.Command {
 	}
 }
 
-func (a *app) find(c *cli.Context) error {
+func (a viewVerbs) find(c *cli.Context) error {
 	text := strings.Join(c.Args().Slice(), " ")
 	if strings.TrimSpace(text) == "" {
 		return usagef("find: needs the words to search for: netsky find \"release notes\"")

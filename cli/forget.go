@@ -6,7 +6,7 @@ import (
 	"netsky/fleet"
 )
 
-func (a *app) forgetCommand() *cli.Command {
+func (a fleetVerbs) forgetCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "forget",
 		Usage:     "remove an agent that is down from status",
@@ -27,12 +27,12 @@ func (a *app) forgetCommand() *cli.Command {
 	}
 }
 
-func (a *app) forget(c *cli.Context) error {
+func (a fleetVerbs) forget(c *cli.Context) error {
 	ids, err := agentArgs(c)
 	if err != nil {
 		return err
 	}
-	f, err := a.fleetFor(ui{a, lines(func(text string) { a.print("%s", text) })})
+	f, err := a.fleetFor(ui{a.app, lines(func(text string) { a.print("%s", text) })})
 	if err != nil {
 		return err
 	}

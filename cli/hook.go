@@ -15,7 +15,7 @@ import (
 
 // hookCommand is what Claude Code runs at each event of an agent. If it fails, the agent
 // continues: it blocks only a prompt that repeats delivered messages.
-func (a *app) hookCommand() *cli.Command {
+func (a agentVerbs) hookCommand() *cli.Command {
 	return &cli.Command{
 		Name: "hook", Usage: "record an event that Claude Code reports", ArgsUsage: "EVENT", Hidden: true,
 		Description: "For Claude Code, which runs it at each event of an agent, with JSON on stdin. The event is written to state/events/\n" +
@@ -33,7 +33,7 @@ func (a *app) hookCommand() *cli.Command {
 	}
 }
 
-func (a *app) hook(ctx context.Context, event string) error {
+func (a agentVerbs) hook(ctx context.Context, event string) error {
 	self, err := a.self()
 	if err != nil || !self.IsAgent() {
 		return err
@@ -58,7 +58,7 @@ func (a *app) hook(ctx context.Context, event string) error {
 }
 
 // own returns what agents may do in their worktrees without asking, if the owner has said that they may.
-func (a *app) own(h home.Dir, allowed bool) *approve.Own {
+func (a agentVerbs) own(h home.Dir, allowed bool) *approve.Own {
 	if !allowed {
 		return nil
 	}

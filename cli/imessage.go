@@ -25,7 +25,10 @@ import (
 	"netsky/store"
 )
 
-func (a *app) imessageCommand() *cli.Command {
+// phoneVerbs sets up and shows the phone's bridge.
+type phoneVerbs struct{ *app }
+
+func (a phoneVerbs) imessageCommand() *cli.Command {
 	return &cli.Command{
 		Name: "imessage", Aliases: []string{"phone"}, Usage: "manage the phone bridge: iMessage, or a Telegram bot",
 		Description: "The bridge runs in the daemon if [imessage] or [telegram] in netsky.toml enables it.",
@@ -56,20 +59,20 @@ func (a *app) imessageCommand() *cli.Command {
 }
 
 // phone returns what netsky.toml says about the owner's phone.
-func (a *app) phone(h home.Dir) bridge.Phone {
+func (a phoneVerbs) phone(h home.Dir) bridge.Phone {
 	return bridge.Phone{Config: a.config, Home: h, UserHome: a.getenv("HOME"), Env: a.environ}
 }
 
 // phoneDesk returns what does what the owner asks for by text.
-func (a *app) phoneDesk(l *spawn.Launcher, log *slog.Logger) bridge.Desk {
-	o := a.overviewOptions(l)
-	f := a.ownersFleet(l, log)
+func (a phoneVerbs) phoneDesk(l *spawn.Launcher, log *slog.Logger) bridge.Desk {
+	o := viewVerbs{a.app}.overviewOptions(l)
+	f := daemonVerbs{a.app}.ownersFleet(l, log)
 	f.Runtimes = o.Runtimes
 	return bridge.Desk{Fleet: f, Overview: func(ctx context.Context) (string, error) { return view.Collect(ctx, o).Text(), nil }}
 }
 
 // phoneService returns the bridge as the daemon runs it.
-func (a *app) phoneService(l *spawn.Launcher, log *slog.Logger) func(context.Context, func() *store.DB) error {
+func (a phoneVerbs) phoneService(l *spawn.Launcher, log *slog.Logger) func(context.Context, func() *store.DB) error {
 	return func(ctx context.Context, records func() *store.DB) error {
 		p := a.phone(l.Home)
 		t, err := p.Transport()
@@ -78,7 +81,7 @@ func (a *app) phoneService(l *spawn.Launcher, log *slog.Logger) func(context.Con
 		}
 		defer t.Close()
 		o := p.Options(t, l.Bus, records, a.phoneDesk(l, log), log.With("part", "phone"))
-		if ways := a.ways(); !ways.None() {
+		if ways := (ownerVerbs{a.app}).ways(); !ways.None() {
 			o.Alert = func(ctx context.Context, subject, body string) {
 				if _, err := ways.Send(ctx, l.Home, attention.Alert{Subject: subject, Body: body}); err != nil {
 					log.Warn("escalate", "error", err)
@@ -90,7 +93,7 @@ func (a *app) phoneService(l *spawn.Launcher, log *slog.Logger) func(context.Con
 }
 
 // tellUnread says so if what the owner texts now would not be read.
-func (a *app) tellUnread(ctx context.Context, h home.Dir) {
+func (a phoneVerbs) tellUnread(ctx context.Context, h home.Dir) {
 	err := a.phone(h).AwaitLook(ctx)
 	if err == nil || ctx.Err() != nil {
 		return
@@ -99,7 +102,7 @@ func (a *app) tellUnread(ctx context.Context, h home.Dir) {
 	a.warn("phone: reading has not begun: %v; what you text before it has is never read; %s", err, next)
 }
 
-func (a *app) imessageHistory(c *cli.Context) error {
+func (a phoneVerbs) imessageHistory(c *cli.Context) error {
 	n := c.Int("n")
 	if n < 1 || n > 10_000 {
 		return usagef("imessage history: -n %d: must be 1 to 10000", n)
@@ -129,7 +132,7 @@ func (a *app) imessageHistory(c *cli.Context) error {
 
 const adviceDoctor = "`netsky imessage doctor` examines the way to your phone"
 
-func (a *app) imessageSend(c *cli.Context) error {
+func (a phoneVerbs) imessageSend(c *cli.Context) error {
 	if err := a.may("imessage send"); err != nil {
 		return err
 	}
@@ -169,7 +172,7 @@ func (a *app) imessageSend(c *cli.Context) error {
 	return nil
 }
 
-func (a *app) imessageDoctor(c *cli.Context) error {
+func (a phoneVerbs) imessageDoctor(c *cli.Context) error {
 	if err := a.may("imessage doctor"); err != nil {
 		return err
 	}
@@ -211,7 +214,7 @@ func factLine(f chat.Fact) string {
 }
 
 // phoneNotes are the lines of status about the phone.
-func (a *app) phoneNotes(h home.Dir) []string {
+func (a phoneVerbs) phoneNotes(h home.Dir) []string {
 	if !a.phone(h).On() {
 		return nil
 	}

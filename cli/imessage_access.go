@@ -20,7 +20,7 @@ import (
 	"netsky/store"
 )
 
-func (a *app) accessCommand() *cli.Command {
+func (a phoneVerbs) accessCommand() *cli.Command {
 	return &cli.Command{
 		Name: "access", Usage: "decide who may give orders by phone", Action: a.needsSub,
 		Description: "Allowed are the handles in netsky.toml (`imessage` under [owner]) and those that you allow here, except those that you\n" +
@@ -50,14 +50,14 @@ func (a *app) accessCommand() *cli.Command {
 
 // accessHome returns the home, for the owner alone: what a message talks an agent into must
 // not change who may send messages.
-func (a *app) accessHome(c *cli.Context) (home.Dir, error) {
+func (a phoneVerbs) accessHome(c *cli.Context) (home.Dir, error) {
 	if err := a.may(verbOf(c)); err != nil {
 		return home.Dir{}, err
 	}
 	return a.madeHome()
 }
 
-func (a *app) accessList(c *cli.Context) error {
+func (a phoneVerbs) accessList(c *cli.Context) error {
 	h, err := a.accessHome(c)
 	if err != nil {
 		return err
@@ -111,15 +111,15 @@ func (a *app) accessList(c *cli.Context) error {
 	return nil
 }
 
-func (a *app) accessAllow(c *cli.Context) error {
+func (a phoneVerbs) accessAllow(c *cli.Context) error {
 	return a.changeAccess(c, access.Allow, "may give orders by phone", "was allowed already")
 }
 
-func (a *app) accessDeny(c *cli.Context) error {
+func (a phoneVerbs) accessDeny(c *cli.Context) error {
 	return a.changeAccess(c, access.Deny, "may not give orders by phone", "was denied already")
 }
 
-func (a *app) changeAccess(c *cli.Context, change func(context.Context, home.Dir, string, time.Time) (string, bool, error), done, before string) error {
+func (a phoneVerbs) changeAccess(c *cli.Context, change func(context.Context, home.Dir, string, time.Time) (string, bool, error), done, before string) error {
 	h, err := a.accessHome(c)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (a *app) changeAccess(c *cli.Context, change func(context.Context, home.Dir
 // mostWrong is how many wrong codes are told of one by one.
 const mostWrong = 20
 
-func (a *app) accessPair(c *cli.Context) (err error) {
+func (a phoneVerbs) accessPair(c *cli.Context) (err error) {
 	h, err := a.accessHome(c)
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (a *app) accessPair(c *cli.Context) (err error) {
 }
 
 // recordAccess records who may speak from now on, if the records can be used.
-func (a *app) recordAccess(ctx context.Context, h home.Dir, text string) {
+func (a phoneVerbs) recordAccess(ctx context.Context, h home.Dir, text string) {
 	log := store.AddLog{Part: "phone", Actor: agent.Owner, Text: text}
 	if err := store.NewJournal(h).Record(context.WithoutCancel(ctx), log); err != nil && !errors.Is(err, store.ErrSpooled) {
 		a.warn("not recorded: %v", err)
@@ -207,7 +207,7 @@ func (a *app) recordAccess(ctx context.Context, h home.Dir, text string) {
 }
 
 // bridged reports whether a bridge runs that could receive a code.
-func (a *app) bridged(ctx context.Context, h home.Dir) error {
+func (a phoneVerbs) bridged(ctx context.Context, h home.Dir) error {
 	cfg, err := a.cfg()
 	if err != nil {
 		return err
@@ -231,7 +231,7 @@ func (a *app) bridged(ctx context.Context, h home.Dir) error {
 
 // agreed asks on the terminal; the end of ctx is a no. The read that it leaves behind then
 // ends with the process.
-func (a *app) agreed(ctx context.Context, question string) (bool, error) {
+func (a phoneVerbs) agreed(ctx context.Context, question string) (bool, error) {
 	fmt.Fprintf(a.err, "%s [y/N] ", question)
 	answer := make(chan string, 1)
 	go func() {

@@ -20,7 +20,10 @@ import (
 	"netsky/spawn"
 )
 
-func (a *app) inboxCommand() *cli.Command {
+// inboxVerbs reads mailboxes.
+type inboxVerbs struct{ *app }
+
+func (a inboxVerbs) inboxCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "inbox",
 		Args:  true,
@@ -46,7 +49,7 @@ const noMail = "no new mail; `netsky inbox --all` prints what you have read"
 // read.
 const askFirst = 500 * time.Millisecond
 
-func (a *app) inbox(c *cli.Context) error {
+func (a inboxVerbs) inbox(c *cli.Context) error {
 	if c.NArg() > 0 {
 		return usagef("inbox: takes no arguments; `netsky channel ls %s` lists an agent's mail", c.Args().First())
 	}
@@ -146,7 +149,7 @@ func (a *app) inbox(c *cli.Context) error {
 }
 
 // inboxJSON writes the mail as one object, and only then marks it as read.
-func (a *app) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool, newest int) error {
+func (a inboxVerbs) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool, newest int) error {
 	list, names, err := bus.Letters(l.Bus, all)
 	if err != nil {
 		return err
@@ -182,7 +185,7 @@ func (a *app) inboxJSON(ctx context.Context, l *spawn.Launcher, all bool, newest
 }
 
 // newest returns the last n messages, all if n is 0, and prints how many are left out.
-func (a *app) newest(list []bus.Letter, n int) []bus.Letter {
+func (a inboxVerbs) newest(list []bus.Letter, n int) []bus.Letter {
 	older := len(list) - n
 	if n == 0 || older <= 0 {
 		return list
@@ -204,7 +207,7 @@ type mailPrinter struct {
 // showMail prints the mail and marks what was taken as read: one message at first, and more
 // at once as long as the reader takes all. The error is view.ErrClosed if the reader has
 // gone.
-func (a *app) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest int, out mailPrinter) (n int, err error) {
+func (a inboxVerbs) showMail(ctx context.Context, l *spawn.Launcher, all bool, newest int, out mailPrinter) (n int, err error) {
 	list, copies, err := bus.Letters(l.Bus, all)
 	if err != nil || len(list)+len(copies) == 0 {
 		return 0, err
@@ -280,7 +283,7 @@ func (p mailPrinter) batch(list []bus.Letter) (texts []string, err error) {
 }
 
 // notShown prints how many messages the reader of stdout has not read.
-func (a *app) notShown(why string, n int, all bool) {
+func (a inboxVerbs) notShown(why string, n int, all bool) {
 	stay := "; they stay new"
 	if all {
 		stay = ""
@@ -289,14 +292,14 @@ func (a *app) notShown(why string, n int, all bool) {
 }
 
 // reader returns the Reader for stdout.
-func (a *app) reader() *view.Reader {
+func (a inboxVerbs) reader() *view.Reader {
 	_, person := view.Width(a.err)
 	return view.NewReader(a.stdout(), a.out, person)
 }
 
 // unread counts the owner's messages that were not shown yet, and those of them that have
 // been settled by themselves.
-func (a *app) unread(l *spawn.Launcher) (unread, settled int, err error) {
+func (a inboxVerbs) unread(l *spawn.Launcher) (unread, settled int, err error) {
 	names, was, err := l.Bus.ToShow()
 	for _, name := range names {
 		if was[name] {
@@ -307,7 +310,7 @@ func (a *app) unread(l *spawn.Launcher) (unread, settled int, err error) {
 }
 
 // markRead marks a message as read, and files it.
-func (a *app) markRead(l *spawn.Launcher, e bus.Entry) error {
+func (a inboxVerbs) markRead(l *spawn.Launcher, e bus.Entry) error {
 	r, err := bus.NewShowing(l.Home, l.Bus)
 	if err == nil {
 		err = r.Mark(e.Name)

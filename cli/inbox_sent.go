@@ -16,7 +16,7 @@ const maxSent = 40
 
 // inboxSent lists the newest messages that the owner sent, oldest first, with what became
 // of each.
-func (a *app) inboxSent(c *cli.Context) error {
+func (a inboxVerbs) inboxSent(c *cli.Context) error {
 	limit := maxSent
 	if c.IsSet("n") {
 		limit = c.Int("n")

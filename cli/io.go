@@ -12,7 +12,7 @@ import (
 	"netsky/work/task"
 )
 
-func (a *app) ioCommand() *cli.Command {
+func (a agentVerbs) ioCommand() *cli.Command {
 	return &cli.Command{
 		Name: "io", Usage: "run an MCP server, for an agent's program", Hidden: true,
 		Description: "For Claude Code and Codex, which start `netsky io serve` beside an agent. It gives the model its tools, and gives\n" +
@@ -32,7 +32,7 @@ func (a *app) ioCommand() *cli.Command {
 var errNoAgent = errors.New("AGENT_N is not set; only an agent's program starts this")
 
 // ioServe runs the MCP server of one agent, as a child of its program.
-func (a *app) ioServe(c *cli.Context) error {
+func (a agentVerbs) ioServe(c *cli.Context) error {
 	if c.NArg() > 0 {
 		return usagef("io serve: takes no arguments; -s names the server")
 	}
@@ -67,7 +67,7 @@ func (a *app) ioServe(c *cli.Context) error {
 		Records: task.Shelf{Journal: l.Journal, Home: l.Home}, Tasks: fleet.Tasks{Fleet: f}, Members: fleet.Team{Fleet: f}, Checks: &fleet.Checks{Fleet: f}, In: in, Out: a.out, Version: Version, Log: a.logIO,
 	}
 	if server == "imessage" {
-		o.Phone = bridge.Tools{Home: l.Home, Secrets: a.phone(l.Home).Secrets()}
+		o.Phone = bridge.Tools{Home: l.Home, Secrets: phoneVerbs{a.app}.phone(l.Home).Secrets()}
 		return mcp.Serve(c.Context, o)
 	}
 	if c.Bool("tools-only") {
@@ -77,7 +77,7 @@ func (a *app) ioServe(c *cli.Context) error {
 }
 
 // logIO prints what went wrong with a server to stderr, which the runtime logs.
-func (a *app) logIO(what string, err error) {
+func (a agentVerbs) logIO(what string, err error) {
 	if err != nil {
 		what += ": " + err.Error()
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // serveClaude runs the server of an agent on Claude Code, which also holds its mailbox.
-func (a *app) serveClaude(ctx context.Context, l *spawn.Launcher, o mcp.Options) error {
+func (a agentVerbs) serveClaude(ctx context.Context, l *spawn.Launcher, o mcp.Options) error {
 	session := &claude.Session{
 		Home: l.Home, Agent: o.Agent, Start: o.Start, PID: a.claudePID(l.Home, o), ConfigDir: claude.ConfigDir(a.getenv),
 		Pane: &tmux.TaggedPane{Server: l.Tmux, Tag: spawn.TagStart, Value: o.Start},
@@ -66,7 +66,7 @@ func (a *app) serveClaude(ctx context.Context, l *spawn.Launcher, o mcp.Options)
 }
 
 // claudePID returns the pid of the agent's program, our parent.
-func (a *app) claudePID(h home.Dir, o mcp.Options) int {
+func (a agentVerbs) claudePID(h home.Dir, o mcp.Options) int {
 	if k, err := h.LoadKeeper(o.Agent); err == nil && k.Start == o.Start && k.PID > 0 {
 		return k.PID
 	}
@@ -74,7 +74,7 @@ func (a *app) claudePID(h home.Dir, o mcp.Options) int {
 }
 
 // startup returns the text in front of a new conversation's first message.
-func (a *app) startup(l *spawn.Launcher, id agent.ID) (string, error) {
+func (a agentVerbs) startup(l *spawn.Launcher, id agent.ID) (string, error) {
 	la, err := l.Home.LoadLaunch(id)
 	if err != nil {
 		return "", err
@@ -84,7 +84,7 @@ func (a *app) startup(l *spawn.Launcher, id agent.ID) (string, error) {
 
 // forgive makes a broken netsky.toml a warning, so that mail does not stop while it is
 // edited. What can't be read has its defaults.
-func (a *app) forgive() {
+func (a agentVerbs) forgive() {
 	a.bears = config.Parts
 	if _, err := a.cfg(); err != nil {
 		a.warn("%v; continuing with the defaults", err)

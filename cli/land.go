@@ -18,7 +18,7 @@ import (
 	"netsky/work/record"
 )
 
-func (a *app) landCommand() *cli.Command {
+func (a workVerbs) landCommand() *cli.Command {
 	return &cli.Command{
 		Name: "land", Usage: "put an agent's checked work on your branch", ArgsUsage: "AGENT", Args: true,
 		Description: "The branch moves to the agent's work, as `netsky check` has seen it pass; where it is checked out, the files follow.\n" +
@@ -56,7 +56,7 @@ func (a *app) landCommand() *cli.Command {
 	}
 }
 
-func (a *app) land(c *cli.Context) (err error) {
+func (a workVerbs) land(c *cli.Context) (err error) {
 	r := fleet.LandRequest{Yes: c.Bool("yes"), LandOptions: land.LandOptions{
 		Onto: c.String("onto"), Unchecked: c.Bool("unchecked"), PR: c.Bool("pr"), Message: c.String("message"),
 	}}
@@ -93,7 +93,7 @@ func (a *app) land(c *cli.Context) (err error) {
 	return err
 }
 
-func (a *app) printLanding(l land.Landing, asJSON bool) error {
+func (a workVerbs) printLanding(l land.Landing, asJSON bool) error {
 	a.tellLoose(l.Agent, l.Loose, "landed")
 	for _, n := range l.Notes {
 		a.warn("%s", n)
@@ -114,9 +114,9 @@ func landingLine(l record.Landing) string {
 	return line + fmt.Sprintf("; `netsky undo %s` takes it back", l.ID)
 }
 
-func (a *app) landAll(c *cli.Context, r fleet.LandRequest) error {
+func (a workVerbs) landAll(c *cli.Context, r fleet.LandRequest) error {
 	landed, failed := []land.Landing{}, 0
-	w, err := a.workOf(progress{a, func(one land.Outcome) {
+	w, err := a.workOf(progress{a.app, func(one land.Outcome) {
 		if one.Err != nil {
 			failed++
 			a.complain(one.Err)
@@ -148,7 +148,7 @@ func (a *app) landAll(c *cli.Context, r fleet.LandRequest) error {
 	return nil
 }
 
-func (a *app) landLs(c *cli.Context) error {
+func (a workVerbs) landLs(c *cli.Context) error {
 	f := record.Filter{Limit: c.Int("n")}
 	if f.Limit < 1 || f.Limit > 1000 {
 		return usagef("land ls: -n %d: must be 1 to 1000", f.Limit)
@@ -254,7 +254,7 @@ func subjects(ctx context.Context, list []record.Landing) map[string]string {
 	return found
 }
 
-func (a *app) undoCommand() *cli.Command {
+func (a workVerbs) undoCommand() *cli.Command {
 	return &cli.Command{
 		Name: "undo", Usage: "take back what landed", ArgsUsage: "LANDING",
 		Description: "The branch moves back to where it was before, with its files; if there are commits on top, a commit reverses it\n" +
@@ -266,7 +266,7 @@ func (a *app) undoCommand() *cli.Command {
 	}
 }
 
-func (a *app) undo(c *cli.Context) error {
+func (a workVerbs) undo(c *cli.Context) error {
 	if c.NArg() > 1 {
 		return usagef("undo: takes one landing, not %d", c.NArg())
 	}

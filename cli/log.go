@@ -16,7 +16,7 @@ import (
 	"netsky/store"
 )
 
-func (a *app) logCommand() *cli.Command {
+func (a viewVerbs) logCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "log",
 		Args:  true,
@@ -34,11 +34,11 @@ func (a *app) logCommand() *cli.Command {
 	}
 }
 
-func (a *app) log(c *cli.Context) error { return a.logOf(c, "log", "logs", "") }
+func (a viewVerbs) log(c *cli.Context) error { return a.logOf(c, "log", "logs", "") }
 
 // logOf prints the entries of a part of netsky, "" for all, as a verb does; field is the
 // list's name in its JSON.
-func (a *app) logOf(c *cli.Context, verb, field, part string) error {
+func (a viewVerbs) logOf(c *cli.Context, verb, field, part string) error {
 	if c.NArg() > 0 {
 		return usagef("%s: takes no arguments; `netsky show %[2]s` prints the history of %[2]s", verb, c.Args().First())
 	}
@@ -58,7 +58,7 @@ func (a *app) logOf(c *cli.Context, verb, field, part string) error {
 		return err
 	}
 	if s, err := store.SpoolSize(h); err == nil && s.Files > 0 {
-		a.warn("%d records wait in %s for the database; they are not shown", s.Files, tilde(a, h.Path(home.SpoolDir)))
+		a.warn("%d records wait in %s for the database; they are not shown", s.Files, tilde(a.app, h.Path(home.SpoolDir)))
 	}
 	ctx := c.Context
 	db, err := a.records(ctx, h)
@@ -115,7 +115,7 @@ func byTime(list []store.Log) {
 	slices.SortStableFunc(list, func(a, b store.Log) int { return cmp.Compare(a.Time, b.Time) })
 }
 
-func (a *app) printLogs(list []store.Log, last int64, asJSON bool) (int64, error) {
+func (a viewVerbs) printLogs(list []store.Log, last int64, asJSON bool) (int64, error) {
 	for _, e := range list {
 		last = max(last, e.ID)
 		if asJSON {

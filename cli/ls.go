@@ -11,7 +11,7 @@ import (
 	"netsky/internal/words"
 )
 
-func (a *app) lsCommand() *cli.Command {
+func (a inboxVerbs) lsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "ls",
 		Usage:     "list what is in the mailboxes",
@@ -38,7 +38,7 @@ type entryView struct {
 	Envelope *envelope.Envelope `json:"envelope,omitempty"`
 }
 
-func (a *app) ls(c *cli.Context) error {
+func (a inboxVerbs) ls(c *cli.Context) error {
 	b, err := a.bus()
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (a *app) ls(c *cli.Context) error {
 	return nil
 }
 
-func (a *app) box(b *bus.Bus, id agent.ID, entries bool, n int) (boxView, error) {
+func (a inboxVerbs) box(b *bus.Bus, id agent.ID, entries bool, n int) (boxView, error) {
 	v := boxView{Mailbox: id, Counts: make(map[bus.Place]int)}
 	for _, p := range bus.Places() {
 		count, err := b.Count(id, p)
@@ -114,7 +114,7 @@ func (a *app) box(b *bus.Bus, id agent.ID, entries bool, n int) (boxView, error)
 	return v, nil
 }
 
-func (a *app) printEntry(e entryView) {
+func (a inboxVerbs) printEntry(e entryView) {
 	if e.Envelope == nil {
 		a.print("%-9s %s  %s", e.Place, e.File, words.FirstLine(e.Error))
 		return

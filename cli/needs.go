@@ -19,7 +19,10 @@ import (
 	"netsky/work/tree"
 )
 
-func (a *app) needsCommand() *cli.Command {
+// ownerVerbs shows what needs the owner, answers it, and sets how the owner is reached.
+type ownerVerbs struct{ *app }
+
+func (a ownerVerbs) needsCommand() *cli.Command {
 	return &cli.Command{
 		Name: "needs", Usage: "list everything that needs you, and the command that settles it", ArgsUsage: "[CODE]",
 		Description: "Approvals, dialogs, logins and limits, agents that hang, crash or are down, and questions to you; with CODE, all of one.\n" +
@@ -35,8 +38,8 @@ func (a *app) needsCommand() *cli.Command {
 			if c.Bool("watch") {
 				read, end := a.workNow(c.Context)
 				defer end()
-				return a.watch(c, func(width, height int) ([]string, error) {
-					v, err := a.view(c.Context)
+				return viewVerbs{a.app}.watch(c, func(width, height int) ([]string, error) {
+					v, err := viewVerbs{a.app}.view(c.Context)
 					lines, unsure := v.NeedsNow()
 					lines = append(lines, readyLines(attention.Ready(read()))...)
 					if unsure != nil {
@@ -53,10 +56,10 @@ func (a *app) needsCommand() *cli.Command {
 	}
 }
 
-func (a *app) needs(c *cli.Context) error {
-	v, err := a.view(c.Context)
+func (a ownerVerbs) needs(c *cli.Context) error {
+	v, err := viewVerbs{a.app}.view(c.Context)
 	if err != nil {
-		if v, err = a.viewWithout(c.Context, err); v.Home == "" {
+		if v, err = (viewVerbs{a.app}).viewWithout(c.Context, err); v.Home == "" {
 			return err
 		}
 	}
@@ -96,7 +99,7 @@ func (a *app) needs(c *cli.Context) error {
 const workLimit = 3 * time.Second
 
 // workNow returns what reads how the agents' work is, for what can be done about it. The caller must call end.
-func (a *app) workNow(ctx context.Context) (read func() []work.State, end func()) {
+func (a ownerVerbs) workNow(ctx context.Context) (read func() []work.State, end func()) {
 	read, end = func() []work.State { return nil }, func() {}
 	h, err := a.home()
 	if err != nil {
@@ -109,7 +112,7 @@ func (a *app) workNow(ctx context.Context) (read func() []work.State, end func()
 	if err != nil || git.Version(ctx) != nil {
 		return read, end // whose mistake is an item of its own, as `netsky work` reports a git too old
 	}
-	r, end := a.stateReader(ctx, h, cfg)
+	r, end := workVerbs{a.app}.stateReader(ctx, h, cfg)
 	return func() []work.State {
 		ctx, cancel := context.WithTimeout(ctx, workLimit)
 		defer cancel()

@@ -16,7 +16,7 @@ import (
 	"netsky/work/task"
 )
 
-func (a *app) noteCommand() *cli.Command {
+func (a mailVerbs) noteCommand() *cli.Command {
 	return &cli.Command{
 		Name: "note", Usage: "record something about a task, a message or an agent", Action: a.needsSub,
 		Subcommands: []*cli.Command{
@@ -36,12 +36,12 @@ func (a *app) noteCommand() *cli.Command {
 	}
 }
 
-func (a *app) noteAdd(c *cli.Context) error {
+func (a mailVerbs) noteAdd(c *cli.Context) error {
 	text, err := a.textArg(c, 1, "note add: needs what it is about and one text, in quotes")
 	if err != nil {
 		return err
 	}
-	t, err := a.tasks()
+	t, err := taskVerbs{a.app}.tasks()
 	if err != nil {
 		return err
 	}
@@ -53,10 +53,10 @@ func (a *app) noteAdd(c *cli.Context) error {
 		return advice.With(usagef("note add: %w%s", err, meantAgent(t.Launcher.Bus, c.Args().First())), "`netsky find TEXT` finds the ids of messages, tasks and notes, `netsky status` lists the agents")
 	}
 	if err != nil && !errors.Is(err, store.ErrSpooled) {
-		return a.taskErr("note add", err)
+		return taskVerbs{a.app}.taskErr("note add", err)
 	}
 	a.print("note on %s", about)
-	return a.taskErr("note add", err)
+	return taskVerbs{a.app}.taskErr("note add", err)
 }
 
 // meantAgent asks whether a word that names nothing was meant to be an agent that has a mailbox.
@@ -72,7 +72,7 @@ func meantAgent(b *bus.Bus, word string) string {
 	return ""
 }
 
-func (a *app) noteList(c *cli.Context) error {
+func (a mailVerbs) noteList(c *cli.Context) error {
 	f := store.NoteFilter{About: c.Args().First(), Page: store.Page{Limit: c.Int("limit")}}
 	switch {
 	case c.NArg() > 1:

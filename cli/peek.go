@@ -11,7 +11,10 @@ import (
 	"netsky/fleet"
 )
 
-func (a *app) peekCommand() *cli.Command {
+// paneVerbs shows and attaches to agents' terminals.
+type paneVerbs struct{ *app }
+
+func (a paneVerbs) peekCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "peek",
 		Usage:     "print an agent's screen",
@@ -25,7 +28,7 @@ func (a *app) peekCommand() *cli.Command {
 	}
 }
 
-func (a *app) peek(c *cli.Context) error {
+func (a paneVerbs) peek(c *cli.Context) error {
 	id, err := oneAgent(c, "one agent")
 	if err != nil {
 		return err
@@ -55,7 +58,7 @@ func (a *app) peek(c *cli.Context) error {
 	return nil
 }
 
-func (a *app) followPane(ctx context.Context, f *fleet.Fleet, r fleet.PeekRequest) error {
+func (a paneVerbs) followPane(ctx context.Context, f *fleet.Fleet, r fleet.PeekRequest) error {
 	if _, ok := view.Width(a.out); !ok {
 		return usagef("peek --follow: not a terminal")
 	}

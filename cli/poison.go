@@ -15,7 +15,7 @@ import (
 	"netsky/internal/words"
 )
 
-func (a *app) poisonCommand() *cli.Command {
+func (a inboxVerbs) poisonCommand() *cli.Command {
 	act := func(do func(fleet.Mail, context.Context, fleet.PoisonRequest) (fleet.PoisonResult, error)) cli.ActionFunc {
 		return func(c *cli.Context) error {
 			if c.NArg() != 2 {
@@ -51,7 +51,7 @@ func (a *app) poisonCommand() *cli.Command {
 	}
 }
 
-func (a *app) poisonLs(c *cli.Context) error {
+func (a inboxVerbs) poisonLs(c *cli.Context) error {
 	b, err := a.bus()
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func poisonNow(b *bus.Bus, e bus.Entry) string {
 	return fmt.Sprintf("changed, and valid now: it goes back once its mailbox is read, or by `netsky channel poison retry %s %s`", e.Mailbox, e.Name)
 }
 
-func (a *app) poisonShow(c *cli.Context) error {
+func (a inboxVerbs) poisonShow(c *cli.Context) error {
 	if c.NArg() != 2 {
 		return usagef("channel poison show: needs an address and a file name; `netsky channel poison ls` lists both")
 	}

@@ -11,7 +11,7 @@ import (
 	"netsky/prompts"
 )
 
-func (a *app) promptCommand() *cli.Command {
+func (a mailVerbs) promptCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "prompt",
 		Usage:     "print an agent's system prompt",

@@ -10,7 +10,7 @@ import (
 	"netsky/internal/words"
 )
 
-func (a *app) quietCommand() *cli.Command {
+func (a ownerVerbs) quietCommand() *cli.Command {
 	return &cli.Command{
 		Name: "quiet", Usage: "hold off messages about agents that hang", ArgsUsage: "[DURATION|off]",
 		Description: "`netsky quiet 1h` keeps quiet for an hour; of several times the latest end counts. Without an argument it prints what is\n" +
@@ -19,7 +19,7 @@ func (a *app) quietCommand() *cli.Command {
 	}
 }
 
-func (a *app) quiet(c *cli.Context) error {
+func (a ownerVerbs) quiet(c *cli.Context) error {
 	if err := a.may("quiet"); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (a *app) quiet(c *cli.Context) error {
 	return nil
 }
 
-func (a *app) printQuiet(until, now time.Time) {
+func (a ownerVerbs) printQuiet(until, now time.Time) {
 	if !until.IsZero() {
 		a.print("quiet until %s, for %s more", agent.Clock(until, now), words.Span(until.Sub(now)))
 		return

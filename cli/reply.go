@@ -6,7 +6,7 @@ import (
 	"netsky/fleet"
 )
 
-func (a *app) replyCommand() *cli.Command {
+func (a mailVerbs) replyCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "reply",
 		Usage:       "answer a message",

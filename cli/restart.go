@@ -10,7 +10,7 @@ import (
 	"netsky/watch/restart"
 )
 
-func (a *app) restartCommand() *cli.Command {
+func (a fleetVerbs) restartCommand() *cli.Command {
 	return &cli.Command{
 		Name: "restart", Usage: "end agents and start them again on their conversations", ArgsUsage: "[AGENT…]",
 		Description: "Without names: all agents that are up. Everything that could keep them from starting is checked first; if anything\n" +
@@ -27,7 +27,7 @@ func (a *app) restartCommand() *cli.Command {
 	}
 }
 
-func (a *app) restart(c *cli.Context) error {
+func (a fleetVerbs) restart(c *cli.Context) error {
 	ids, err := agentArgs(c)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (a *app) restart(c *cli.Context) error {
 	}
 	a.tellNumber(c.Context, l, c.Args().Slice(), ids)
 	f := a.fleetOf(l)
-	f.UI = ui{a, &view.Down{Printer: a.printer(c.Bool("json"))}}
+	f.UI = ui{a.app, &view.Down{Printer: a.printer(c.Bool("json"))}}
 	done, err := f.Restart(c.Context, r)
 	if done.ID == "" {
 		return err

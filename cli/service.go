@@ -14,7 +14,7 @@ import (
 	"netsky/home"
 )
 
-func (a *app) serviceCommand() *cli.Command {
+func (a daemonVerbs) serviceCommand() *cli.Command {
 	dry := &cli.BoolFlag{Name: "dry-run", Usage: "print the files and commands, and change nothing"}
 	asJSON := &cli.BoolFlag{Name: "json", Usage: "print one JSON object"}
 	return &cli.Command{
@@ -38,12 +38,12 @@ func (a *app) serviceCommand() *cli.Command {
 	}
 }
 
-func (a *app) serviceOf(h home.Dir) service.Options {
+func (a daemonVerbs) serviceOf(h home.Dir) service.Options {
 	own, _ := fleet.Binary() // "" is refused where it matters
 	return service.For(h, own, a.environ)
 }
 
-func (a *app) changeService(c *cli.Context, do func(context.Context, service.Options) (service.Result, error)) error {
+func (a daemonVerbs) changeService(c *cli.Context, do func(context.Context, service.Options) (service.Result, error)) error {
 	if err := a.may("service " + c.Command.Name); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (a *app) changeService(c *cli.Context, do func(context.Context, service.Opt
 	return nil
 }
 
-func (a *app) serviceStatus(c *cli.Context) error {
+func (a daemonVerbs) serviceStatus(c *cli.Context) error {
 	h, err := a.home()
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (a *app) serviceStatus(c *cli.Context) error {
 }
 
 // serviceRun is what the unit runs.
-func (a *app) serviceRun(c *cli.Context) error {
+func (a daemonVerbs) serviceRun(c *cli.Context) error {
 	if err := a.may("service run"); err != nil {
 		return err
 	}

@@ -22,7 +22,10 @@ import (
 	"netsky/spawn"
 )
 
-func (a *app) initCommand() *cli.Command {
+// setupVerbs installs, examines and removes netsky.
+type setupVerbs struct{ *app }
+
+func (a setupVerbs) initCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "init",
 		Usage:       "write netsky.toml, with its keys commented out",
@@ -57,19 +60,19 @@ func (a *app) initCommand() *cli.Command {
 	}
 }
 
-func (a *app) versionCommand() *cli.Command {
+func (a setupVerbs) versionCommand() *cli.Command {
 	return &cli.Command{
 		Name: "version", Usage: "print the version",
 		Action: func(*cli.Context) error { return a.version() },
 	}
 }
 
-func (a *app) version() error {
+func (a setupVerbs) version() error {
 	fmt.Fprintf(a.stdout(), "netsky %s %s %s/%s\n", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return nil
 }
 
-func (a *app) uninstallCommand() *cli.Command {
+func (a setupVerbs) uninstallCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "uninstall",
 		Usage: "end everything and remove netsky from PATH",
@@ -90,7 +93,7 @@ func (a *app) uninstallCommand() *cli.Command {
 	}
 }
 
-func (a *app) uninstall(c *cli.Context) error {
+func (a setupVerbs) uninstall(c *cli.Context) error {
 	if err := a.may("uninstall"); err != nil {
 		return err
 	}
@@ -103,7 +106,7 @@ func (a *app) uninstall(c *cli.Context) error {
 	there := err == nil
 	var ignored []string
 	if purge && there {
-		if w, err := a.workOf(nil); err == nil { // a broken home is purged as well
+		if w, err := (workVerbs{a.app}).workOf(nil); err == nil { // a broken home is purged as well
 			w.Settle(c.Context)
 		}
 		if ignored, err = fleet.Unsaved(c.Context, h, "nothing was ended or removed"); err != nil {
@@ -111,23 +114,23 @@ func (a *app) uninstall(c *cli.Context) error {
 		}
 	}
 	for _, line := range words.First(ignored) {
-		a.warn("a purge also removes what git ignores: %s", tilde(a, line))
+		a.warn("a purge also removes what git ignores: %s", tilde(a.app, line))
 	}
 	if !c.Bool("yes") {
-		if ok, err := a.confirm("uninstall", uninstallQuestion(a, h, purge)); err != nil || !ok {
+		if ok, err := a.confirm("uninstall", uninstallQuestion(a.app, h, purge)); err != nil || !ok {
 			return err
 		}
 	}
 	l, err := a.launcher()
 	if err != nil {
-		if l, err = a.launcherWithout(err, true); err != nil {
+		if l, err = (fleetVerbs{a.app}).launcherWithout(err, true); err != nil {
 			return err
 		}
 	}
 	// First, as it would start again what is ended.
-	gone, err := service.Uninstall(c.Context, a.serviceOf(h))
+	gone, err := service.Uninstall(c.Context, daemonVerbs{a.app}.serviceOf(h))
 	for _, path := range gone.Removed {
-		a.print("removed %s", tilde(a, path))
+		a.print("removed %s", tilde(a.app, path))
 	}
 	if err != nil {
 		a.warn("service: %v", err)
@@ -141,34 +144,34 @@ func (a *app) uninstall(c *cli.Context) error {
 			defer lock.Unlock()
 		}
 		f := a.fleetOf(l)
-		f.UI = ui{a, &view.Down{Printer: a.printer(false)}}
+		f.UI = ui{a.app, &view.Down{Printer: a.printer(false)}}
 		_, err = f.Down(c.Context, fleet.DownRequest{Force: true, All: true})
 		full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 		switch {
 		case err != nil && purge && full && c.Context.Err() == nil:
 			a.warn("%v", err) // the purge frees space, and checks itself that everything has ended
 		case err != nil && !exists(h.Root()):
-			return fmt.Errorf("uninstall: another uninstall has meanwhile removed %s", tilde(a, h.Root()))
+			return fmt.Errorf("uninstall: another uninstall has meanwhile removed %s", tilde(a.app, h.Root()))
 		case err != nil:
 			return fmt.Errorf("uninstall: stopped: %w", err)
 		}
 	}
 	switch {
 	case !there:
-		a.print("%s: does not exist", tilde(a, h.Root()))
+		a.print("%s: does not exist", tilde(a.app, h.Root()))
 	case purge:
 		if err := a.purge(c.Context, h, l); err != nil {
 			return err
 		}
 	default:
 		a.fleetOf(l).TellUnproved(l.Unproved())
-		a.print("kept %s: mail, records, configuration (`%s` removes them)", tilde(a, h.Root()), a.purgeCommand(h))
+		a.print("kept %s: mail, records, configuration (`%s` removes them)", tilde(a.app, h.Root()), a.purgeCommand(h))
 	}
 	return a.removeLinks()
 }
 
 // purgeCommand returns a command that purges the home once netsky is off PATH.
-func (a *app) purgeCommand(h home.Dir) string {
+func (a setupVerbs) purgeCommand(h home.Dir) string {
 	command := "netsky"
 	if own, err := os.Executable(); err == nil {
 		if real, err := filepath.EvalSymlinks(own); err == nil {
@@ -190,7 +193,7 @@ func uninstallQuestion(a *app, h home.Dir, purge bool) string {
 }
 
 // confirm asks on the terminal; without one it requires --yes.
-func (a *app) confirm(verb, question string) (bool, error) {
+func (a setupVerbs) confirm(verb, question string) (bool, error) {
 	if _, ok := view.Width(a.in); !ok {
 		return false, usagef("%s: not a terminal; use --yes to confirm", verb)
 	}
@@ -205,7 +208,7 @@ func (a *app) confirm(verb, question string) (bool, error) {
 }
 
 // purge removes what netsky made in the home, after everything has ended.
-func (a *app) purge(ctx context.Context, h home.Dir, l *spawn.Launcher) error {
+func (a setupVerbs) purge(ctx context.Context, h home.Dir, l *spawn.Launcher) error {
 	left, err := fleet.Purge(ctx, l, a.fleetOf(l).TellUnproved)
 	switch {
 	case errors.Is(err, fleet.ErrUnproved):
@@ -213,13 +216,13 @@ func (a *app) purge(ctx context.Context, h home.Dir, l *spawn.Launcher) error {
 	case err != nil:
 		return err
 	case len(left) == 0:
-		a.print("removed %s", tilde(a, h.Root()))
+		a.print("removed %s", tilde(a.app, h.Root()))
 		return nil
 	}
-	a.print("removed what netsky made in %s", tilde(a, h.Root()))
+	a.print("removed what netsky made in %s", tilde(a.app, h.Root()))
 	const most = 20
 	for _, name := range left[:min(len(left), most)] {
-		a.print("left %s: not netsky's", tilde(a, h.Path(name)))
+		a.print("left %s: not netsky's", tilde(a.app, h.Path(name)))
 	}
 	if len(left) > most {
 		a.print("left %d more that are not netsky's", len(left)-most)
@@ -228,10 +231,10 @@ func (a *app) purge(ctx context.Context, h home.Dir, l *spawn.Launcher) error {
 	return nil
 }
 
-func (a *app) removeLinks() error {
+func (a setupVerbs) removeLinks() error {
 	links, own, err := fleet.RemoveLinks(append(filepath.SplitList(a.getenv("PATH")), view.Caller{Getenv: a.getenv}.LinkDirs()...))
 	for _, link := range links {
-		a.print("removed %s (the binary %s stays in its checkout)", tilde(a, link), tilde(a, own))
+		a.print("removed %s (the binary %s stays in its checkout)", tilde(a.app, link), tilde(a.app, own))
 	}
 	return err
 }

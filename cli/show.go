@@ -18,7 +18,7 @@ import (
 	"netsky/work/task"
 )
 
-func (a *app) showCommand() *cli.Command {
+func (a viewVerbs) showCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "show",
 		Usage:     "print the history of a message, a task, an agent, a session, a thread or a note",
@@ -74,7 +74,7 @@ func taskOf(t store.Timeline) (lines []string) {
 }
 
 // showAddress prints an agent's state, then its history.
-func (a *app) showAddress(c *cli.Context, h home.Dir, id agent.ID) error {
+func (a viewVerbs) showAddress(c *cli.Context, h home.Dir, id agent.ID) error {
 	l, err := a.launcher()
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func isNoDatabase(err error) bool {
 	return err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrAmbiguous)
 }
 
-func (a *app) timeline(ctx context.Context, h home.Dir, id string) (store.Timeline, error) {
+func (a viewVerbs) timeline(ctx context.Context, h home.Dir, id string) (store.Timeline, error) {
 	db, err := a.freshRecords(ctx, h)
 	if err != nil {
 		return store.Timeline{}, err
@@ -129,7 +129,7 @@ func (a *app) timeline(ctx context.Context, h home.Dir, id string) (store.Timeli
 }
 
 // showAgent prints an agent's state, and the last lines of a dead one.
-func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status) {
+func (a viewVerbs) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status) {
 	v := a.overviewOptions(l).Agent(st)
 	since := ""
 	if !st.Since.IsZero() {
@@ -143,7 +143,7 @@ func (a *app) showAgent(ctx context.Context, l *spawn.Launcher, st spawn.Status)
 			where = fmt.Sprintf(", pid %d, pane %s", v.PID, v.Pane)
 		}
 		a.print("  start     %s, %s%s", v.Start, v.Runtime, where)
-		a.print("  directory %s", tilde(a, v.Dir))
+		a.print("  directory %s", tilde(a.app, v.Dir))
 		if talk := conversation(ctx, l.Home, v.Start); talk != "" {
 			a.print("  conversation %s", talk)
 		}
@@ -180,7 +180,7 @@ func conversation(ctx context.Context, h home.Dir, start string) string {
 }
 
 // showFromBus prints what the mailboxes hold of a message that is not recorded.
-func (a *app) showFromBus(c *cli.Context, id string, why error) error {
+func (a viewVerbs) showFromBus(c *cli.Context, id string, why error) error {
 	b, err := a.bus()
 	if err != nil {
 		return err

@@ -15,7 +15,10 @@ import (
 	"netsky/spawn"
 )
 
-func (a *app) statusCommand() *cli.Command {
+// viewVerbs shows agents and what happened.
+type viewVerbs struct{ *app }
+
+func (a viewVerbs) statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:    "status",
 		Args:    true,
@@ -64,7 +67,7 @@ func (a *app) statusCommand() *cli.Command {
 	}
 }
 
-func (a *app) view(ctx context.Context) (view.View, error) {
+func (a viewVerbs) view(ctx context.Context) (view.View, error) {
 	l, err := a.launcher()
 	if err != nil {
 		return view.View{}, err
@@ -74,7 +77,7 @@ func (a *app) view(ctx context.Context) (view.View, error) {
 
 // viewWithout is view for a home whose configuration can't be read, on the tmux server that
 // its agents were started on. The error says why; without a view nothing is known.
-func (a *app) viewWithout(ctx context.Context, why error) (v view.View, err error) {
+func (a viewVerbs) viewWithout(ctx context.Context, why error) (v view.View, err error) {
 	h, err := a.home()
 	if err != nil {
 		return v, why
@@ -92,7 +95,7 @@ func (a *app) viewWithout(ctx context.Context, why error) (v view.View, err erro
 
 // lastServer makes the launcher use the tmux server that agents were last started on. It
 // reports false if that is unknown: another is not looked at on a guess.
-func (a *app) lastServer(l *spawn.Launcher) bool {
+func (a viewVerbs) lastServer(l *spawn.Launcher) bool {
 	if a.getenv("NETSKY_TMUX_SOCKET") != "" {
 		return true
 	}
@@ -110,18 +113,18 @@ func (a *app) lastServer(l *spawn.Launcher) bool {
 	return socket != ""
 }
 
-func (a *app) overviewOptions(l *spawn.Launcher) view.Options {
+func (a viewVerbs) overviewOptions(l *spawn.Launcher) view.Options {
 	return view.Options{
 		Launcher: l, Runtimes: a.planner(l).Runtimes(), Version: Version, UserHome: a.getenv("HOME"),
-		Unread:  func() (unread, settled int, err error) { return a.unread(l) },
+		Unread:  func() (unread, settled int, err error) { return inboxVerbs{a.app}.unread(l) },
 		Mistake: func() (text, then string) { return config.Mistake(l.Home) },
-		Phone:   func() []string { return a.phoneNotes(l.Home) },
-		Budgets: func() []string { return a.budgetNotes(l.Home) },
+		Phone:   func() []string { return phoneVerbs{a.app}.phoneNotes(l.Home) },
+		Budgets: func() []string { return costVerbs{a.app}.budgetNotes(l.Home) },
 	}
 }
 
 // watch prints the text again every second, until Ctrl-C.
-func (a *app) watch(c *cli.Context, text func(width, height int) ([]string, error)) error {
+func (a viewVerbs) watch(c *cli.Context, text func(width, height int) ([]string, error)) error {
 	if _, ok := view.Width(a.out); !ok {
 		return usagef("%s --watch: not a terminal", c.Command.Name)
 	}

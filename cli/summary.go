@@ -18,7 +18,7 @@ import (
 
 // statusLine prints the state in one short line of at most width columns, 0 for no
 // limit. It is for tmux: errors appear in that line.
-func (a *app) statusLine(ctx context.Context, width int) error {
+func (a viewVerbs) statusLine(ctx context.Context, width int) error {
 	text := func(s string) error {
 		fmt.Fprintln(a.stdout(), view.Cut(s, width))
 		return nil
@@ -34,7 +34,7 @@ func (a *app) statusLine(ctx context.Context, width int) error {
 	if err != nil && len(list) == 0 {
 		return text("netsky: tmux does not answer")
 	}
-	unread, _, err := a.unread(l)
+	unread, _, err := inboxVerbs{a.app}.unread(l)
 	if err != nil {
 		unread = 0
 	}
@@ -54,12 +54,12 @@ func (a *app) statusLine(ctx context.Context, width int) error {
 const lineWithin = 300 * time.Millisecond
 
 // summary runs `netsky` without a verb: the state in three lines, and the next step.
-func (a *app) summary(c *cli.Context) error {
+func (a viewVerbs) summary(c *cli.Context) error {
 	if c.Bool("version") {
-		return a.version()
+		return setupVerbs{a.app}.version()
 	}
 	if c.NArg() > 0 {
-		return a.unknownVerb(c.Args().First(), c.Args().Tail())
+		return commandTable{a.app}.unknownVerb(c.Args().First(), c.Args().Tail())
 	}
 	a.bears = config.Parts
 	v, err := a.view(c.Context)

@@ -19,7 +19,10 @@ import (
 	"netsky/work/task"
 )
 
-func (a *app) taskCommand() *cli.Command {
+// taskVerbs keeps the list of tasks.
+type taskVerbs struct{ *app }
+
+func (a taskVerbs) taskCommand() *cli.Command {
 	return &cli.Command{
 		Name: "task", Usage: "give agents tasks, and see what came of them", Action: a.needsSub,
 		Description: "A task is a piece of work on record: who asked for it, who does it, what it waits for and what proves it. Started, it is\n" +
@@ -54,7 +57,7 @@ func (a *app) taskCommand() *cli.Command {
 	}
 }
 
-func (a *app) taskAddCommand() *cli.Command {
+func (a taskVerbs) taskAddCommand() *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "record a task and print its id", ArgsUsage: "TITLE",
 		Description: "Nobody is told: `netsky task start ID --agent N` gives it to an agent.",
@@ -73,13 +76,13 @@ func (a *app) taskAddCommand() *cli.Command {
 }
 
 // tasks returns the deeds of tasks on behalf of whoever runs the verb.
-func (a *app) tasks() (fleet.Tasks, error) {
+func (a taskVerbs) tasks() (fleet.Tasks, error) {
 	f, err := a.fleet()
 	return fleet.Tasks{Fleet: f}, err
 }
 
 // judge returns what decides what tasks are called.
-func (a *app) judge(h home.Dir, db *store.DB) *task.Judge {
+func (a taskVerbs) judge(h home.Dir, db *store.DB) *task.Judge {
 	cfg, err := a.cfg()
 	if err != nil {
 		cfg = config.Config{}
@@ -88,7 +91,7 @@ func (a *app) judge(h home.Dir, db *store.DB) *task.Judge {
 }
 
 // taskErr returns a verb's error from one about a task.
-func (a *app) taskErr(verb string, err error) error {
+func (a taskVerbs) taskErr(verb string, err error) error {
 	var (
 		field   *task.FieldError
 		missing *task.MissingError
@@ -117,7 +120,7 @@ func (a *app) taskErr(verb string, err error) error {
 	return fmt.Errorf("%s: %w", verb, err)
 }
 
-func (a *app) taskAdd(c *cli.Context) error {
+func (a taskVerbs) taskAdd(c *cli.Context) error {
 	title, err := one(c, "one title, in quotes: netsky task add \"fix the build\"")
 	if err != nil {
 		return err
@@ -155,7 +158,7 @@ func (a *app) taskAdd(c *cli.Context) error {
 // wholeMinutes returns a duration as the records have it: a part of a minute is one.
 func wholeMinutes(d time.Duration) int { return int((d + time.Minute - 1) / time.Minute) }
 
-func (a *app) taskDone(c *cli.Context) error {
+func (a taskVerbs) taskDone(c *cli.Context) error {
 	id, text, err := idAndText(c, "an id, and what shows that it is done, in quotes")
 	if err != nil {
 		return err
@@ -167,7 +170,7 @@ func (a *app) taskDone(c *cli.Context) error {
 	return a.editTask(c, id, change)
 }
 
-func (a *app) taskBlock(c *cli.Context) error {
+func (a taskVerbs) taskBlock(c *cli.Context) error {
 	id, text, err := idAndText(c, "an id and a reason, in quotes, or --needs")
 	if err != nil {
 		return err
@@ -182,7 +185,7 @@ func (a *app) taskBlock(c *cli.Context) error {
 	return a.editTask(c, id, change)
 }
 
-func (a *app) taskCancel(c *cli.Context) error {
+func (a taskVerbs) taskCancel(c *cli.Context) error {
 	ids, text := c.Args().Slice(), ""
 	if last := len(ids) - 1; last > 0 && !strings.HasPrefix(ids[last], task.Prefix) {
 		ids, text = ids[:last], ids[last]
@@ -209,7 +212,7 @@ func idAndText(c *cli.Context, what string) (id, text string, err error) {
 }
 
 // editTask changes a task and prints what it is called now.
-func (a *app) editTask(c *cli.Context, id string, change task.Change) error {
+func (a taskVerbs) editTask(c *cli.Context, id string, change task.Change) error {
 	t, err := a.tasks()
 	if err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"netsky/work/task"
 )
 
-func (a *app) taskEditCommand() *cli.Command {
+func (a taskVerbs) taskEditCommand() *cli.Command {
 	return &cli.Command{
 		Name: "edit", Usage: "change a task's title, priority, estimate or agent", ArgsUsage: "ID", Action: a.taskEdit,
 		Description: "Nobody is told. A task that its agent has been given gets another by `netsky task start ID --agent N`.",
@@ -19,7 +19,7 @@ func (a *app) taskEditCommand() *cli.Command {
 	}
 }
 
-func (a *app) taskEdit(c *cli.Context) error {
+func (a taskVerbs) taskEdit(c *cli.Context) error {
 	id, err := one(c, "one id")
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 	"netsky/work/task"
 )
 
-func (a *app) taskListCommand() *cli.Command {
+func (a taskVerbs) taskListCommand() *cli.Command {
 	return &cli.Command{
 		Name: "ls", Usage: "list the tasks, by what they are at", Action: a.taskList,
 		Description: "Each line has the id, the priority, who does it, since when, the title, and what keeps it. Long groups and what is finished\n" +
@@ -42,7 +42,7 @@ func taskWords() []string {
 }
 
 // taskFilter returns what the options of `task ls` select.
-func (a *app) taskFilter(c *cli.Context) (f task.Filter, err error) {
+func (a taskVerbs) taskFilter(c *cli.Context) (f task.Filter, err error) {
 	switch word := strings.ReplaceAll(c.String("state"), " ", "_"); {
 	case word == "":
 		f.States = []string{store.TaskInProgress, store.TaskOpen, store.TaskBlocked, store.TaskDone, store.TaskCancelled}
@@ -70,7 +70,7 @@ func (a *app) taskFilter(c *cli.Context) (f task.Filter, err error) {
 	return f, err
 }
 
-func (a *app) taskList(c *cli.Context) error {
+func (a taskVerbs) taskList(c *cli.Context) error {
 	f, err := a.taskFilter(c)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func noTasks(c *cli.Context, f task.Filter) string {
 }
 
 // taskViews returns the tasks of a filter, as lists show them.
-func (a *app) taskViews(ctx context.Context, l *spawn.Launcher, f task.Filter) ([]dispatch.View, error) {
+func (a taskVerbs) taskViews(ctx context.Context, l *spawn.Launcher, f task.Filter) ([]dispatch.View, error) {
 	db, err := a.records(ctx, l.Home)
 	if errors.Is(err, fs.ErrNotExist) {
 		return []dispatch.View{}, nil
@@ -152,7 +152,7 @@ func (a *app) taskViews(ctx context.Context, l *spawn.Launcher, f task.Filter) (
 	return views, err
 }
 
-func (a *app) taskShow(c *cli.Context) error {
+func (a taskVerbs) taskShow(c *cli.Context) error {
 	id, err := one(c, "one id")
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"netsky/work/dispatch"
 )
 
-func (a *app) taskStartCommand() *cli.Command {
+func (a taskVerbs) taskStartCommand() *cli.Command {
 	return &cli.Command{
 		Name: "start", Usage: "give a task to an agent", ArgsUsage: "ID",
 		Description: "Starts the agent, as `netsky agent` does, unless it is up or --queue is given, and sends it the task. Its answer closes the\n" +
@@ -27,7 +27,7 @@ func (a *app) taskStartCommand() *cli.Command {
 	}
 }
 
-func (a *app) taskStart(c *cli.Context) error {
+func (a taskVerbs) taskStart(c *cli.Context) error {
 	id, err := one(c, "one id; --agent says who does it")
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (a *app) taskStart(c *cli.Context) error {
 	}
 	p := a.printer(false)
 	p.Out, p.Size = a.err, nil // the task is what stdout is about
-	t.UI = ui{a, view.NewUp(p)}
+	t.UI = ui{a.app, view.NewUp(p)}
 	s, err := t.Start(c.Context, req)
 	if s.Task.Brief == "" && err != nil { // nothing was recorded
 		var told exitError

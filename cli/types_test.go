@@ -16,12 +16,6 @@ import (
 // A type with more methods, or with methods in more files, is several objects under one name.
 const mostMethods, mostFiles = 40, 6
 
-// tooLarge are the types that may be larger, and how large: they can only shrink.
-var tooLarge = map[string]struct{ methods, files int }{
-	"cli app":     {294, 62},
-	"fleet Fleet": {31, 10},
-}
-
 func TestTypes(t *testing.T) {
 	methods, files := make(map[string]int), make(map[string][]string)
 	err := filepath.WalkDir("..", func(name string, e fs.DirEntry, err error) error {
@@ -50,18 +44,8 @@ func TestTypes(t *testing.T) {
 	})
 	testworld.Must(t, err)
 	for of, n := range methods {
-		switch most, ok := tooLarge[of]; {
-		case n <= mostMethods && len(files[of]) <= mostFiles:
-			if ok {
-				t.Errorf("%s: is small enough; remove it from the table", of)
-			}
-		case n > max(most.methods, mostMethods) || len(files[of]) > max(most.files, mostFiles):
-			t.Errorf("%s: %d methods in %d files; at most %d in %d are allowed: make an object of a part of it", of, n, len(files[of]), max(most.methods, mostMethods), max(most.files, mostFiles))
-		}
-	}
-	for of := range tooLarge {
-		if methods[of] == 0 {
-			t.Errorf("%s: does not exist; remove it from the table", of)
+		if n > mostMethods || len(files[of]) > mostFiles {
+			t.Errorf("%s: %d methods in %d files; at most %d in %d are allowed: make an object of a part of it", of, n, len(files[of]), mostMethods, mostFiles)
 		}
 	}
 }

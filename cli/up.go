@@ -11,7 +11,10 @@ import (
 	"netsky/internal/words"
 )
 
-func (a *app) upCommand() *cli.Command {
+// fleetVerbs starts, ends and forgets agents.
+type fleetVerbs struct{ *app }
+
+func (a fleetVerbs) upCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "up",
 		Usage:     "start agent0, N clones (the workers) and agentinfinity, or the agents you name",
@@ -48,7 +51,7 @@ func (a *app) upCommand() *cli.Command {
 	}
 }
 
-func (a *app) agentCommand() *cli.Command {
+func (a fleetVerbs) agentCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "agent",
 		Usage:     "start one agent",
@@ -77,7 +80,7 @@ func (a *app) agentCommand() *cli.Command {
 }
 
 // up starts the agents and reports it; whole also attaches and explains.
-func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) error {
+func (a fleetVerbs) up(c *cli.Context, ids []agent.ID, objective string, whole bool) error {
 	f, r, err := a.start(c.Context, a.printer(c.Bool("json")), startRequest(c, ids, objective))
 	if err != nil || c.Bool("json") {
 		return err
@@ -90,15 +93,15 @@ func (a *app) up(c *cli.Context, ids []agent.ID, objective string, whole bool) e
 			a.warn("not attached, as agent0 works in another directory: `netsky attach` opens its pane")
 			return nil
 		}
-		return a.attach(c.Context, f.Launcher.Tmux, agent.Root, false)
+		return paneVerbs{a.app}.attach(c.Context, f.Launcher.Tmux, agent.Root, false)
 	}
 	return nil
 }
 
 // start starts agents, and reports it there.
-func (a *app) start(ctx context.Context, p view.Printer, req fleet.StartRequest) (*fleet.Fleet, fleet.StartResult, error) {
+func (a fleetVerbs) start(ctx context.Context, p view.Printer, req fleet.StartRequest) (*fleet.Fleet, fleet.StartResult, error) {
 	rep := view.NewUp(p)
-	f, err := a.fleetFor(ui{a, rep})
+	f, err := a.fleetFor(ui{a.app, rep})
 	if err != nil {
 		return nil, fleet.StartResult{}, err
 	}
@@ -107,7 +110,7 @@ func (a *app) start(ctx context.Context, p view.Printer, req fleet.StartRequest)
 		a.warn("%s", n)
 	}
 	if r.Woken {
-		a.tellUnread(ctx, f.Home)
+		phoneVerbs{a.app}.tellUnread(ctx, f.Home)
 	}
 	if len(r.Agents) > 0 {
 		if err := rep.Finish(f.Home, r); err != nil {
@@ -136,7 +139,7 @@ func startRequest(c *cli.Context, ids []agent.ID, objective string) fleet.StartR
 }
 
 // mayAttach reports whether this terminal can show a pane now.
-func (a *app) mayAttach(c *cli.Context) bool {
+func (a fleetVerbs) mayAttach(c *cli.Context) bool {
 	_, tty := view.Width(a.out)
 	return tty && !c.Bool("no-attach") && a.getenv("TMUX") == ""
 }

@@ -32,7 +32,7 @@ type upWish struct {
 
 // upArgs reads the arguments. What is neither a number nor a name is an objective
 // only if it can't be a typing error: an objective costs a turn.
-func (a *app) upArgs(c *cli.Context) (u upWish, err error) {
+func (a fleetVerbs) upArgs(c *cli.Context) (u upWish, err error) {
 	cfg, err := a.cfg()
 	if err != nil {
 		return u, err

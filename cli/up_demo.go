@@ -12,7 +12,7 @@ import (
 )
 
 // tellDemo explains why agents run on demo.
-func (a *app) tellDemo(r fleet.StartResult, whole bool) {
+func (a fleetVerbs) tellDemo(r fleet.StartResult, whole bool) {
 	var on []string // demo, and ready now
 	demos, all := 0, 0
 	for _, s := range r.Agents {
@@ -38,7 +38,7 @@ func (a *app) tellDemo(r fleet.StartResult, whole bool) {
 	}
 }
 
-func (a *app) explainDemo(n int, why error) {
+func (a fleetVerbs) explainDemo(n int, why error) {
 	fmt.Fprint(a.err, "netsky: ", a.called(fmt.Sprintf(`these %d are demo agents (%s):
 small programs without a model that show their mail, answer it and obey a few commands, at no cost.
 agent0 is the manager, agent1… are the workers, agentinfinity does repairs. Try:

@@ -21,7 +21,7 @@ import (
 	"netsky/watch"
 )
 
-func (a *app) watchdogCommand() *cli.Command {
+func (a daemonVerbs) watchdogCommand() *cli.Command {
 	return &cli.Command{
 		Name: "watchdog", Usage: "show what the watchdog saw and did",
 		Description: "The watchdog is the part of the daemon that starts agents again when they have died, and tells you of those that hang.",
@@ -33,7 +33,7 @@ func (a *app) watchdogCommand() *cli.Command {
 					&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "keep printing new ones, until Ctrl-C"},
 					&cli.BoolFlag{Name: "json", Usage: "print one JSON object; with --follow one per line"},
 				},
-				Action: func(c *cli.Context) error { return a.logOf(c, "watchdog events", "events", watch.Part) },
+				Action: func(c *cli.Context) error { return viewVerbs{a.app}.logOf(c, "watchdog events", "events", watch.Part) },
 			},
 			// The session netsky-ticker runs these.
 			{Name: "tick", Usage: "start the daemon if it should be running and does not answer", Hidden: true, Action: a.tick},
@@ -45,7 +45,7 @@ func (a *app) watchdogCommand() *cli.Command {
 }
 
 // startRevival starts `watchdog revive` beside a keeper, which reaps all its children.
-func (a *app) startRevival(h home.Dir) {
+func (a daemonVerbs) startRevival(h home.Dir) {
 	bin, err := fleet.Binary()
 	if err != nil {
 		return
@@ -66,7 +66,7 @@ func (a *app) startRevival(h home.Dir) {
 // revive starts the ticker, which starts the daemon: in a session of its own, because the
 // keeper that noticed that both are gone ends with all that is below it. The lock up lets
 // only one of them start it.
-func (a *app) revive(c *cli.Context) error {
+func (a daemonVerbs) revive(c *cli.Context) error {
 	l, err := a.night()
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (a *app) revive(c *cli.Context) error {
 // after half a minute.
 const watchFor = 12 * time.Second
 
-func (a *app) tick(c *cli.Context) error {
+func (a daemonVerbs) tick(c *cli.Context) error {
 	h, err := a.home()
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (a *app) tick(c *cli.Context) error {
 		}
 		a.print("%v; looking after the agents without it", err)
 		o := a.daemonOptions(l, slog.New(slog.DiscardHandler))
-		o.Escalate = escalating(l.Home, a.allWays(l.Home)) // no bridge texts the owner now
+		o.Escalate = escalating(l.Home, ownerVerbs{a.app}.allWays(l.Home)) // no bridge texts the owner now
 		return cmp.Or(daemon.Watch(c.Context, o, watchFor), error(exitError{exitFailed, errTold}))
 	case err != nil:
 		return err
@@ -124,7 +124,7 @@ func (a *app) tick(c *cli.Context) error {
 	return nil
 }
 
-func (a *app) ticker(c *cli.Context) error {
+func (a daemonVerbs) ticker(c *cli.Context) error {
 	bin, err := fleet.Binary()
 	if err != nil {
 		return err

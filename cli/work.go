@@ -28,7 +28,10 @@ import (
 	"netsky/work/tree"
 )
 
-func (a *app) workCommand() *cli.Command {
+// workVerbs shows, checks and lands what agents have changed.
+type workVerbs struct{ *app }
+
+func (a workVerbs) workCommand() *cli.Command {
 	return &cli.Command{
 		Name: "work", Usage: "print how the work of each agent is, and the next step", ArgsUsage: "[AGENT]",
 		Description: "One line for each agent that works in a git worktree of its own: the files that are not committed (dirty), the commits\n" +
@@ -57,7 +60,7 @@ func (a *app) workCommand() *cli.Command {
 	}
 }
 
-func (a *app) work(c *cli.Context) error {
+func (a workVerbs) work(c *cli.Context) error {
 	switch verb := c.Args().First(); {
 	case c.NArg() > 1 && slices.Contains([]string{"diff", "check", "land", "undo"}, verb):
 		return usagef("work: no verb %q: `netsky %s` is a verb of its own", verb, strings.Join(c.Args().Slice(), " "))
@@ -91,7 +94,7 @@ func (a *app) work(c *cli.Context) error {
 	r, end := a.stateReader(c.Context, h, cfg)
 	defer end()
 	if c.Bool("watch") {
-		return a.watch(c, func(width, height int) ([]string, error) {
+		return viewVerbs{a.app}.watch(c, func(width, height int) ([]string, error) {
 			list, err := a.states(c.Context, r, only)
 			lines := workLines(list, width)
 			return lines[:min(len(lines), max(height, 1))], err
@@ -119,7 +122,7 @@ func (a *app) work(c *cli.Context) error {
 }
 
 // stateReader returns what reads how the agents' work is. The caller must call end.
-func (a *app) stateReader(ctx context.Context, h home.Dir, cfg config.Config) (r *work.Reader, end func()) {
+func (a workVerbs) stateReader(ctx context.Context, h home.Dir, cfg config.Config) (r *work.Reader, end func()) {
 	o, closed := work.Options{Command: fleet.CheckOf(cfg), Up: a.isUp}, func() error { return nil }
 	db, err := store.OpenRead(ctx, h)
 	switch {
@@ -137,13 +140,13 @@ func (a *app) stateReader(ctx context.Context, h home.Dir, cfg config.Config) (r
 }
 
 // isUp reports whether an agent runs, as far as can be told.
-func (a *app) isUp(ctx context.Context, id agent.ID) bool {
+func (a workVerbs) isUp(ctx context.Context, id agent.ID) bool {
 	up, err := a.running(ctx, id)
 	return up && err == nil
 }
 
 // running reports whether an agent runs.
-func (a *app) running(ctx context.Context, id agent.ID) (bool, error) {
+func (a workVerbs) running(ctx context.Context, id agent.ID) (bool, error) {
 	l, err := a.launcher()
 	if err != nil {
 		return false, err
@@ -176,7 +179,7 @@ func oneWork(st work.State) []string {
 }
 
 // states returns the states of all agents, or of one.
-func (a *app) states(ctx context.Context, r *work.Reader, only agent.ID) ([]work.State, error) {
+func (a workVerbs) states(ctx context.Context, r *work.Reader, only agent.ID) ([]work.State, error) {
 	list, err := r.States(ctx)
 	if only == "" {
 		return list, err
@@ -226,7 +229,7 @@ func workLines(list []work.State, width int) (lines []string) {
 	return lines
 }
 
-func (a *app) workGone(c *cli.Context) error {
+func (a workVerbs) workGone(c *cli.Context) error {
 	h, err := a.home()
 	if err != nil {
 		return err
@@ -255,7 +258,7 @@ func (a *app) workGone(c *cli.Context) error {
 
 // repos returns the repositories that netsky knows, and the one here, by their git directories. The
 // error is about some of them.
-func (a *app) repos(ctx context.Context, h home.Dir) (list []string, err error) {
+func (a workVerbs) repos(ctx context.Context, h home.Dir) (list []string, err error) {
 	trees, err := tree.List(h)
 	for _, w := range trees {
 		list = append(list, w.Repo)
@@ -278,7 +281,7 @@ func (a *app) repos(ctx context.Context, h home.Dir) (list []string, err error) 
 	return list, err
 }
 
-func (a *app) workRetire(c *cli.Context) error {
+func (a workVerbs) workRetire(c *cli.Context) error {
 	ids, err := agentArgs(c)
 	if err != nil {
 		return err
@@ -293,14 +296,14 @@ func (a *app) workRetire(c *cli.Context) error {
 		if r.Ref != "" {
 			kept = "; " + r.Ref + " keeps its last commit"
 		}
-		a.print("%s: removed %s and the branch %s%s", r.Agent, tilde(a, r.Dir), r.Branch, kept)
+		a.print("%s: removed %s and the branch %s%s", r.Agent, tilde(a.app, r.Dir), r.Branch, kept)
 	}
 	return err
 }
 
 // workOf returns the deeds of the agents' work on behalf of whoever runs the verb.
-func (a *app) workOf(r report) (fleet.Work, error) {
-	f, err := a.fleetFor(ui{a, r})
+func (a workVerbs) workOf(r report) (fleet.Work, error) {
+	f, err := a.fleetFor(ui{a.app, r})
 	return fleet.Work{Fleet: f}, err
 }
 
