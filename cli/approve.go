@@ -123,7 +123,7 @@ func (a ownerVerbs) approver(l *spawn.Launcher, id agent.ID, start string) codex
 		asks := agent.Approval{
 			Agent: id, Start: start, Tool: q.Tool, Text: q.Text, Fields: q.Fields, Only: q.Only, Reason: q.Reason, Dir: q.Dir, Message: q.Message,
 		}
-		if own := (agentVerbs{a.app}).own(l.Home, a.config.Codex.CommitAndCheck == config.Allow); own != nil && own.Allows(ctx, asks) {
+		if own := agentVerbs(a).own(l.Home, a.config.Codex.CommitAndCheck == config.Allow); own != nil && own.Allows(ctx, asks) {
 			a.desk(l).Granted(ctx, asks)
 			return codex.Accept, nil
 		}

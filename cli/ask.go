@@ -73,7 +73,7 @@ func (a mailVerbs) printAnswer(l *spawn.Launcher, self agent.ID, e bus.Entry, as
 		}
 	}
 	if self == agent.Owner {
-		if err := (inboxVerbs{a.app}).markRead(l, e); err != nil {
+		if err := inboxVerbs(a).markRead(l, e); err != nil {
 			a.warn("%v", err)
 		}
 	}

@@ -19,9 +19,9 @@ func (a mailVerbs) channelCommand() *cli.Command {
 		Name:  "channel",
 		Usage: "use the mailboxes by hand: send, print, list, repair",
 		Subcommands: []*cli.Command{
-			a.sendCommand(), inboxVerbs{a.app}.drainCommand(), inboxVerbs{a.app}.lsCommand(),
+			a.sendCommand(), inboxVerbs(a).drainCommand(), inboxVerbs(a).lsCommand(),
 			{Name: "route", Usage: "deliver what is in the agents' outboxes, once", Action: a.route},
-			inboxVerbs{a.app}.poisonCommand(),
+			inboxVerbs(a).poisonCommand(),
 		},
 		Action: a.needsSub,
 	}

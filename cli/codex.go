@@ -126,13 +126,13 @@ func beside(l *spawn.Launcher, id agent.ID, drain bool) error {
 
 // codexServe is the program in a resident Codex agent's pane.
 func (a agentVerbs) codexServe(c *cli.Context, l *spawn.Launcher, cfg config.Config, id agent.ID) error {
-	owner := phoneVerbs{a.app}.phone(l.Home)
+	owner := phoneVerbs(a).phone(l.Home)
 	owner.Config = cfg
 	o := codex.ServeOptions{
 		Agent: id, Start: a.getenv("NETSKY_START"), Fresh: c.Bool("fresh"), Headless: c.Bool("headless"), Limit: c.Duration("limit"),
 		Model: c.String("model"), ConfigModel: cfg.Codex.Model, Sandbox: cfg.Codex.Sandbox, Approval: cfg.Codex.Approval, Goals: cfg.Codex.Goals, Compact: cfg.Codex.Compact,
 		Home: l.Home, Bus: l.Bus, Records: l.Journal, Env: a.environ, Out: a.out,
-		Memory: watch.BriefingOf(l, id), Edited: func(name string) { _ = tree.NoteStray(l.Home, id, name) }, Approve: ownerVerbs{a.app}.approver(l, id, a.getenv("NETSKY_START")), Config: codex.ToolServer(l.Binary, l.Home, id, a.environ, owner.On()),
+		Memory: watch.BriefingOf(l, id), Edited: func(name string) { _ = tree.NoteStray(l.Home, id, name) }, Approve: ownerVerbs(a).approver(l, id, a.getenv("NETSKY_START")), Config: codex.ToolServer(l.Binary, l.Home, id, a.environ, owner.On()),
 	}
 	if own := cfg.Agent[id].Model; own != "" && o.Model == "" {
 		o.Model = own

@@ -27,14 +27,14 @@ func (a commandTable) cli() *cli.App {
 		Writer:          a.out,
 		ErrWriter:       a.err,
 		ExitErrHandler:  func(*cli.Context, error) {}, // Main prints errors, once
-		Action:          viewVerbs{a.app}.summary,
+		Action:          viewVerbs(a).summary,
 		Flags:           []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}},
 	}
 	groups := a.groups()
 	for _, g := range groups {
 		table.Commands = append(table.Commands, g.verbs...)
 	}
-	table.Commands = append(table.Commands, daemonVerbs{a.app}.runCommand(), agentVerbs{a.app}.ioCommand(), agentVerbs{a.app}.hookCommand())
+	table.Commands = append(table.Commands, daemonVerbs(a).runCommand(), agentVerbs(a).ioCommand(), agentVerbs(a).hookCommand())
 	table.OnUsageError = usageError("netsky")
 	table.CustomAppHelpTemplate = listed(table.Usage, groups)
 	settle("netsky", table.Commands)
@@ -49,8 +49,8 @@ type group struct {
 }
 
 func (a commandTable) groups() []group {
-	agents, mail, inbox, tasks, work, views, panes, owner := fleetVerbs{a.app}, mailVerbs{a.app}, inboxVerbs{a.app}, taskVerbs{a.app}, workVerbs{a.app}, viewVerbs{a.app}, paneVerbs{a.app}, ownerVerbs{a.app}
-	schedules, cost, phone, background, pages, setup, programs := scheduleVerbs{a.app}, costVerbs{a.app}, phoneVerbs{a.app}, daemonVerbs{a.app}, dashboardVerbs{a.app}, setupVerbs{a.app}, agentVerbs{a.app}
+	agents, mail, inbox, tasks, work, views, panes, owner := fleetVerbs(a), mailVerbs(a), inboxVerbs(a), taskVerbs(a), workVerbs(a), viewVerbs(a), paneVerbs(a), ownerVerbs(a)
+	schedules, cost, phone, background, pages, setup, programs := scheduleVerbs(a), costVerbs(a), phoneVerbs(a), daemonVerbs(a), dashboardVerbs(a), setupVerbs(a), agentVerbs(a)
 	return []group{
 		{"Everyday", []*cli.Command{
 			agents.upCommand(), mail.askCommand(), inbox.inboxCommand(), mail.replyCommand(), pages.dashboardCommand(), panes.attachCommand(), panes.peekCommand(),

@@ -63,13 +63,13 @@ func (a costVerbs) cost(c *cli.Context) error {
 		return err
 	}
 	if id := c.String("task"); id != "" {
-		t, err := taskVerbs{a.app}.tasks()
+		t, err := taskVerbs(a).tasks()
 		if err != nil {
 			return err
 		}
 		k, err := t.Book().Find(c.Context, id)
 		if err != nil {
-			return taskVerbs{a.app}.taskErr("cost: --task", err)
+			return taskVerbs(a).taskErr("cost: --task", err)
 		}
 		f.Task = k.ID
 	}

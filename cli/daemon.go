@@ -97,7 +97,7 @@ func (a daemonVerbs) daemonRun(c *cli.Context) error {
 func (a daemonVerbs) night() (*spawn.Launcher, error) {
 	a.bears = config.Whole
 	l, err := a.launcher()
-	if err == nil && a.harm == config.Whole && !(viewVerbs{a.app}).lastServer(l) {
+	if err == nil && a.harm == config.Whole && !viewVerbs(a).lastServer(l) {
 		return nil, exitError{exitUsage, a.mistake}
 	}
 	return l, err
@@ -109,14 +109,14 @@ func (a daemonVerbs) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.O
 	o := daemon.Options{
 		Home: l.Home, Bus: l.Bus, Launcher: l, Runtimes: fleet.Revival{Fleet: f}.RuntimesNow(), Plan: fleet.Revival{Fleet: f}.PlanAgain, Setup: fleet.Revival{Fleet: f}.SetupAgain,
 		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(l.Home, id) },
-		Listen:       a.config.Dashboard.Listen, TLS: dashboardVerbs{a.app}.dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
+		Listen:       a.config.Dashboard.Listen, TLS: dashboardVerbs(a).dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
 		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration, Wakes: w.Wakes, Upkeep: upkeepOf(l.Home, a.config),
 		Mistake: func() (text, then string) { return config.Mistake(l.Home) }, Deeds: fleet.Daemon{Fleet: f}.Control(),
 	}
 	if a.config.Dashboard.Answer {
 		o.Desk = fleet.Page{Fleet: a.ownersFleet(l, log)}
 	}
-	o.Cost = costVerbs{a.app}.costService(l, log)
+	o.Cost = costVerbs(a).costService(l, log)
 	o.Hold = func(ctx context.Context, db *store.DB) error { return cost.Hold(ctx, l.Bus, db) }
 	o.Enough = func(ctx context.Context, db *store.DB, k store.Task) bool {
 		c, _, _ := config.Load(l.Home)
@@ -126,11 +126,11 @@ func (a daemonVerbs) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.O
 		c, _, _ := config.Load(l.Home) // a mistake is shown by others
 		return c.Work.Check
 	}
-	if (phoneVerbs{a.app}).phone(l.Home).On() {
-		o.Phone = phoneVerbs{a.app}.phoneService(l, log)
+	if phoneVerbs(a).phone(l.Home).On() {
+		o.Phone = phoneVerbs(a).phoneService(l, log)
 	}
 	// What needs the owner is texted by the bridge; the other ways are for when that fails.
-	o.Escalate = escalating(l.Home, ownerVerbs{a.app}.ways())
+	o.Escalate = escalating(l.Home, ownerVerbs(a).ways())
 	return o
 }
 

@@ -84,7 +84,7 @@ func (a ownerVerbs) requestOf(ctx context.Context, word string, allow bool) (cod
 	if _, tty := view.Width(a.in); !tty {
 		return "", advice.With(usagef("approve: %s: not a terminal, where you would be asked", id), "`netsky approve %s` answers it", code)
 	}
-	if ok, err := (setupVerbs{a.app}).confirm("approve", question); err != nil || !ok {
+	if ok, err := setupVerbs(a).confirm("approve", question); err != nil || !ok {
 		return "", exitError{exitFailed, errTold}
 	}
 	return code, nil

@@ -68,7 +68,7 @@ func (a setupVerbs) doctorOptions() doctor.Options {
 		o.HomeErr = err
 		return o
 	}
-	o.Launcher, o.Runtimes, o.Service, o.Upkeep = l, a.planner(l).Runtimes(), daemonVerbs{a.app}.serviceOf(o.Home), upkeepOf(o.Home, o.Config)
+	o.Launcher, o.Runtimes, o.Service, o.Upkeep = l, a.planner(l).Runtimes(), daemonVerbs(a).serviceOf(o.Home), upkeepOf(o.Home, o.Config)
 	o.Start = func(ctx context.Context) error {
 		return fleet.Revival{Fleet: a.fleetOf(l)}.ReviveServices(ctx, a.print)
 	}

@@ -59,7 +59,7 @@ func (a ownerVerbs) escalate(c *cli.Context) error {
 	}
 	if err != nil {
 		err = fmt.Errorf("not sent: %w", err)
-		if advice.Of(err) == "" && (phoneVerbs{a.app}).phone(h).On() {
+		if advice.Of(err) == "" && phoneVerbs(a).phone(h).On() {
 			err = advice.With(err, adviceDoctor)
 		}
 		return err
@@ -81,7 +81,7 @@ func forgotten(alerts int) string {
 // allWays returns how the owner can be reached, by their phone first.
 func (a ownerVerbs) allWays(h home.Dir) attention.Ways {
 	w := a.ways()
-	if p := (phoneVerbs{a.app}).phone(h); p.On() {
+	if p := phoneVerbs(a).phone(h); p.On() {
 		w.Phone = p.Alert
 	}
 	return w

@@ -65,8 +65,8 @@ func (a phoneVerbs) phone(h home.Dir) bridge.Phone {
 
 // phoneDesk returns what does what the owner asks for by text.
 func (a phoneVerbs) phoneDesk(l *spawn.Launcher, log *slog.Logger) bridge.Desk {
-	o := viewVerbs{a.app}.overviewOptions(l)
-	f := daemonVerbs{a.app}.ownersFleet(l, log)
+	o := viewVerbs(a).overviewOptions(l)
+	f := daemonVerbs(a).ownersFleet(l, log)
 	f.Runtimes = o.Runtimes
 	return bridge.Desk{Fleet: f, Overview: func(ctx context.Context) (string, error) { return view.Collect(ctx, o).Text(), nil }}
 }
@@ -81,7 +81,7 @@ func (a phoneVerbs) phoneService(l *spawn.Launcher, log *slog.Logger) func(conte
 		}
 		defer t.Close()
 		o := p.Options(t, l.Bus, records, a.phoneDesk(l, log), log.With("part", "phone"))
-		if ways := (ownerVerbs{a.app}).ways(); !ways.None() {
+		if ways := ownerVerbs(a).ways(); !ways.None() {
 			o.Alert = func(ctx context.Context, subject, body string) {
 				if _, err := ways.Send(ctx, l.Home, attention.Alert{Subject: subject, Body: body}); err != nil {
 					log.Warn("escalate", "error", err)

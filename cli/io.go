@@ -67,7 +67,7 @@ func (a agentVerbs) ioServe(c *cli.Context) error {
 		Records: task.Shelf{Journal: l.Journal, Home: l.Home}, Tasks: fleet.Tasks{Fleet: f}, Members: fleet.Team{Fleet: f}, Checks: &fleet.Checks{Fleet: f}, In: in, Out: a.out, Version: Version, Log: a.logIO,
 	}
 	if server == "imessage" {
-		o.Phone = bridge.Tools{Home: l.Home, Secrets: phoneVerbs{a.app}.phone(l.Home).Secrets()}
+		o.Phone = bridge.Tools{Home: l.Home, Secrets: phoneVerbs(a).phone(l.Home).Secrets()}
 		return mcp.Serve(c.Context, o)
 	}
 	if c.Bool("tools-only") {

@@ -38,8 +38,8 @@ func (a ownerVerbs) needsCommand() *cli.Command {
 			if c.Bool("watch") {
 				read, end := a.workNow(c.Context)
 				defer end()
-				return viewVerbs{a.app}.watch(c, func(width, height int) ([]string, error) {
-					v, err := viewVerbs{a.app}.view(c.Context)
+				return viewVerbs(a).watch(c, func(width, height int) ([]string, error) {
+					v, err := viewVerbs(a).view(c.Context)
 					lines, unsure := v.NeedsNow()
 					lines = append(lines, readyLines(attention.Ready(read()))...)
 					if unsure != nil {
@@ -57,9 +57,9 @@ func (a ownerVerbs) needsCommand() *cli.Command {
 }
 
 func (a ownerVerbs) needs(c *cli.Context) error {
-	v, err := viewVerbs{a.app}.view(c.Context)
+	v, err := viewVerbs(a).view(c.Context)
 	if err != nil {
-		if v, err = (viewVerbs{a.app}).viewWithout(c.Context, err); v.Home == "" {
+		if v, err = viewVerbs(a).viewWithout(c.Context, err); v.Home == "" {
 			return err
 		}
 	}
@@ -112,7 +112,7 @@ func (a ownerVerbs) workNow(ctx context.Context) (read func() []work.State, end 
 	if err != nil || git.Version(ctx) != nil {
 		return read, end // whose mistake is an item of its own, as `netsky work` reports a git too old
 	}
-	r, end := workVerbs{a.app}.stateReader(ctx, h, cfg)
+	r, end := workVerbs(a).stateReader(ctx, h, cfg)
 	return func() []work.State {
 		ctx, cancel := context.WithTimeout(ctx, workLimit)
 		defer cancel()

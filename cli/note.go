@@ -41,7 +41,7 @@ func (a mailVerbs) noteAdd(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t, err := taskVerbs{a.app}.tasks()
+	t, err := taskVerbs(a).tasks()
 	if err != nil {
 		return err
 	}
@@ -53,10 +53,10 @@ func (a mailVerbs) noteAdd(c *cli.Context) error {
 		return advice.With(usagef("note add: %w%s", err, meantAgent(t.Launcher.Bus, c.Args().First())), "`netsky find TEXT` finds the ids of messages, tasks and notes, `netsky status` lists the agents")
 	}
 	if err != nil && !errors.Is(err, store.ErrSpooled) {
-		return taskVerbs{a.app}.taskErr("note add", err)
+		return taskVerbs(a).taskErr("note add", err)
 	}
 	a.print("note on %s", about)
-	return taskVerbs{a.app}.taskErr("note add", err)
+	return taskVerbs(a).taskErr("note add", err)
 }
 
 // meantAgent asks whether a word that names nothing was meant to be an agent that has a mailbox.

@@ -106,7 +106,7 @@ func (a setupVerbs) uninstall(c *cli.Context) error {
 	there := err == nil
 	var ignored []string
 	if purge && there {
-		if w, err := (workVerbs{a.app}).workOf(nil); err == nil { // a broken home is purged as well
+		if w, err := workVerbs(a).workOf(nil); err == nil { // a broken home is purged as well
 			w.Settle(c.Context)
 		}
 		if ignored, err = fleet.Unsaved(c.Context, h, "nothing was ended or removed"); err != nil {
@@ -123,12 +123,12 @@ func (a setupVerbs) uninstall(c *cli.Context) error {
 	}
 	l, err := a.launcher()
 	if err != nil {
-		if l, err = (fleetVerbs{a.app}).launcherWithout(err, true); err != nil {
+		if l, err = fleetVerbs(a).launcherWithout(err, true); err != nil {
 			return err
 		}
 	}
 	// First, as it would start again what is ended.
-	gone, err := service.Uninstall(c.Context, daemonVerbs{a.app}.serviceOf(h))
+	gone, err := service.Uninstall(c.Context, daemonVerbs(a).serviceOf(h))
 	for _, path := range gone.Removed {
 		a.print("removed %s", tilde(a.app, path))
 	}

@@ -116,10 +116,10 @@ func (a viewVerbs) lastServer(l *spawn.Launcher) bool {
 func (a viewVerbs) overviewOptions(l *spawn.Launcher) view.Options {
 	return view.Options{
 		Launcher: l, Runtimes: a.planner(l).Runtimes(), Version: Version, UserHome: a.getenv("HOME"),
-		Unread:  func() (unread, settled int, err error) { return inboxVerbs{a.app}.unread(l) },
+		Unread:  func() (unread, settled int, err error) { return inboxVerbs(a).unread(l) },
 		Mistake: func() (text, then string) { return config.Mistake(l.Home) },
-		Phone:   func() []string { return phoneVerbs{a.app}.phoneNotes(l.Home) },
-		Budgets: func() []string { return costVerbs{a.app}.budgetNotes(l.Home) },
+		Phone:   func() []string { return phoneVerbs(a).phoneNotes(l.Home) },
+		Budgets: func() []string { return costVerbs(a).budgetNotes(l.Home) },
 	}
 }
 

@@ -34,7 +34,7 @@ func (a viewVerbs) statusLine(ctx context.Context, width int) error {
 	if err != nil && len(list) == 0 {
 		return text("netsky: tmux does not answer")
 	}
-	unread, _, err := inboxVerbs{a.app}.unread(l)
+	unread, _, err := inboxVerbs(a).unread(l)
 	if err != nil {
 		unread = 0
 	}
@@ -56,10 +56,10 @@ const lineWithin = 300 * time.Millisecond
 // summary runs `netsky` without a verb: the state in three lines, and the next step.
 func (a viewVerbs) summary(c *cli.Context) error {
 	if c.Bool("version") {
-		return setupVerbs{a.app}.version()
+		return setupVerbs(a).version()
 	}
 	if c.NArg() > 0 {
-		return commandTable{a.app}.unknownVerb(c.Args().First(), c.Args().Tail())
+		return commandTable(a).unknownVerb(c.Args().First(), c.Args().Tail())
 	}
 	a.bears = config.Parts
 	v, err := a.view(c.Context)

@@ -93,7 +93,7 @@ func (a fleetVerbs) up(c *cli.Context, ids []agent.ID, objective string, whole b
 			a.warn("not attached, as agent0 works in another directory: `netsky attach` opens its pane")
 			return nil
 		}
-		return paneVerbs{a.app}.attach(c.Context, f.Launcher.Tmux, agent.Root, false)
+		return paneVerbs(a).attach(c.Context, f.Launcher.Tmux, agent.Root, false)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (a fleetVerbs) start(ctx context.Context, p view.Printer, req fleet.StartRe
 		a.warn("%s", n)
 	}
 	if r.Woken {
-		phoneVerbs{a.app}.tellUnread(ctx, f.Home)
+		phoneVerbs(a).tellUnread(ctx, f.Home)
 	}
 	if len(r.Agents) > 0 {
 		if err := rep.Finish(f.Home, r); err != nil {

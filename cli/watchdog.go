@@ -33,7 +33,7 @@ func (a daemonVerbs) watchdogCommand() *cli.Command {
 					&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "keep printing new ones, until Ctrl-C"},
 					&cli.BoolFlag{Name: "json", Usage: "print one JSON object; with --follow one per line"},
 				},
-				Action: func(c *cli.Context) error { return viewVerbs{a.app}.logOf(c, "watchdog events", "events", watch.Part) },
+				Action: func(c *cli.Context) error { return viewVerbs(a).logOf(c, "watchdog events", "events", watch.Part) },
 			},
 			// The session netsky-ticker runs these.
 			{Name: "tick", Usage: "start the daemon if it should be running and does not answer", Hidden: true, Action: a.tick},
@@ -112,7 +112,7 @@ func (a daemonVerbs) tick(c *cli.Context) error {
 		}
 		a.print("%v; looking after the agents without it", err)
 		o := a.daemonOptions(l, slog.New(slog.DiscardHandler))
-		o.Escalate = escalating(l.Home, ownerVerbs{a.app}.allWays(l.Home)) // no bridge texts the owner now
+		o.Escalate = escalating(l.Home, ownerVerbs(a).allWays(l.Home)) // no bridge texts the owner now
 		return cmp.Or(daemon.Watch(c.Context, o, watchFor), error(exitError{exitFailed, errTold}))
 	case err != nil:
 		return err

@@ -94,7 +94,7 @@ func (a workVerbs) work(c *cli.Context) error {
 	r, end := a.stateReader(c.Context, h, cfg)
 	defer end()
 	if c.Bool("watch") {
-		return viewVerbs{a.app}.watch(c, func(width, height int) ([]string, error) {
+		return viewVerbs(a).watch(c, func(width, height int) ([]string, error) {
 			list, err := a.states(c.Context, r, only)
 			lines := workLines(list, width)
 			return lines[:min(len(lines), max(height, 1))], err

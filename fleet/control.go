@@ -186,7 +186,7 @@ func (f Daemon) Control() http.Handler {
 		_ = json.MarshalWrite(w, Describe(f.Home, f.Version))
 	})
 	for _, d := range deeds() {
-		mux.HandleFunc("POST /deeds/"+d.name, func(w http.ResponseWriter, r *http.Request) { control{f.Fleet}.serve(w, r, d) })
+		mux.HandleFunc("POST /deeds/"+d.name, func(w http.ResponseWriter, r *http.Request) { control(f).serve(w, r, d) })
 	}
 	return mux
 }

@@ -89,7 +89,7 @@ type Page struct{ *Fleet }
 
 // Answer answers the request with that code, which was shown as it is.
 func (p Page) Answer(ctx context.Context, code string, allow bool) (agent.Approval, error) {
-	v, err := Answers{p.Fleet}.Decide(ctx, DecideRequest{Code: code, Deny: !allow, By: approve.InDashboard, Shown: attention.Need{Kind: attention.Approval}})
+	v, err := Answers(p).Decide(ctx, DecideRequest{Code: code, Deny: !allow, By: approve.InDashboard, Shown: attention.Need{Kind: attention.Approval}})
 	if v.Request == nil {
 		return agent.Approval{}, err
 	}
@@ -98,7 +98,7 @@ func (p Page) Answer(ctx context.Context, code string, allow bool) (agent.Approv
 
 // How returns how a request was settled that is no longer pending, "" if that is not known.
 func (p Page) How(ctx context.Context, code string) string {
-	return Answers{p.Fleet}.Desk().How(ctx, code)
+	return Answers(p).Desk().How(ctx, code)
 }
 
 // dialog answers the dialog at which agents wait, if it is the one that the item is about.

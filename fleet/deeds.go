@@ -119,7 +119,7 @@ func (f over) down(ctx context.Context, r DownRequest) (v DownResult, err error)
 
 func (f over) decide(ctx context.Context, r DecideRequest) (DecideResult, error) {
 	r.By = bySocket
-	return Answers{f.Fleet}.Decide(ctx, r)
+	return Answers(f).Decide(ctx, r)
 }
 
 // A TaskStarted is what giving out a task did.
@@ -134,9 +134,9 @@ func (f over) task(ctx context.Context, r TaskRequest) (v TaskStarted, err error
 			return v, err
 		}
 	}
-	s, err := Tasks{f.Fleet}.Start(ctx, r)
+	s, err := Tasks(f).Start(ctx, r)
 	if v.Task = s.Task.ID; err == nil || s.Task.Brief != "" {
-		v.Text = Tasks{f.Fleet}.Started(s)
+		v.Text = Tasks(f).Started(s)
 	}
 	return v, err
 }
@@ -147,7 +147,7 @@ type LandedAll struct {
 }
 
 func (f over) landAll(ctx context.Context, r LandRequest) (v LandedAll, err error) {
-	list, err := Work{f.Fleet}.LandAll(ctx, r)
+	list, err := Work(f).LandAll(ctx, r)
 	for _, one := range list {
 		v.Agents = append(v.Agents, progress(Step{Landed: &one}))
 	}

@@ -99,7 +99,7 @@ func (f Revival) ReviveServices(ctx context.Context, say func(format string, arg
 }
 
 func (f Revival) wanted(ctx context.Context, plans []spawn.Plan, prep *spawn.Preparation, daemon bool, say func(format string, args ...any)) spawn.UpOptions {
-	setup, err := Daemon{f.Fleet}.tmuxSetup()
+	setup, err := Daemon(f).tmuxSetup()
 	if err != nil {
 		f.warn("%v; without it", err)
 	}
@@ -117,7 +117,7 @@ func (f Revival) wanted(ctx context.Context, plans []spawn.Plan, prep *spawn.Pre
 			if err := DaemonWanted(f.Home); err != nil {
 				return err
 			}
-			_, _, err := Daemon{f.Fleet}.startDaemon(ctx)
+			_, _, err := Daemon(f).startDaemon(ctx)
 			return err
 		},
 	}

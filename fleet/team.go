@@ -57,7 +57,7 @@ func (t Team) tasks(ctx context.Context) map[agent.ID]string {
 
 // Peek returns the last lines of an agent's pane.
 func (t Team) Peek(ctx context.Context, id agent.ID, lines int) (string, error) {
-	v, err := Panes{t.Fleet}.Peek(ctx, PeekRequest{Agent: id, Lines: lines})
+	v, err := Panes(t).Peek(ctx, PeekRequest{Agent: id, Lines: lines})
 	return strings.Join(v.Lines, "\n"), err
 }
 
