@@ -36,7 +36,6 @@ type night struct {
 
 // TestNight is a short night; scripts/night runs a long one.
 func TestNight(t *testing.T) {
-	t.Parallel()
 	n := night{demos: 4, codexes: 1, claudes: 1, every: 300 * time.Millisecond, faults: []string{"child", "disk", "clock", "claude-limit", "both"}}
 	if os.Getenv("NETSKY_NIGHT") != "" {
 		n = night{demos: 20, codexes: 2, claudes: 2, every: 250 * time.Millisecond, lasts: duration(t, "NETSKY_NIGHT"), burst: 3}

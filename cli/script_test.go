@@ -3,7 +3,6 @@ package cli_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"net"
@@ -28,16 +27,10 @@ import (
 	"netsky/tmux"
 )
 
-// TestMain puts netsky, alone in its directory, in front of the PATH. Twice as many tests as
-// elsewhere run at once: they wait for whole netskies, and compute little themselves.
+// TestMain puts netsky, alone in its directory, in front of the PATH.
 func TestMain(m *testing.M) {
 	if messagesim.Main() {
 		return
-	}
-	flag.Parse()
-	if p := flag.Lookup("test.parallel"); p != nil {
-		n, _ := strconv.Atoi(p.Value.String())
-		p.Value.Set(strconv.Itoa(2 * n))
 	}
 	os.Exit(testworld.Main(m, func(netsky string) { os.Setenv("PATH", filepath.Dir(netsky)+":"+os.Getenv("PATH")) }))
 }
