@@ -14,7 +14,7 @@ import (
 // ErrLeave is returned by a Drain's take for an envelope that should stay in the inbox.
 var ErrLeave = errors.New("left in the inbox")
 
-// Drain takes the mailbox's lock while it runs (the error matches agent.ErrLocked if a
+// Drain takes the mailbox's lock while it runs (the error matches home.ErrLocked if a
 // receiver has it), passes each waiting envelope to take, at most max of them if max > 0,
 // and confirms those for which take returned nil. If take returns ErrLeave the envelope is
 // put back; any other error ends the drain and is returned, after the envelope is put
@@ -90,7 +90,7 @@ func (r *Receiver) nextNow() (*Delivery, error) {
 }
 
 // File files envelopes of an inbox as delivered, by file name, for a caller that has read
-// them there. It takes the mailbox's lock while it runs; the error matches agent.ErrLocked
+// them there. It takes the mailbox's lock while it runs; the error matches home.ErrLocked
 // if a receiver has it, which will file them itself. Names no longer in the inbox are
 // skipped. It returns how many it filed; a crash leaves the others to the next receiver.
 func (b *Bus) File(id agent.ID, names []string) (n int, err error) {

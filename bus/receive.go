@@ -61,7 +61,7 @@ type Receiver struct {
 }
 
 // Receive takes the mailbox of an address: the lock receiver-<address> (the error matches
-// agent.ErrLocked if another process holds it), what a dead holder had claimed, and then
+// home.ErrLocked if another process holds it), what a dead holder had claimed, and then
 // new mail. What had been confirmed or witnessed is filed; the rest is offered again
 // before anything new. The error matches ErrNoMailbox if there is none.
 func (b *Bus) Receive(ctx context.Context, id agent.ID, o ReceiveOptions) (*Receiver, error) {

@@ -15,7 +15,7 @@ import (
 )
 
 // Route sends what is in the agents' outboxes, in one pass under the lock "router" (the
-// error matches agent.ErrLocked if a router runs). The sender is set to the mailbox's
+// error matches home.ErrLocked if a router runs). The sender is set to the mailbox's
 // owner; a file that claims another sender, names an unknown recipient or is no envelope
 // moves to that agent's poison/. A file that a brake stops stays for a later pass, with
 // all that follow it to the same recipient.

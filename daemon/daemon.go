@@ -1,7 +1,7 @@
-// Package daemon composes netsky's long-running services and nothing else: the mirror of
+// Package daemon composes netsky's long-running services: the mirror of
 // the bus in the records, the router, the owner's mailbox, the watchdog, the schedules, the tasks, the control client
 // that watches panes, the forecast of conflicts, the count of what turns cost, the phone bridge, the dashboard, and the door,
-// which answers requests about the daemon. They start in order and stop in reverse, each within its own time limit; one
+// which answers requests about the daemon and passes on those for deeds. They start in order and stop in reverse, each within its own time limit; one
 // that does not stop is named and abandoned.
 //
 // The daemon serves the agents but is not their parent: they live in tmux, their mail in
@@ -94,7 +94,7 @@ const (
 )
 
 // Run runs the daemon until ctx ends, it is asked to stop, or the door or a service fails.
-// A second daemon of the same home fails with an error that matches agent.ErrLocked.
+// A second daemon of the same home fails with an error that matches home.ErrLocked.
 func Run(ctx context.Context, o Options) error {
 	lock, err := o.Home.Lock(agent.DaemonName)
 	if err != nil {

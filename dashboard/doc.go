@@ -5,8 +5,7 @@
 //
 // New makes a Server from its Options, and Listen and Serve run it; it is an
 // http.Handler without them, for tests, and Close ends it. Package access decides which
-// requests reach it, live sends the events, term draws panes as rows, and web has what
-// all handlers share.
+// requests reach it, and live draws panes as rows and sends the events.
 //
 // # What it promises
 //

@@ -1,7 +1,7 @@
-// This file gives the dashboard the agents' work: what git says by package look, what the records
-// say by work/record, and the owner's comments by package review.
+// This file gives the dashboard the agents' work: what git says by package work, what the records
+// say by work/record, and the owner's comments by work/diff.
 //
-// It decides nothing and keeps nothing but what package look keeps, so a crash leaves nothing more.
+// It decides nothing and keeps nothing but what package work keeps, so a crash leaves nothing more.
 
 package dashboard
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -22,11 +21,17 @@ type CheckDone struct {
 	Said []string `json:"said,omitempty"` // what was warned of meanwhile
 }
 
-// checks are those that run in this process, one at a time for each agent. They end with it, not with
-// whoever asked for them.
+// checks are those that run in this process, one at a time for each work and branch. They end with it,
+// not with whoever asked for them.
 type checks struct {
 	mu      sync.Mutex
-	running map[agent.ID]*checking // guarded by mu
+	running map[checked]*checking // guarded by mu
+}
+
+// checked is what is checked: an agent's work, merged into a branch.
+type checked struct {
+	agent agent.ID
+	onto  string
 }
 
 type checking struct {
@@ -35,18 +40,27 @@ type checking struct {
 	err  error
 }
 
-// check runs a check, or waits for the one of that agent that runs.
+func (c *checking) isOver() bool {
+	select {
+	case <-c.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// check runs a check, or waits for the same one that runs. What nobody has waited for is the answer to
+// the next who asks, unless that is to check again.
 func (k *checks) check(ctx context.Context, f *Fleet, r CheckRequest) (CheckDone, error) {
-	id := cmp.Or(r.Agent, f.Actor)
+	what := checked{cmp.Or(r.Agent, f.Actor), r.Onto}
 	k.mu.Lock()
-	one := k.running[id]
-	if one == nil {
+	one := k.running[what]
+	if one == nil || r.Again && one.isOver() {
 		one = &checking{over: make(chan struct{})}
-		k.running = maps.Clone(k.running)
 		if k.running == nil {
-			k.running = make(map[agent.ID]*checking)
+			k.running = make(map[checked]*checking)
 		}
-		k.running[id] = one
+		k.running[what] = one
 		go func() {
 			defer close(one.over)
 			u := new(collector)
@@ -63,15 +77,18 @@ func (k *checks) check(ctx context.Context, f *Fleet, r CheckRequest) (CheckDone
 		return CheckDone{}, ctx.Err()
 	}
 	k.mu.Lock()
-	if k.running[id] == one {
-		delete(k.running, id)
+	if k.running[what] == one {
+		delete(k.running, what)
 	}
 	k.mu.Unlock()
 	return one.done, one.err
 }
 
 // check is Check for a caller that may go away meanwhile.
-func (f over) check(ctx context.Context, r CheckRequest) (CheckDone, error) {
+func (f over) check(ctx context.Context, r CheckRequest) (v CheckDone, err error) {
+	if r.Set != nil {
+		return v, usagef("check: set: changes netsky.toml; `netsky check --set` does it")
+	}
 	return f.checks.check(ctx, f.Fleet, r)
 }
 

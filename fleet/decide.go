@@ -70,7 +70,7 @@ func (f Answers) Decide(ctx context.Context, r DecideRequest) (v DecideResult, e
 			return v, err
 		}
 		var ok bool
-		if n, ok = f.Need(ctx, r.Code); !ok {
+		if n, ok = f.Need(ctx, r.Code); !ok || n.Kind == attention.Approval { // an agent still asks for what was just settled
 			return v, err
 		}
 	}

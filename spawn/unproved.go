@@ -215,7 +215,7 @@ func (l *Ender) neverRan(la agent.Launch) {
 }
 
 // NoteLost records how a start ended whose keeper was killed: when that was noticed, and
-// whether something of it may still run. The error matches agent.ErrLocked while an up or
+// whether something of it may still run. The error matches home.ErrLocked while an up or
 // a down runs. Only the agent's last start is recorded, and only if no end of it is.
 func (l *Ender) NoteLost(id agent.ID, start string) (noted bool, err error) {
 	lock, err := l.Home.Lock(home.UpLock)

@@ -169,7 +169,7 @@ func (t pruneTx) old(table, time, id, other string) (list []row, err error) {
 }
 
 // OpenQuestion is a query that finds the messages m, with their deliveries d, that ask the
-// owner and are not answered: those that package needs lists.
+// owner and are not answered: those that package attention lists.
 const OpenQuestion = `SELECT 1 FROM messages m JOIN deliveries d ON d.message = m.id AND d.sender = m.sender
 	WHERE d.target = 'owner' AND d.filed = 'delivered' AND d.answer = '' AND m.sender LIKE 'agent%'
 	AND CASE WHEN m.kind = 'approval' THEN m.via <> 'code'

@@ -7,7 +7,7 @@
 //
 // What it keeps is bounded, and is forgotten a moment after nobody has asked for it any more; nothing
 // runs meanwhile. It changes nothing in a repository. A crash leaves scratch directories, as those of
-// packages forecast and diff do.
+// work/merge and work/diff do.
 
 package work
 

@@ -29,7 +29,7 @@ type Desk struct {
 }
 
 // Ask puts a request before the owner: in `netsky approvals`, and as a message. The
-// caller settles it by [home.Dir.Settle].
+// caller settles it by [home.Approvals.Settle].
 func (d Desk) Ask(ctx context.Context, q agent.Approval) (agent.Approval, error) {
 	q.AskedMS = time.Now().UnixMilli()
 	q, err := home.Approvals(d.Home).Ask(q)

@@ -15,7 +15,7 @@ import (
 // methods from one goroutine, except Interrupt, which may be called at any time. What
 // happens in the program is reported by Options.Events.
 //
-// Package couriertest tests that a Runtime keeps these promises.
+// testworld.Run tests that a Runtime keeps these promises.
 type Runtime interface {
 	// Traits are the same at each call.
 	Traits() Traits

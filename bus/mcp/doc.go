@@ -17,7 +17,7 @@
 // # What it does not know
 //
 // It knows no program by name except in the wording of one notification, no pane and no
-// database: Mail, Members and Records are passed in. What a tool shows of other agents
+// database: Mail, Members, Records, Tasks, Checks and Phone are passed in. What a tool shows of other agents
 // is marked as theirs, and contains nothing that could be taken for a message.
 //
 // # What a crash leaves

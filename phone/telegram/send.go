@@ -149,7 +149,7 @@ func keyboard(choices []string) (map[string]any, error) {
 	return map[string]any{"inline_keyboard": rows}, nil
 }
 
-// ClearChoices implements [imessage.Clearer].
+// ClearChoices implements [phone.Clearer].
 func (t *Transport) ClearChoices(ctx context.Context, c chat.Chat, guid string) error {
 	tok, err := t.token()
 	if err != nil {
