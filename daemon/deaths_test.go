@@ -292,10 +292,15 @@ func TestUpIsNoLoss(t *testing.T) {
 		s, err := db.Session(w.ctx, start)
 		return err == nil && s.State == agent.Dead || err == nil && s.Ended != 0
 	}, func() string { return "the daemon has not looked\n" + w.log() })
+	plans := w.plans(demo{}, ids...)
+	prepared, err := w.l.Look(w.ctx, plans)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.started(w.l.UpPrepared(w.ctx, spawn.UpOptions{Plans: plans, By: "owner", Prepared: prepared}))
 	if err := lock.Unlock(); err != nil {
 		t.Fatal(err)
 	}
-	w.up(demo{}, ids...)
 	if got := w.deathLogs(db); len(got) != 0 {
 		t.Errorf("on record: %q", got)
 	}

@@ -140,13 +140,21 @@ func (demo) Prepare(_ context.Context, l *agent.Launch) error {
 // up brings agents up, wants each ready, and wakes the daemon if one runs.
 func (w *world) up(r spawn.Runtime, ids ...agent.ID) {
 	w.Helper()
-	var plans []spawn.Plan
+	w.started(w.l.Up(w.ctx, spawn.UpOptions{Plans: w.plans(r, ids...), By: "owner"}))
+}
+
+func (w *world) plans(r spawn.Runtime, ids ...agent.ID) (plans []spawn.Plan) {
 	for _, id := range ids {
 		plans = append(plans, spawn.Plan{
 			Agent: id, Runtime: r, Dir: w.home.Root(), Prompt: prompts.Input{Home: w.home, Runtime: r.Name()},
 		})
 	}
-	ends, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, By: "owner"})
+	return plans
+}
+
+// started fails the test unless all agents of an up are up.
+func (w *world) started(ends []spawn.Progress, err error) {
+	w.Helper()
 	if err != nil {
 		w.Fatal(err)
 	}
