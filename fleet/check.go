@@ -21,26 +21,26 @@ type CheckDone struct {
 	Said []string `json:"said,omitempty"` // what was warned of meanwhile
 }
 
-// checks are those that run in this process, one at a time for each work and branch. They end with it,
+// checkRuns are those that run in this process, one at a time for each work and branch. They end with it,
 // not with whoever asked for them.
-type checks struct {
+type checkRuns struct {
 	mu      sync.Mutex
-	running map[checked]*checking // guarded by mu
+	running map[checkKey]*checkRun // guarded by mu
 }
 
-// checked is what is checked: an agent's work, merged into a branch.
-type checked struct {
+// A checkKey is what is checked: an agent's work, merged into a branch.
+type checkKey struct {
 	agent agent.ID
 	onto  string
 }
 
-type checking struct {
+type checkRun struct {
 	over chan struct{} // closed when the fields below are set
 	done CheckDone
 	err  error
 }
 
-func (c *checking) isOver() bool {
+func (c *checkRun) isOver() bool {
 	select {
 	case <-c.over:
 		return true
@@ -51,14 +51,14 @@ func (c *checking) isOver() bool {
 
 // check runs a check, or waits for the same one that runs. What nobody has waited for is the answer to
 // the next who asks, unless that is to check again.
-func (k *checks) check(ctx context.Context, f *Fleet, r CheckRequest) (CheckDone, error) {
-	what := checked{cmp.Or(r.Agent, f.Actor), r.Onto}
+func (k *checkRuns) check(ctx context.Context, f *Fleet, r CheckRequest) (CheckDone, error) {
+	what := checkKey{cmp.Or(r.Agent, f.Actor), r.Onto}
 	k.mu.Lock()
 	one := k.running[what]
 	if one == nil || r.Again && one.isOver() {
-		one = &checking{over: make(chan struct{})}
+		one = &checkRun{over: make(chan struct{})}
 		if k.running == nil {
-			k.running = make(map[checked]*checking)
+			k.running = make(map[checkKey]*checkRun)
 		}
 		k.running[what] = one
 		go func() {
@@ -98,7 +98,7 @@ type Checks struct {
 	*Fleet
 	Patience time.Duration // 0 is 45 s
 
-	here checks
+	here checkRuns
 }
 
 // patience is how long a model is kept waiting: its program gives up on a tool after a minute.

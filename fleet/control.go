@@ -179,7 +179,7 @@ const maxRequest = 4 << 20
 // the socket is this user, and acts as the agent below whose program it runs, else as the owner.
 func (f Daemon) Control() http.Handler {
 	g := *f.Fleet
-	f.Fleet, g.checks = &g, new(checks)
+	f.Fleet, g.checks = &g, new(checkRuns)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -235,6 +235,9 @@ func (f control) serve(w http.ResponseWriter, r *http.Request, d deed) {
 		}
 		return d.do(ctx, g, body)
 	}()
+	if err != nil && v != nil && reflect.ValueOf(v).IsZero() { // nothing was done
+		v = nil
+	}
 	c.say(Event{Done: &Done{Result: v, Failed: failure(err), Status: Status(err)}})
 }
 

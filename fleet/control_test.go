@@ -155,10 +155,11 @@ func TestControl(t *testing.T) {
 		{"/deeds/down", `{"all": true}`}:                                        {2, "`netsky down --all`"},
 		{"/deeds/forget", `{"agents": ["agent7"]}`}:                             {1, "agent7: was never started"},
 		{"/deeds/decide", `{"code": "abcde"}`}:                                  {1, "abcde"},
+		{"/deeds/check", `{"agent": "1", "set": "true"}`}:                       {2, "`netsky check --set`"},
 		{"/deeds/cancel", ``}:                                                   {2, "request"},
 		{"/deeds/schedule-add", `{"when": "often", "agent": "1", "text": "x"}`}: {2, "often"},
 	} {
-		if v, _ := c.done(path[0], path[1]); v.Status != want.status || v.Failed == nil || !strings.Contains(v.Failed.Error, want.text) {
+		if v, _ := c.done(path[0], path[1]); v.Status != want.status || v.Result != nil || v.Failed == nil || !strings.Contains(v.Failed.Error, want.text) {
 			t.Errorf("%s %s: %+v (%+v), want status %d and %q", path[0], path[1], v, v.Failed, want.status, want.text)
 		}
 	}

@@ -65,7 +65,9 @@ func (f Answers) Decide(ctx context.Context, r DecideRequest) (v DecideResult, e
 	case n.Kind != attention.Dialog && n.Kind != attention.Budget:
 		var q agent.Approval
 		q, err = f.Desk().Answer(ctx, r.Code, agent.Answer{Allow: !r.Deny, By: r.By})
-		v.Request = &q
+		if err == nil || q.Code != "" { // else there is none
+			v.Request = &q
+		}
 		if n.Kind != "" || !errors.Is(err, agent.ErrNoApproval) {
 			return v, err
 		}

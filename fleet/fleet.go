@@ -31,7 +31,7 @@ type Fleet struct {
 	UI       UI
 	Runtimes map[string]spawn.Runtime // by name; nil: those of the configuration
 
-	checks *checks // that run in this process, if it offers deeds
+	checks *checkRuns // that run in this process, if it offers deeds
 }
 
 // A UI is how a deed speaks with whoever asked for it, while it runs.
