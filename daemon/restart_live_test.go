@@ -217,19 +217,14 @@ func TestRestartAllTold(t *testing.T) {
 	var server int
 	fmt.Sscanf(panes[0].Server, "%d", &server)
 	box := w.home.Path(home.Mailbox(agent.Owner))
-	if err := os.Rename(box, box+".away"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Rename(box, box+".away"))
+	testworld.Must(t, os.WriteFile(box, nil, 0o600)) // a start would make it anew, and then it could be told
 	syscall.Kill(server, syscall.SIGKILL)
 	for _, id := range ids {
 		w.back(was.Find(id))
 	}
-	if err := os.RemoveAll(box); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(box+".away", box); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(box))
+	testworld.Must(t, os.Rename(box+".away", box))
 	testworld.Wait(t, "the message about it", func() bool {
 		got := w.owned()
 		return len(got) == 1 && strings.HasPrefix(got[0], "All tmux sessions ended at once: agent0, agent1.")

@@ -46,7 +46,7 @@ func TestFrozenBrowser(t *testing.T) {
 	b := live.New(live.Options{
 		Records: func() (live.Reader, error) { return s, nil }, Agents: s,
 		Approvals: func() ([]live.Approval, error) { return nil, nil },
-		Log:       slog.New(slog.DiscardHandler), Now: time.Now, Poll: time.Millisecond,
+		Log:       slog.New(slog.DiscardHandler), Now: time.Now, Poll: time.Millisecond, WriteWait: testworld.Patience,
 	})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.ServeSocket(w, r, live.Subscription{After: -1})

@@ -22,17 +22,14 @@
 package live
 
 import (
+	"cmp"
 	"context"
 )
 
 // New returns a Broadcaster. It starts nothing before a browser follows.
 func New(o Options) *Broadcaster {
-	if o.MaxStreams == 0 {
-		o.MaxStreams = defaultStreams
-	}
-	if o.Poll == 0 {
-		o.Poll = defaultPoll
-	}
+	o.MaxStreams, o.Poll = cmp.Or(o.MaxStreams, defaultStreams), cmp.Or(o.Poll, defaultPoll)
+	o.WriteWait = cmp.Or(o.WriteWait, defaultWait)
 	b := &Broadcaster{o: o, clients: map[*client]struct{}{}}
 	b.sources = []func(context.Context, *look){b.followRecords, b.followAgents, b.followPanes}
 	return b

@@ -23,11 +23,13 @@ type Options struct {
 
 	MaxStreams int           // browsers that follow at the same time; 0 is 64
 	Poll       time.Duration // how often records and agents are read while a browser follows; 0 is 250 ms
+	WriteWait  time.Duration // for one write to a browser; then the connection is closed; 0 is 10 s
 }
 
 const (
 	defaultStreams = 64
 	defaultPoll    = 250 * time.Millisecond
+	defaultWait    = 10 * time.Second
 
 	readLimit = 5 * time.Second // for one read of the records, the agents or a round of panes
 )

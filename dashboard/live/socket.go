@@ -41,7 +41,7 @@ func (b *Broadcaster) ServeSocket(w http.ResponseWriter, r *http.Request, s Subs
 	}
 	defer c.done()
 	up := websocket.Upgrader{
-		HandshakeTimeout: writeWait, ReadBufferSize: 1024, WriteBufferSize: 4096,
+		HandshakeTimeout: b.o.WriteWait, ReadBufferSize: 1024, WriteBufferSize: 4096,
 		CheckOrigin:  func(*http.Request) bool { return true }, // package access has checked it
 		Subprotocols: []string{socketProtocol},
 		Error: func(w http.ResponseWriter, r *http.Request, status int, reason error) {
@@ -55,7 +55,7 @@ func (b *Broadcaster) ServeSocket(w http.ResponseWriter, r *http.Request, s Subs
 	made.Store(conn)
 	defer context.AfterFunc(r.Context(), func() { conn.NetConn().Close() })() // signed out
 	if proof := access.Proof(r); proof != "" {
-		conn.SetWriteDeadline(time.Now().Add(writeWait))
+		conn.SetWriteDeadline(time.Now().Add(b.o.WriteWait))
 		if conn.WriteMessage(websocket.TextMessage, []byte(`{"proof":"`+proof+`"}`)) != nil {
 			conn.Close()
 			return
@@ -105,7 +105,7 @@ func (s *socket) speak(heard <-chan error) (code int, over bool) {
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
 	out := outbox{wrap: textFrame, write: func(b []byte) error {
-		s.conn.NetConn().SetWriteDeadline(time.Now().Add(writeWait))
+		s.conn.NetConn().SetWriteDeadline(time.Now().Add(s.client.b.o.WriteWait))
 		_, err := s.conn.NetConn().Write(b)
 		return err
 	}}
@@ -128,9 +128,9 @@ func (s *socket) speak(heard <-chan error) (code int, over bool) {
 		case <-s.client.gone:
 			return websocket.CloseGoingAway, false
 		case <-beat.C:
-			err = s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWait))
+			err = s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(s.client.b.o.WriteWait))
 		case data := <-s.pings:
-			err = s.conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeWait))
+			err = s.conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(s.client.b.o.WriteWait))
 		case <-s.client.wake:
 			err = out.send(s.client.take())
 		}

@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	writeWait = 10 * time.Second // for one write to a browser; then the connection is closed
 	beatEvery = 20 * time.Second // so that a dead connection is noticed
 
 	// Events that are due together go out in writes of about this many bytes, which
@@ -73,7 +72,7 @@ func (b *Broadcaster) ServeEvents(w http.ResponseWriter, r *http.Request, s Subs
 	w.Header().Set("Content-Type", "text/event-stream")
 	rc.SetReadDeadline(time.Time{}) // the request has been read; the answer continues
 	send := func(b []byte) error {
-		rc.SetWriteDeadline(time.Now().Add(writeWait))
+		rc.SetWriteDeadline(time.Now().Add(c.b.o.WriteWait))
 		if c.ended() {
 			return errEnded
 		}
