@@ -53,9 +53,9 @@ type Client struct {
 type request struct {
 	lines  []string
 	verb   string
-	single bool   // the reply is one block
+	blocks int    // of the reply that are still to come, fewer if a command fails, as tmux skips the rest of its line; 0: as many as come before end
 	vis    bool   // it is text as show-buffer writes it; what is kept is the text itself
-	end    string // if not: the text of the block that ends the reply
+	end    string // the text of the block that ends the reply
 	text   strings.Builder
 	err    error
 	done   chan struct{} // closed when it has been answered; nil for those that wait on another's
@@ -119,7 +119,11 @@ func (c *Client) Do(ctx context.Context, line ...string) (string, error) {
 
 // newRequest makes a request of command lines.
 func newRequest(lines ...string) *request {
-	return &request{lines: lines, verb: firstWord(lines[0]), single: len(lines) == 1 && single(lines[0])}
+	req := &request{lines: lines, verb: firstWord(lines[0])}
+	if len(lines) == 1 && single(lines[0]) {
+		req.blocks = 1
+	}
+	return req
 }
 
 // ask writes the requests, at least one, together and waits until all have been
@@ -165,7 +169,7 @@ func (c *Client) send(ctx context.Context, reqs []*request) error {
 		for _, l := range req.lines {
 			b = append(append(b, l...), '\n')
 		}
-		if !req.single {
+		if req.blocks == 0 {
 			c.count++
 			req.end = c.id + strconv.Itoa(c.count)
 			b = append(append(append(b, "display-message -p "...), req.end...), '\n')

@@ -129,7 +129,7 @@ func (c *Client) Screens(ctx context.Context, panes []string, lines int) []Shot 
 		if err == nil {
 			t := " -t " + Quote(target)
 			req := newRequest("display-message -p" + t + " '" + screenFields + take + t + rest)
-			req.vis = true // the fields are numbers
+			req.vis, req.blocks = true, 4 // the fields are numbers
 			reqs = append(reqs, req)
 		}
 		list[i].Err = err

@@ -108,7 +108,7 @@ func (c *Client) Capture(ctx context.Context, pane string, o Capture) (string, e
 	}
 	b := " -b " + c.id + "capture"
 	req := newRequest("capture-pane" + o.flags() + " -t " + Quote(target) + b + " ; show-buffer" + b + " ; delete-buffer" + b)
-	req.vis = true
+	req.vis, req.blocks = true, 3
 	if err = c.ask(ctx, req); err == nil {
 		err = req.err
 	}

@@ -130,9 +130,14 @@ func (c *Client) reply(text []byte, failed bool) {
 		return
 	}
 	req := c.pending[0]
-	last := req.single || !failed && string(text) == req.end+"\n"
+	ended := req.end != "" && !failed && string(text) == req.end+"\n"
+	last := ended
+	if req.end == "" {
+		req.blocks--
+		last = failed || req.blocks == 0
+	}
 	switch {
-	case last && !req.single:
+	case ended:
 	case failed:
 		if req.err == nil {
 			req.err = c.server.refusal(req.verb, string(text))
