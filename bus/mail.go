@@ -14,9 +14,17 @@ import (
 // Mail lists the names of an address's messages, oldest first: waiting, in hand or
 // delivered, each file once. What was filed unread, a duplicate or expired, is included
 // only if unread is set. It opens no envelope.
-func (b *boxes) Mail(id agent.ID, unread bool) (names []string, err error) {
-	var list []candidate
-	had := make(map[string]bool)
+func (b *boxes) Mail(id agent.ID, unread bool) ([]string, error) {
+	list, err := b.candidates(id, unread)
+	if err != nil {
+		return nil, err
+	}
+	return oldestFirst(list), nil
+}
+
+// candidates is Mail without the order, so that a caller needn't sort what it leaves out.
+func (b *boxes) candidates(id agent.ID, unread bool) (list []candidate, err error) {
+	moved := make(map[string]bool) // those that may have been moved on while we look
 	for _, p := range places[:3] {
 		fd, err := b.openPlace(id, p)
 		if err != nil {
@@ -28,18 +36,25 @@ func (b *boxes) Mail(id agent.ID, unread bool) (names []string, err error) {
 			return nil, fmt.Errorf("list %s of %s: %w", p, id, err)
 		}
 		for _, c := range found {
-			if !had[c.name] && (unread || p != Delivered || !whys[envelope.WhyName(c.name)]) {
+			if !moved[c.name] && (unread || p != Delivered || !whys[envelope.WhyName(c.name)]) {
 				list = append(list, c)
 			}
-			had[c.name] = true
+			if p != Delivered {
+				moved[c.name] = true
+			}
 		}
 	}
+	return list, nil
+}
+
+// oldestFirst returns the names of the candidates, which it sorts, oldest first.
+func oldestFirst(list []candidate) []string {
 	slices.SortFunc(list, earlier)
-	names = make([]string, len(list))
+	names := make([]string, len(list))
 	for i, c := range list {
 		names[i] = c.name
 	}
-	return names, nil
+	return names
 }
 
 // mailIn lists the envelopes of a directory, and the reasons beside them.

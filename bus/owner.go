@@ -5,7 +5,6 @@ package bus
 
 import (
 	"errors"
-	"strings"
 	"time"
 
 	"netsky/agent"
@@ -15,13 +14,12 @@ import (
 
 // A Showing records which of the owner's mail one run of a verb has shown.
 type Showing struct {
-	home    home.Dir
-	bus     *Bus
-	shown   map[string]bool // by file name, of all time
-	settled map[string]bool // those that had been settled before they were shown
-	fresh   []string        // shown by this run and not filed yet
-	lines   []string        // of those not yet saved
-	wrote   time.Time
+	home  home.Dir
+	bus   *Bus
+	shown map[string]bool // by file name, of all time
+	fresh []string        // shown by this run and not filed yet
+	lines []string        // of those not yet saved
+	wrote time.Time
 }
 
 // NewShowing starts a run.
@@ -30,7 +28,7 @@ func NewShowing(h home.Dir, b *Bus) (*Showing, error) {
 	for name := range settled {
 		delete(shown, name)
 	}
-	return &Showing{home: h, bus: b, shown: shown, settled: settled}, err
+	return &Showing{home: h, bus: b, shown: shown}, err
 }
 
 // markEvery limits what is shown once more after a crash: what was shown in that time.
@@ -71,36 +69,7 @@ func (r *Showing) File() error {
 		return err
 	}
 	r.fresh = nil
-	return r.trim()
-}
-
-// maxRead is the length of the list from which it is reduced to the mail that is still
-// on file, if that is half of it or less.
-const maxRead = 10_000
-
-func (r *Showing) trim() error {
-	if len(r.shown) < maxRead {
-		return nil
-	}
-	here, err := r.bus.Mail(agent.Owner, true)
-	if err != nil {
-		return err
-	}
-	var keep strings.Builder
-	n := 0
-	for _, name := range here {
-		switch {
-		case r.shown[name]:
-			keep.WriteString(name + "\n")
-			n++
-		case r.settled[name]:
-			keep.WriteString(home.SettledLine(name) + "\n")
-		}
-	}
-	if 2*n > len(r.shown) {
-		return nil
-	}
-	return r.home.WriteFile(home.OwnerRead, []byte(keep.String()), true)
+	return nil
 }
 
 // A Letter is one message of the owner's, with the files that are copies of it.

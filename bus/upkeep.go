@@ -141,7 +141,7 @@ func (u *upkeep) Unread() ([]string, error) {
 
 // ToShow is Unread with what was settled before it was shown, and which that is.
 func (u *upkeep) ToShow() (names []string, settled map[string]bool, err error) {
-	names, err = u.Mail(agent.Owner, false)
+	list, err := u.candidates(agent.Owner, false)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNoMailbox) {
 		return nil, nil, nil
 	}
@@ -152,5 +152,5 @@ func (u *upkeep) ToShow() (names []string, settled map[string]bool, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return shown[name] && !settled[name] }), settled, nil
+	return oldestFirst(slices.DeleteFunc(list, func(c candidate) bool { return shown[c.name] && !settled[c.name] })), settled, nil
 }

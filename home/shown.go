@@ -35,15 +35,11 @@ const settledMark = "settled/"
 func (h ShownMail) MarkSettled(names ...string) error {
 	lines := make([]string, len(names))
 	for i, name := range names {
-		lines[i] = SettledLine(name)
+		lines[i] = settledMark + name
 	}
 	return h.Mark(lines...)
 }
 
-// SettledLine is the line about such mail in [OwnerRead].
-func SettledLine(name string) string { return settledMark + name }
-
-// open opens the file for appending. Until it is closed nobody replaces it.
 func (h ShownMail) open() (*os.File, error) {
 	for {
 		f, err := Dir(h).OpenAppend(OwnerRead)
