@@ -26,6 +26,33 @@ const typing = 5 * time.Second
 // Gone is that all sessions ended at once. It needs nobody, and so is on no list, and is told once.
 const Gone Kind = "gone"
 
+// A Notice is what the owner, or an agent, is told of one thing while it lasts.
+type Notice struct {
+	ID    string   `json:"-"`    // of the mail; the same thing has the same one
+	Kind  Kind     `json:"kind"` // of the item on the list
+	About agent.ID `json:"about,omitempty"`
+	To    agent.ID `json:"-"` // who is told; "" is the owner
+	Text  string   `json:"-"`
+	// SinceMS is since when it has been so, 0 if that is when it was first seen; After is for how long it has
+	// to be so before the owner is told.
+	SinceMS int64         `json:"since_ms"`
+	After   time.Duration `json:"-"`
+	Every   time.Duration `json:"every,omitempty"` // after which it is told again, each time under the next id; 0: never
+	Held    bool          `json:"-"`               // it is not told now
+	Wake    bool          `json:"-"`               // agentinfinity is told, too, the first time
+	Start   string        `json:"start,omitempty"` // of the agent
+	Phone   bool          `json:"-"`               // the mail is for the owner's phone, too
+	// What is recorded when it is first seen, when the owner is told, and, before for how long it was so, when
+	// it is over; "" for nothing.
+	Began  string        `json:"-"`
+	Told   string        `json:"-"`
+	Over   string        `json:"over,omitempty"`
+	Dialog *agent.Dialog `json:"dialog,omitempty"` // at which the agent waits
+	// WordMS is when the owner set the desired state of the agent under which it was so, if a later word of
+	// theirs ends it.
+	WordMS int64 `json:"word_ms,omitempty"`
+}
+
 // A Seen is an agent, and what its watchdog alone has to know of it.
 type Seen struct {
 	view.Agent

@@ -17,6 +17,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/cli/view"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/spawn"
 )
 
@@ -50,24 +51,14 @@ const noMail = "no new mail; `netsky inbox --all` prints what you have read"
 const askFirst = 500 * time.Millisecond
 
 func (a inboxVerbs) inbox(c *cli.Context) error {
-	if c.NArg() > 0 {
-		return usagef("inbox: takes no arguments; `netsky channel ls %s` lists an agent's mail", c.Args().First())
+	if err := inboxUsage(c); err != nil {
+		return err
 	}
 	if err := a.may("inbox"); err != nil {
 		return err
 	}
-	switch {
-	case c.Bool("sent") && (c.Bool("follow") || c.Bool("all")):
-		return usagef("inbox: --sent takes neither --follow nor --all")
-	case c.Bool("sent"):
+	if c.Bool("sent") {
 		return a.inboxSent(c)
-	}
-	newest := c.Int("n")
-	switch {
-	case c.IsSet("n") && newest < 1:
-		return usagef("inbox: -n %d: must be 1 or more", newest)
-	case newest > 0 && c.Bool("follow"):
-		return usagef("inbox: -n does not go with --follow, which prints everything new")
 	}
 	h, err := a.home()
 	if err != nil {
@@ -84,12 +75,33 @@ func (a inboxVerbs) inbox(c *cli.Context) error {
 		return err
 	}
 	l, err := a.launcher()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case c.Bool("json") && !c.Bool("follow"):
+		return a.inboxJSON(c.Context, l, c.Bool("all"), c.Int("n"))
 	}
-	if c.Bool("json") && !c.Bool("follow") {
-		return a.inboxJSON(c.Context, l, c.Bool("all"), newest)
+	return a.inboxText(c, l)
+}
+
+func inboxUsage(c *cli.Context) error {
+	switch {
+	case c.NArg() > 0:
+		return usagef("inbox: takes no arguments; `netsky channel ls %s` lists an agent's mail", c.Args().First())
+	case c.Bool("sent") && (c.Bool("follow") || c.Bool("all")):
+		return usagef("inbox: --sent takes neither --follow nor --all")
+	case c.Bool("sent"):
+		return nil
+	case c.IsSet("n") && c.Int("n") < 1:
+		return usagef("inbox: -n %d: must be 1 or more", c.Int("n"))
+	case c.IsSet("n") && c.Bool("follow"):
+		return usagef("inbox: -n does not go with --follow, which prints everything new")
 	}
+	return nil
+}
+
+// inboxText prints the mail, and with --follow what comes.
+func (a inboxVerbs) inboxText(c *cli.Context, l *spawn.Launcher) error {
 	ctx := c.Context
 	var more <-chan struct{}
 	if c.Bool("follow") {
@@ -101,10 +113,11 @@ func (a inboxVerbs) inbox(c *cli.Context) error {
 		more = w.C
 	}
 	var pages *view.Pager
+	most := mostAtOnce
 	if c.Bool("pause") {
-		pages = view.NewPager(a.in, a.out)
+		pages, most = view.NewPager(a.in, a.out), 1
 	}
-	printer := mailPrinter{Reader: a.reader(), most: mostAtOnce, text: func(e bus.Entry) (string, error) {
+	printer := mailPrinter{Reader: a.reader(), most: most, text: func(e bus.Entry) (string, error) {
 		if c.Bool("json") {
 			line, err := json.Marshal(e.Envelope)
 			return string(line) + "\n", err
@@ -114,12 +127,9 @@ func (a inboxVerbs) inbox(c *cli.Context) error {
 		}
 		return view.Mail(e), nil
 	}}
-	if pages != nil {
-		printer.most = 1
-	}
 	shown := 0
 	for all := c.Bool("all"); ; all = false {
-		n, err := a.showMail(ctx, l, all, newest, printer)
+		n, err := a.showMail(ctx, l, all, c.Int("n"), printer)
 		if errors.Is(err, view.ErrClosed) {
 			return nil // what was not printed stays new
 		}
@@ -135,10 +145,8 @@ func (a inboxVerbs) inbox(c *cli.Context) error {
 			return nil
 		case <-more:
 		}
-		select { // an `ask` that waits for it prints it
-		case <-ctx.Done():
+		if proc.Sleep(ctx, askFirst) != nil { // an `ask` that waits for it prints it
 			return nil
-		case <-time.After(askFirst):
 		}
 	}
 	if shown == 0 {

@@ -99,32 +99,7 @@ func Collect(ctx context.Context, o Options) View {
 	if on, err := l.TickerUp(ctx); err == nil {
 		v.Ticker = on
 	}
-	v.Daemon = DaemonOf(ctx, l.Home)
-	switch {
-	case v.Daemon.socketless:
-		v.Notes = append(v.Notes, "the daemon has no socket: it is starting, or it is restoring a removed run/ (within a second or two); if that lasts, `netsky daemon stop`, then `netsky up`")
-	case v.Daemon.State == "hung":
-		v.Notes = append(v.Notes, "the daemon does not answer; if that lasts, `netsky up` ends it and starts another")
-	case v.Daemon.Wanted && v.Daemon.State != "running":
-		v.Notes = append(v.Notes, "the daemon is not running, but should be: dead agents are not restarted, outboxes and schedules wait (`netsky up` starts it)")
-	}
-	v.Notes = append(v.Notes, v.Daemon.Notes(o.Version)...)
-	v.Notes = append(v.Notes, BuildNotes(list, o.Version)...)
-	v.Notes = append(v.Notes, UntestedNotes(list)...)
-	if t, err := l.Home.LoadTicker(); err == nil && t.Alive() {
-		switch {
-		case home.Removed(t.Binary):
-			v.Notes = append(v.Notes, "the ticker can't start the daemon: its program "+t.Binary+" is gone (`netsky up` starts another ticker)")
-		case t.Error != "" && !(v.Daemon.State == "running" && v.Daemon.Since > store.Time(t.TickMS)): // not started since
-			v.Notes = append(v.Notes, fmt.Sprintf("the ticker could not start the daemon %s ago: %s", words.Ago(v.now.Sub(time.UnixMilli(t.TickMS))), t.Error))
-		}
-	}
-	if why := v.Daemon.Web.Error; why != "" {
-		if v.Daemon.Web.Taken {
-			why += " (`netsky dashboard --free-port` has this home take another port)"
-		}
-		v.Notes = append(v.Notes, "the dashboard is not served: "+why)
-	}
+	v.services(ctx, o, list)
 	if o.Phone != nil {
 		v.Notes = append(v.Notes, o.Phone()...)
 	}
@@ -146,7 +121,43 @@ func Collect(ctx context.Context, o Options) View {
 			v.Asked++
 		}
 	}
-	if s, err := store.SpoolSize(l.Home); err == nil && s.Files+s.Bad > 0 {
+	v.records(ctx, l.Home)
+	return v
+}
+
+// services notes what is to be said of the daemon, the ticker and the dashboard.
+func (v *View) services(ctx context.Context, o Options, list spawn.Statuses) {
+	v.Daemon = DaemonOf(ctx, o.Launcher.Home)
+	switch {
+	case v.Daemon.socketless:
+		v.Notes = append(v.Notes, "the daemon has no socket: it is starting, or it is restoring a removed run/ (within a second or two); if that lasts, `netsky daemon stop`, then `netsky up`")
+	case v.Daemon.State == "hung":
+		v.Notes = append(v.Notes, "the daemon does not answer; if that lasts, `netsky up` ends it and starts another")
+	case v.Daemon.Wanted && v.Daemon.State != "running":
+		v.Notes = append(v.Notes, "the daemon is not running, but should be: dead agents are not restarted, outboxes and schedules wait (`netsky up` starts it)")
+	}
+	v.Notes = append(v.Notes, v.Daemon.Notes(o.Version)...)
+	v.Notes = append(v.Notes, BuildNotes(list, o.Version)...)
+	v.Notes = append(v.Notes, UntestedNotes(list)...)
+	if t, err := o.Launcher.Home.LoadTicker(); err == nil && t.Alive() {
+		switch {
+		case home.Removed(t.Binary):
+			v.Notes = append(v.Notes, "the ticker can't start the daemon: its program "+t.Binary+" is gone (`netsky up` starts another ticker)")
+		case t.Error != "" && !(v.Daemon.State == "running" && v.Daemon.Since > store.Time(t.TickMS)): // not started since
+			v.Notes = append(v.Notes, fmt.Sprintf("the ticker could not start the daemon %s ago: %s", words.Ago(v.now.Sub(time.UnixMilli(t.TickMS))), t.Error))
+		}
+	}
+	if why := v.Daemon.Web.Error; why != "" {
+		if v.Daemon.Web.Taken {
+			why += " (`netsky dashboard --free-port` has this home take another port)"
+		}
+		v.Notes = append(v.Notes, "the dashboard is not served: "+why)
+	}
+}
+
+// records notes what the records lack.
+func (v *View) records(ctx context.Context, h home.Dir) {
+	if s, err := store.SpoolSize(h); err == nil && s.Files+s.Bad > 0 {
 		v.Spooled = s.Files
 		var notes []string
 		if s.Files > 0 {
@@ -157,14 +168,13 @@ func Collect(ctx context.Context, o Options) View {
 		}
 		v.Notes = append(v.Notes, strings.Join(notes, ", "))
 	}
-	if err := readable(ctx, l.Home); err != nil {
+	if err := readable(ctx, h); err != nil {
 		note := "the records can't be read: " + err.Error()
 		if store.Damaged(err) {
-			note += "; " + RepairRecords(l.Home)
+			note += "; " + RepairRecords(h)
 		}
 		v.Notes = append(v.Notes, note)
 	}
-	return v
 }
 
 // Agent returns what is shown of one agent.
