@@ -13,6 +13,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/cli/view"
+	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/prompts"
@@ -61,8 +62,10 @@ func (a inboxVerbs) drain(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if self.IsClone() && id != self {
-		return usagef("channel drain: %s may take only its own mail", self)
+	if id != self {
+		if err := fleet.May(self, "channel drain AGENT"); err != nil {
+			return err
+		}
 	}
 	l, err := a.launcher()
 	if err != nil {

@@ -42,6 +42,7 @@ var rights = map[string]struct {
 	"drill": {owner, atTerminal}, "quiet": {owner, atTerminal}, "forget --unproved": {owner, atTerminal}, "check --set": {owner, atTerminal},
 	"imessage access ls": {owner, atTerminal}, "imessage access allow": {owner, atTerminal}, "imessage access deny": {owner, atTerminal},
 	"imessage access pair": {owner, atTerminal},
+	"channel drain AGENT":  {managers, "a clone may take only its own mail"},
 	"inbox":                {owner, "only for the owner; an agent reads its mail with `netsky channel drain`"},
 }
 

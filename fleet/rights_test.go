@@ -17,7 +17,7 @@ func TestRights(t *testing.T) {
 		"up": managers, "agent": managers, "down": managers, "restart": managers, "interrupt": managers, "codex": managers,
 		"task start": managers, "task of another's": managers, "work retire": managers, "daemon run": managers, "daemon stop": managers, "doctor --fix": managers,
 		"init": managers, "service install": managers, "service uninstall": managers, "service run": managers, "escalate": managers,
-		"forget": managers, "imessage history": managers, "imessage send": managers, "imessage doctor": managers,
+		"forget": managers, "channel drain AGENT": managers, "imessage history": managers, "imessage send": managers, "imessage doctor": managers,
 		"io serve -s imessage": "nyny",
 		"approve":              owner, "dashboard": owner, "uninstall": owner, "demo": owner, "drill": owner, "quiet": owner, "forget --unproved": owner,
 		"check --set": owner, "imessage access ls": owner, "imessage access allow": owner, "imessage access deny": owner,
