@@ -307,7 +307,8 @@ func (f control) onBehalf(ctx context.Context, u UI) (*Fleet, error) {
 	return g, err
 }
 
-// peer returns who is at the other end of the control socket.
+// peer returns who is at the other end of the control socket: the agent below whose keeper it runs, whatever its
+// environment says, else the agent in that.
 func (f control) peer(ctx context.Context) (agent.ID, error) {
 	pid, ok := daemon.PeerOf(ctx)
 	if !ok {
@@ -325,15 +326,13 @@ func (f control) peer(ctx context.Context) (agent.ID, error) {
 	if err != nil {
 		return "", err
 	}
-	number, _ := p.Env("AGENT_N")
 	for _, id := range ids {
-		if number != "" && number == id.N() {
+		if k, err := f.Home.LoadKeeper(id); err == nil && k.Own.Named() && slices.Contains(above, k.Own) {
 			return id, nil
 		}
-		k, err := f.Home.LoadKeeper(id)
-		if err == nil && k.Own.Named() && slices.Contains(above, k.Own) {
-			return id, nil
-		}
+	}
+	if number, _ := p.Env("AGENT_N"); number != "" {
+		return agent.Parse("agent" + number)
 	}
 	return agent.Owner, nil
 }

@@ -195,12 +195,15 @@ func TestControlAsks(t *testing.T) {
 	}
 }
 
-const socketVariable = "NETSKY_TEST_CONTROL"
+const (
+	socketVariable = "NETSKY_TEST_CONTROL"
+	deedVariable   = "NETSKY_TEST_DEED"
+)
 
-// Whoever runs below an agent acts as that agent, not as the owner.
+// Whoever runs below an agent acts as that agent, not as the owner or another agent, whatever its environment says.
 func TestControlActor(t *testing.T) {
 	if socket := os.Getenv(socketVariable); socket != "" { // the agent's program
-		r, err := client(socket).Post("http://netsky/deeds/quiet", "", strings.NewReader(`{"off": true}`))
+		r, err := client(socket).Post("http://netsky/deeds/"+os.Getenv(deedVariable), "", strings.NewReader(`{}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,23 +212,30 @@ func TestControlActor(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	for _, known := range []string{"by its environment", "by its keeper"} {
+	for _, tc := range []struct {
+		keeper             bool
+		number, deed, want string
+	}{
+		{true, "", "quiet", "only the owner can do this"},
+		{true, "0", "interrupt", "not allowed for clones (this is agent1)"},
+		{false, "1", "quiet", "only the owner can do this"},
+		{false, "77", "quiet", "only the owner can do this"},
+		{false, "x", "quiet", "agentx"},
+	} {
+		if !tc.keeper && runtime.GOOS != "linux" { // which reports environments
+			continue
+		}
 		c := newControl(t)
-		cmd := exec.Command(os.Args[0], "-test.run", "^TestControlActor$", "-test.v")
-		cmd.Env = append(os.Environ(), socketVariable+"="+c.home.Path(home.DaemonSocket))
-		switch {
-		case known == "by its keeper":
+		if tc.keeper {
 			if err := c.home.SaveKeeper(agent.Clone(1), agent.Keeper{Start: "s1", Own: proc.Self()}); err != nil {
 				t.Fatal(err)
 			}
-		case runtime.GOOS != "linux":
-			continue
-		default:
-			cmd.Env = append(cmd.Env, "AGENT_N=1")
 		}
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestControlActor$", "-test.v")
+		cmd.Env = append(os.Environ(), socketVariable+"="+c.home.Path(home.DaemonSocket), deedVariable+"="+tc.deed, "AGENT_N="+tc.number)
 		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "quiet: only the owner can do this") || !strings.Contains(string(out), `"status":2`) {
-			t.Errorf("an agent, known %s: %v: %s", known, err, out)
+		if err != nil || !strings.Contains(string(out), tc.want) || !strings.Contains(string(out), `"status":2`) {
+			t.Errorf("%+v: %v: %s", tc, err, out)
 		}
 	}
 }
