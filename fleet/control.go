@@ -199,34 +199,22 @@ func (f control) serve(w http.ResponseWriter, r *http.Request, d deed) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	in := jsontext.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
-	_ = http.NewResponseController(w).EnableFullDuplex() // which HTTP/1.1 has
+	conn := http.NewResponseController(w)
+	_ = conn.EnableFullDuplex() // which HTTP/1.1 has
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	answers := make(chan string)
+	w.Header().Set("Connection", "close") // what the body has behind the deed is no request
+	answers := make(chan string, maxAnswers)
 	c := &caller{ctx: ctx, answers: answers, out: jsontext.NewEncoder(flusher{w})}
 	v, err := func() (any, error) {
 		body, err := in.ReadValue()
 		if err != nil {
+			close(answers)
 			return nil, usagef("%s: request: %w", d.name, err)
 		}
 		body = body.Clone()
 		go func() {
-			defer close(answers)
-			for {
-				var one struct {
-					Answer string `json:"answer"`
-				}
-				err := json.UnmarshalDecode(in, &one, wire)
-				if err != nil && !errors.Is(err, io.EOF) {
-					cancel()
-				}
-				if err != nil {
-					return
-				}
-				select {
-				case answers <- one.Answer:
-				case <-ctx.Done():
-					return
-				}
+			if listen(in, answers) != nil {
+				cancel()
 			}
 		}()
 		g, err := f.onBehalf(ctx, c)
@@ -239,6 +227,33 @@ func (f control) serve(w http.ResponseWriter, r *http.Request, d deed) {
 		v = nil
 	}
 	c.say(Event{Done: &Done{Result: v, Failed: failure(err), Status: Status(err)}})
+	_ = conn.SetReadDeadline(time.Now())
+	for range answers { // until the body is not read any more
+	}
+}
+
+// maxAnswers is how many answers are kept for questions to come; no deed asks as many.
+const maxAnswers = 100
+
+// listen passes on the answers in a request's body until that ends. It reads on while nothing is asked, as only then
+// the end of the connection shows.
+func listen(in *jsontext.Decoder, answers chan<- string) error {
+	defer close(answers)
+	for {
+		var one struct {
+			Answer string `json:"answer"`
+		}
+		switch err := json.UnmarshalDecode(in, &one, wire); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		select {
+		case answers <- one.Answer:
+		default:
+		}
+	}
 }
 
 // call does a deed in the daemon of a home, which answers no questions.

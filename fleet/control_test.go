@@ -1,9 +1,13 @@
 package fleet_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -12,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -88,7 +93,7 @@ func newControl(t *testing.T) socket {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{Handler: mux, ConnContext: daemon.WithPeer}
+	s := &http.Server{Handler: mux, ConnContext: daemon.WithPeer, ErrorLog: log.New(t.Output(), "", 0)}
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close() })
 	return socket{t, h, b}
@@ -192,6 +197,49 @@ func TestControlAsks(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// A deed ends with its connection, also if an answer in the body was not asked for; and a body that goes on behind
+// the deed is no next request.
+func TestControlClosed(t *testing.T) {
+	t.Parallel()
+	c := newControl(t)
+	open := func(body string) (net.Conn, *json.Decoder) {
+		conn, err := net.Dial("unix", c.home.Path(home.DaemonSocket))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		conn.SetDeadline(time.Now().Add(2 * time.Minute))
+		fmt.Fprintf(conn, "POST /probe HTTP/1.1\r\nHost: netsky\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(body), body)
+		r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn, json.NewDecoder(r.Body)
+	}
+	conn, events := open(`{"question": ""} {"answer": "no"} {"answer": "no"}`) // it waits until its context ends
+	var e fleet.Event
+	if err := events.Decode(&e); err != nil || e.Step == nil {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	conn.Close()
+	select {
+	case <-fleet.Probed:
+	case <-time.After(2 * time.Minute):
+		t.Fatal("a deed whose connection is closed runs on")
+	}
+
+	conn, events = open(`{"question": "why?"} {"answer": "because"}`)
+	for e = (fleet.Event{}); e.Done == nil; {
+		if err := events.Decode(&e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fmt.Fprint(conn, "2\r\n{}\r\n0\r\n\r\n") // may fail: the connection is closed
+	if rest, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) || len(rest) > len("0\r\n\r\n") {
+		t.Errorf("behind a deed comes %q, %v", rest, err)
 	}
 }
 

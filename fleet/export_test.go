@@ -10,12 +10,20 @@ import (
 // Rights lists the deeds of which rights.go says who may do them.
 func Rights() []string { return slices.Sorted(maps.Keys(rights)) }
 
+// Probed gets the error of each context that ended a Probe without a question.
+var Probed = make(chan error)
+
 // Probe serves a deed that reports a step, warns, and asks for its result.
 func (f *Fleet) Probe(w http.ResponseWriter, r *http.Request) {
-	control{f}.serve(w, r, row("probe", "", "", func(f *Fleet, _ context.Context, q struct {
+	control{f}.serve(w, r, row("probe", "", "", func(f *Fleet, ctx context.Context, q struct {
 		Question string `json:"question"`
 	}) (string, error) {
 		f.UI.Step(Step{Line: "begun"})
+		if q.Question == "" {
+			<-ctx.Done()
+			Probed <- ctx.Err()
+			return "", ctx.Err()
+		}
 		f.warn("careful")
 		return f.UI.Ask(q.Question)
 	}))
