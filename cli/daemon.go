@@ -111,7 +111,7 @@ func (a daemonVerbs) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.O
 		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(l.Home, id) },
 		Listen:       a.config.Dashboard.Listen, TLS: dashboardVerbs(a).dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
 		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration, Wakes: w.Wakes, Upkeep: upkeepOf(l.Home, a.config),
-		Mistake: func() (text, then string) { return config.Mistake(l.Home) }, Deeds: fleet.Daemon{Fleet: f}.Control(),
+		Mistake: func() (text, then string) { return config.Mistake(l.Home) }, Deeds: fleet.Daemon{Fleet: f}.Control(), May: fleet.Daemon{Fleet: f}.PeerMay,
 	}
 	if a.config.Dashboard.Answer {
 		o.Desk = fleet.Page{Fleet: a.ownersFleet(l, log)}

@@ -79,6 +79,8 @@ type Options struct {
 	Log     *slog.Logger
 	// Deeds serves GET /api and POST /deeds/ on the control socket; nil: nothing does. [PeerOf] says who asks.
 	Deeds http.Handler
+	// May returns an error unless whoever asks over the control socket may do what the verb does; nil: everybody may.
+	May func(ctx context.Context, verb string) error
 	// Wanted makes Run return ErrUnwanted once it holds the lock, if the desired state of
 	// the daemon is down: whoever wrote that and then looked for a daemon to end may not
 	// have seen this one yet.

@@ -73,6 +73,22 @@ func TestOne(t *testing.T) {
 	}
 }
 
+// What runs below an agent gets no way in to the dashboard, whatever its environment says.
+func TestDashboardIsTheOwners(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	testworld.Must(t, w.bus.Make(agent.Clone(1)))
+	testworld.Must(t, w.home.SaveKeeper(agent.Clone(1), agent.Keeper{Start: "s1", Own: proc.Self()}))
+	for _, args := range [][]string{{"--json"}, {"--rotate"}, {"--sign-out", "all"}} {
+		cmd := exec.Command(netsky, append([]string{"dashboard"}, args...)...)
+		cmd.Env = w.env
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "only the owner can do this") {
+			t.Errorf("%q: %v, %s", args, err, out)
+		}
+	}
+}
+
 // Several who start it at once get the same one.
 func TestStartAtOnce(t *testing.T) {
 	t.Parallel()

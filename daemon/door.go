@@ -113,6 +113,14 @@ func PeerOf(ctx context.Context) (pid int, ok bool) {
 	return pid, ok
 }
 
+// may returns an error unless whoever asks may do what the verb does.
+func (d *daemon) may(r *http.Request, verb string) error {
+	if d.o.May == nil {
+		return nil
+	}
+	return d.o.May(r.Context(), verb)
+}
+
 func (d *daemon) serve(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ping", func(w http.ResponseWriter, _ *http.Request) {
@@ -134,7 +142,11 @@ func (d *daemon) serve(ctx context.Context) error {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
-	mux.HandleFunc("POST /stop", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("POST /stop", func(w http.ResponseWriter, r *http.Request) {
+		if err := d.may(r, "daemon stop"); err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
 		w.WriteHeader(http.StatusNoContent)
 		d.stop()
 	})

@@ -135,13 +135,14 @@ func (d *daemon) reader() (dashboard.Reader, error) {
 	return nil, errNoRecords
 }
 
-// webRoutes are the door's requests about dashboard access. Anyone who can open the door
-// is the owner, or has the owner's rights.
+// webRoutes are the door's requests about dashboard access, which is the owner's.
 func (d *daemon) webRoutes(mux *http.ServeMux) {
 	handle := func(path string, do func(s *dashboard.Server, url string, r *http.Request) (any, error)) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			var a webAnswer
-			if s, web := d.webNow(); s == nil {
+			if err := d.may(r, "dashboard"); err != nil {
+				a.Failed = reasonOf(err)
+			} else if s, web := d.webNow(); s == nil {
 				a.Web = web
 				if a.Web.Error == "" {
 					a.Web.Error = "still starting"

@@ -24,6 +24,15 @@ func DaemonWanted(h home.Dir) error {
 // Daemon is the daemon of a fleet: what starts, sets up and ends it.
 type Daemon struct{ *Fleet }
 
+// PeerMay is [May] for whoever is at the other end of the control socket.
+func (f Daemon) PeerMay(ctx context.Context, deed string) error {
+	id, err := control(f).peer(ctx)
+	if err != nil {
+		return err
+	}
+	return May(id, deed)
+}
+
 // startDaemon starts the daemon if none answers. It ends by itself if its desired state is down by
 // then.
 func (f Daemon) startDaemon(ctx context.Context) (daemon.Pong, daemon.Started, error) {
