@@ -11,7 +11,7 @@ func (a mailVerbs) replyCommand() *cli.Command {
 		Name:        "reply",
 		Usage:       "answer a message",
 		ArgsUsage:   "ID|AGENT TEXT",
-		Description: "Sends TEXT to the sender of the message ID. The first six or more characters of an id are enough; AGENT stands for the\nlast message from it.",
+		Description: "Sends TEXT to the sender of the message ID. The first six or more characters of an id are enough; AGENT stands for the\nlast message from it. If that was itself a reply, yours is the next message of the thread, and the agent answers it.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "file", Usage: "read the text from `FILE`; - is stdin"},
 			&cli.BoolFlag{Name: "error", Usage: "answer with an error"},

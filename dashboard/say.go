@@ -131,9 +131,8 @@ func jsonBody(r *http.Request) ([]byte, int, error) {
 type said struct{ id, to, text, inReplyTo string }
 
 // ownersMessage makes the envelope for an agent, or returns the status of the refusal.
-// Answering an agent's message sends a reply, as `netsky reply` does. Answering an
-// agent's reply sends the next message of that thread instead: agents don't answer
-// replies.
+// As with `netsky reply`, answering an agent's message sends a reply, and answering its
+// reply the next message of that thread: agents don't answer replies.
 func (s *Server) ownersMessage(ctx context.Context, m said) (int, envelope.Envelope, error) {
 	e := envelope.Envelope{ID: m.id, From: agent.Owner, Text: m.text, Via: "web", InReplyTo: m.inReplyTo}
 	var err error
@@ -159,7 +158,7 @@ func (s *Server) ownersMessage(ctx context.Context, m said) (int, envelope.Envel
 	}
 	q := l.Items[0]
 	e.Thread = q.Thread
-	if k := envelope.Kind(q.Kind); k != envelope.KindReply && k != envelope.KindError {
+	if envelope.Kind(q.Kind).Answerable() {
 		e.Kind, e.Hops = envelope.KindReply, q.Hops+1
 	}
 	return 0, e, nil

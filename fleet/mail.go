@@ -128,8 +128,11 @@ func (m Mail) Reply(ctx context.Context, r ReplyRequest) (v SendResult, err erro
 		From: m.Actor, To: q.From, Kind: envelope.KindReply, Text: r.Text, InReplyTo: q.ID, Thread: q.Thread,
 		Hops: q.Hops + 1, Via: "cli", Time: time.Now(),
 	}
-	if r.Error {
+	switch {
+	case r.Error:
 		e.Kind = envelope.KindError
+	case m.Actor == agent.Owner && !q.Kind.Answerable(): // the next message of the thread: agents don't answer replies
+		e.Kind, e.Hops = envelope.KindMessage, 0
 	}
 	sent, err := b.Send(ctx, e)
 	if err != nil {
