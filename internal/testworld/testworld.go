@@ -135,6 +135,15 @@ func Must(tb testing.TB, err error) {
 	}
 }
 
+// Got is Must for what returns a value, too: testworld.Got(os.ReadFile(path))(t).
+func Got[T any](v T, err error) func(testing.TB) T {
+	return func(tb testing.TB) T {
+		tb.Helper()
+		Must(tb, err)
+		return v
+	}
+}
+
 // Wait looks every few milliseconds until a condition holds, and fails the test if
 // it does not within Patience.
 func Wait(tb testing.TB, what string, holds func() bool) {
