@@ -32,9 +32,9 @@ func Check(t *testing.T, open func(state string) Reader, want string, lines ...s
 	var whole, parts []string
 	state := ""
 	for _, l := range lines {
-		whole = append(whole, words(one.Line([]byte(l)))...)
+		whole = append(whole, readings(one.Line([]byte(l)))...)
 		r := open(state)
-		parts = append(parts, words(r.Line([]byte(l)))...)
+		parts = append(parts, readings(r.Line([]byte(l)))...)
 		state = r.State()
 	}
 	if got := strings.Join(whole, " "); got != want {
@@ -45,7 +45,7 @@ func Check(t *testing.T, open func(state string) Reader, want string, lines ...s
 	}
 }
 
-func words(turns []cost.Turn, stated []cost.Statement) (list []string) {
+func readings(turns []cost.Turn, stated []cost.Statement) (list []string) {
 	for _, n := range turns {
 		u := n.Usage
 		list = append(list, fmt.Sprintf("%s|%s|%s|%s:%d+%d+%d+%d", n.Key, n.Model, n.Prompt, n.Message, u.Input, u.Output, u.CacheRead, u.CacheWrite))

@@ -127,11 +127,11 @@ func Bus(tb testing.TB, h home.Dir, boxes ...agent.ID) *bus.Bus {
 	return b
 }
 
-// Must ends the test if there is an error.
-func Must(tb testing.TB, err error) {
+// Must ends the test if there is an error. What says of what it is, as for Equal.
+func Must(tb testing.TB, err error, what ...any) {
 	tb.Helper()
 	if err != nil {
-		tb.Fatal(err)
+		tb.Fatalf("%s%v", words(what), err)
 	}
 }
 
