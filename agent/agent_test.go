@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 )
 
 func TestParse(t *testing.T) {
@@ -64,9 +65,7 @@ func TestParse(t *testing.T) {
 func check(t *testing.T, name, in string, f func(string) (agent.ID, error), want agent.ID) {
 	t.Helper()
 	got, err := f(in)
-	if got != want {
-		t.Errorf("%s(%q) = %q, want %q", name, in, got, want)
-	}
+	testworld.Equal(t, got, want, "%s(%q)", name, in)
 	if (err != nil) != (want == "") || (err != nil && !errors.Is(err, agent.ErrName)) {
 		t.Errorf("%s(%q): error %v", name, in, err)
 	}
@@ -102,15 +101,11 @@ func TestOrderAndRoles(t *testing.T) {
 	ids := []agent.ID{agent.Owner, "agent10", agent.Infinity, "agent2", agent.Root, "agent1"}
 	slices.SortFunc(ids, agent.Compare)
 	want := []agent.ID{agent.Root, "agent1", "agent2", "agent10", agent.Infinity, agent.Owner}
-	if !slices.Equal(ids, want) {
-		t.Errorf("sorted %v, want %v", ids, want)
-	}
+	testworld.EqualList(t, ids, want, "sorted")
 	for id, role := range map[agent.ID]string{
 		agent.Root: "manager", "agent7": "worker", agent.Infinity: "watchdog", agent.Owner: "owner",
 	} {
-		if got := id.Role(); got != role {
-			t.Errorf("%s.Role() = %s, want %s", id, got, role)
-		}
+		testworld.Equal(t, id.Role(), role, "%s.Role()", id)
 	}
 	if agent.Root.IsClone() || agent.Infinity.IsClone() || agent.Owner.IsClone() || !agent.Clone(3).IsClone() {
 		t.Error("IsClone is for agent1, agent2, … alone")
@@ -159,8 +154,6 @@ func TestSpan(t *testing.T) {
 		{[]agent.ID{"agent0", "agent1", "agent2", "agentinfinity"}, "agent0 to agent2, agentinfinity"},
 		{[]agent.ID{"agent1", "agent3", "agent4", "agent5", "agent7", "netsky-ticker"}, "agent1, agent3 to agent5, agent7, netsky-ticker"},
 	} {
-		if got := agent.Span(tt.in); got != tt.want {
-			t.Errorf("Span(%v) = %q, want %q", tt.in, got, tt.want)
-		}
+		testworld.Equal(t, agent.Span(tt.in), tt.want, "Span(%v)", tt.in)
 	}
 }

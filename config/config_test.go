@@ -47,8 +47,7 @@ func TestParse(t *testing.T) {
 			want := Default()
 			want.Agent = map[agent.ID]agentConfig{}
 			tt.edit(&want)
-			got, err := Parse([]byte(tt.text))
-			testworld.Must(t, err)
+			got := testworld.Got(Parse([]byte(tt.text)))(t)
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("Parse(%q) =\n%+v, want\n%+v", tt.text, got, want)
 			}
@@ -222,8 +221,7 @@ func TestSampleConfigHasEveryKey(t *testing.T) {
 		}
 		lines = append(lines, line)
 	}
-	got, err := Parse([]byte(strings.Join(lines, "")))
-	testworld.Must(t, err)
+	got := testworld.Got(Parse([]byte(strings.Join(lines, ""))))(t)
 	want := Default()
 	got.Agent, got.Runtime, got.Price = nil, nil, nil
 	// Written out, an empty list is a list.

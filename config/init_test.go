@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 // Whatever is in a netsky.toml, the completed file means the same, keeps every line, has every key of
@@ -30,9 +32,7 @@ func TestComplete(t *testing.T) {
 			}
 			at += i + len(line)
 		}
-		if complete(full) != full {
-			t.Errorf("%q: a second time adds:\n%s", have, complete(full))
-		}
+		testworld.Equal(t, complete(full), full, "%q: a second time adds", have)
 		for _, key := range []string{"check", "permission_mode", "sandbox", "clones", "listen", "day_tokens"} {
 			if n := strings.Count(full, "\n"+key+" = ") + strings.Count(full, "\n# "+key+" = ") + strings.Count(full, "\n#"+key+" = ") + strings.Count(full, "  "+key+"   = "); n != 1 {
 				t.Errorf("%q: %s is there %d times:\n%s", have, key, n, full)

@@ -28,16 +28,11 @@ func TestWarrantWrite(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h, err := home.At(filepath.Join(t.TempDir(), "h"))
 			testworld.Must(t, err)
-			if _, err := h.Make(); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Got(h.Make())(t)
 			file := h.Path(home.ConfigFile)
 			testworld.Must(t, os.WriteFile(file, []byte(tt.before), 0o600))
 			err = tt.w.Write(h, tt.w.Modes[1])
-			got, rerr := os.ReadFile(file)
-			if rerr != nil {
-				t.Fatal(rerr)
-			}
+			got := testworld.Got(os.ReadFile(file))(t)
 			if tt.want == "" {
 				if err == nil || !strings.Contains(err.Error(), "set it by hand") || string(got) != tt.before {
 					t.Errorf("Write = %v, file %q", err, got)
@@ -56,9 +51,7 @@ func TestWarrantWrite(t *testing.T) {
 	if err != nil || !claude.Given(old) || !codex.Given(old) || old.May("claude") != "may "+mayEditOnly || old.May("codex") != "may "+mayEditOnly {
 		t.Errorf("an answer of before: %q, %q, %v", old.May("claude"), old.May("codex"), err)
 	}
-	if _, err := Parse([]byte("[codex]\ncommit_and_check = \"yes\"\n")); err == nil {
-		t.Error("another word is taken")
-	}
+	testworld.Fails(t, testworld.Err(Parse([]byte("[codex]\ncommit_and_check = \"yes\"\n"))), "", "another word is taken")
 	if c := Default(); claude.Given(c) || codex.Given(c) {
 		t.Error("without an answer a warrant is given")
 	}

@@ -23,9 +23,7 @@ func TestApprovals(t *testing.T) {
 		t.Fatalf("asked %+v, %v", p, err)
 	}
 	for _, code := range []string{"", "aaaa", "../../x", p.Code + "x", "AAAAA"} {
-		if _, err := home.Approvals(h).Answer(code, agent.Answer{Allow: true}); !errors.Is(err, agent.ErrNoApproval) {
-			t.Errorf("Answer(%q): %v", code, err)
-		}
+		testworld.ErrorIs(t, testworld.Err(home.Approvals(h).Answer(code, agent.Answer{Allow: true})), agent.ErrNoApproval, "Answer(%q)", code)
 	}
 	if _, ok, err := home.Approvals(h).Answered(p.Code); ok || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("before any answer: %v, %v", ok, err)
@@ -36,9 +34,7 @@ func TestApprovals(t *testing.T) {
 	if got, ok, err := home.Approvals(h).Answered(p.Code); got != (agent.Answer{By: "a test"}) || !ok || err != nil {
 		t.Errorf("Answered: %+v, %v, %v", got, ok, err)
 	}
-	if _, err := home.Approvals(h).Answer(p.Code, agent.Answer{Allow: true}); !errors.Is(err, agent.ErrNoApproval) {
-		t.Errorf("answered twice: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(home.Approvals(h).Answer(p.Code, agent.Answer{Allow: true})), agent.ErrNoApproval, "answered twice")
 	if got, _, _ := home.Approvals(h).Answered(p.Code); got.Allow {
 		t.Error("a second answer turned the first")
 	}
@@ -82,22 +78,16 @@ func TestAnswersAtOnce(t *testing.T) {
 // next one that is asked. Looking removes nothing.
 func TestApprovalOfTheDead(t *testing.T) {
 	h := testworld.Home(t)
-	p, err := home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Text: "rm x"})
-	testworld.Must(t, err)
+	p := testworld.Got(home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Text: "rm x"}))(t)
 	p.Asker.Start++
 	testworld.Must(t, home.Approvals(h).Mailed(p))
 	if list, err := home.Approvals(h).List(); err != nil || len(list) != 0 {
 		t.Errorf("listed: %v, %v", list, err)
 	}
 	file := h.Path(home.ApprovalDir, p.Code+".json")
-	if _, err := os.Stat(file); err != nil {
-		t.Errorf("looking has removed it: %v", err)
-	}
-	next, err := home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Text: "rm y"})
-	testworld.Must(t, err)
-	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it stays: %v", err)
-	}
+	testworld.Equal(t, testworld.Err(os.Stat(file)), nil, "looking has removed it")
+	next := testworld.Got(home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Text: "rm y"}))(t)
+	testworld.ErrorIs(t, testworld.Err(os.Stat(file)), fs.ErrNotExist, "it stays")
 	if list, err := home.Approvals(h).List(); err != nil || len(list) != 1 || list[0].Code != next.Code {
 		t.Errorf("listed: %v, %v", list, err)
 	}
@@ -107,14 +97,9 @@ func TestApprovalOfTheDead(t *testing.T) {
 // left is no home to the next start.
 func TestPurgeApprovals(t *testing.T) {
 	h := testworld.Home(t)
-	if _, err := home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Text: "rm x"}); err != nil {
-		t.Fatal(err)
-	}
-	p, err := home.Approvals(h).Ask(agent.Approval{Agent: "agent2", Text: "rm y"})
-	testworld.Must(t, err)
-	if _, err := home.Approvals(h).Answer(p.Code, agent.Answer{Allow: true, By: "a test"}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Text: "rm x"}))(t)
+	p := testworld.Got(home.Approvals(h).Ask(agent.Approval{Agent: "agent2", Text: "rm y"}))(t)
+	testworld.Got(home.Approvals(h).Answer(p.Code, agent.Answer{Allow: true, By: "a test"}))(t)
 	testworld.Must(t, home.Approvals(h).Settled(p, agent.Outcome{How: "allowed"}))
 	if left, err := home.Purge(h); err != nil || len(left) != 0 {
 		t.Errorf("Purge() left %q, %v", left, err)

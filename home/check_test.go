@@ -32,8 +32,7 @@ func tree(tb testing.TB, dir string) (list []string) {
 }
 
 func TestWhatCanBeAHome(t *testing.T) {
-	login, err := user.Current()
-	testworld.Must(t, err)
+	login := testworld.Got(user.Current())(t)
 	for _, tt := range []struct {
 		name  string
 		setup func(t *testing.T, top string) // what there is below top, where HOME is top/user
@@ -90,33 +89,25 @@ func TestWhatCanBeAHome(t *testing.T) {
 			})
 			testworld.Must(t, err)
 			before := tree(t, top)
-			if err := h.Check(); !errors.Is(err, tt.want) {
-				t.Errorf("Check() = %v, want %v", err, tt.want)
-			}
+			testworld.ErrorIs(t, h.Check(), tt.want, "Check()")
 			if after := tree(t, top); !slices.Equal(before, after) {
 				t.Errorf("Check() changed %q to %q", before, after)
 			}
 			_, err = h.Make()
-			if !errors.Is(err, tt.want) {
-				t.Errorf("Make() = %v, want %v", err, tt.want)
-			}
+			testworld.ErrorIs(t, err, tt.want, "Make()")
 			if tt.want != nil {
 				if after := tree(t, top); !slices.Equal(before, after) {
 					t.Errorf("a refused Make() changed %q to %q", before, after)
 				}
 				return
 			}
-			if err := h.Check(); err != nil {
-				t.Errorf("after Make(): %v", err)
-			}
+			testworld.Equal(t, h.Check(), nil, "after Make()")
 			if info, err := os.Lstat(h.Path(home.MarkerFile)); err != nil || !info.Mode().IsRegular() {
 				t.Errorf("the marker: %v, %v", info, err)
 			}
 			// What it is made of later takes nothing from it.
 			testworld.Must(t, os.WriteFile(h.Path("0.md"), nil, 0o600))
-			if _, err := h.Make(); err != nil {
-				t.Errorf("the second Make(): %v", err)
-			}
+			testworld.Equal(t, testworld.Err(h.Make()), nil, "the second Make()")
 		})
 	}
 }
@@ -130,37 +121,25 @@ func TestFirstWriteMarks(t *testing.T) {
 		"append":   func(h home.Dir) error { f, err := h.OpenAppend("logs/x"); return errors.Join(err, f.Close()) },
 		"the home": func(h home.Dir) error { _, err := h.Make(); return err },
 	} {
-		dir, err := os.MkdirTemp("", "n")
-		testworld.Must(t, err)
+		dir := testworld.Got(os.MkdirTemp("", "n"))(t)
 		t.Cleanup(func() { os.RemoveAll(dir) })
-		h, err := home.At(dir)
-		testworld.Must(t, err)
+		h := testworld.Got(home.At(dir))(t)
 		byHand := markedByHand(t)
 		for _, h := range []home.Dir{h, byHand} {
-			if err := write(h); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			if err := h.Check(); err != nil {
-				t.Errorf("after %s: %v", name, err)
-			}
+			testworld.Equal(t, write(h), nil, "%s", name)
+			testworld.Equal(t, h.Check(), nil, "after %s", name)
 		}
 	}
 }
 
 // A home whose directory a person made keeps the mode that they gave it.
 func TestNoForeignModeIsChanged(t *testing.T) {
-	dir, err := os.MkdirTemp("", "n")
-	testworld.Must(t, err)
+	dir := testworld.Got(os.MkdirTemp("", "n"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	h, err := home.At(dir)
-	testworld.Must(t, err)
-	if _, err := h.Make(); err != nil {
-		t.Fatal(err)
-	}
+	h := testworld.Got(home.At(dir))(t)
+	testworld.Got(h.Make())(t)
 	testworld.Must(t, os.Chmod(dir, 0o711))
-	if _, err := h.Make(); !errors.Is(err, home.ErrHomeOpen) {
-		t.Errorf("Make() = %v, want %v", err, home.ErrHomeOpen)
-	}
+	testworld.ErrorIs(t, testworld.Err(h.Make()), home.ErrHomeOpen, "Make()")
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o711 {
 		t.Errorf("mode %v, %v: it was changed", info.Mode(), err)
 	}

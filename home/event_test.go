@@ -65,12 +65,8 @@ func TestEvents(t *testing.T) {
 		t.Fatalf("read %+v", list)
 	}
 	mustAppend(t, h, seen("b"))
-	if got := mustRead(t, tail); got != "b" {
-		t.Errorf("read %q, want only what has come since", got)
-	}
-	if got := mustRead(t, mustTail(t, home.Events(h).Tail(worker))); got != "a done b" {
-		t.Errorf("a new tail read %q", got)
-	}
+	testworld.Equal(t, mustRead(t, tail), "b", "only what has come since")
+	testworld.Equal(t, mustRead(t, mustTail(t, home.Events(h).Tail(worker))), "a done b", "a new tail read")
 }
 
 func TestEventsOddLines(t *testing.T) {
@@ -80,28 +76,20 @@ func TestEventsOddLines(t *testing.T) {
 	mustPut(t, h, "no JSON\n\n{}\nnull\n[1]\n{\"ms\":1,\"event\":\"\",\"id\":\"none\"}\n"+huge+"\n")
 	mustAppend(t, h, seen("a"))
 	mustPut(t, h, `{"ms":1,"event":"seen","id":"hal`)
-	if got := mustRead(t, tail); got != "a" {
-		t.Errorf("read %q, want a: half a line is not read yet", got)
-	}
+	testworld.Equal(t, mustRead(t, tail), "a", "a: half a line is not read yet")
 	mustPut(t, h, "f\"}\n")
-	if got := mustRead(t, tail); got != "half" {
-		t.Errorf("read %q, want the line that is whole now", got)
-	}
+	testworld.Equal(t, mustRead(t, tail), "half", "the line that is whole now")
 	// A full disk cut a line short; the next one stands behind it.
 	mustPut(t, h, `{"ms":1,"event":"stop","text":"{\"ms\":1,\"event\":\"seen\",\"id\":\"forged\"}`)
 	mustAppend(t, h, seen("b"))
-	if got := mustRead(t, tail); got != "b" {
-		t.Errorf("read %q, want b", got)
-	}
+	testworld.Equal(t, mustRead(t, tail), "b", "read")
 	long := agent.Event{MS: 1, Event: agent.EventStop, Text: strings.Repeat("y", 1<<20-100)}
 	mustAppend(t, h, long)
 	if got := mustRead(t, tail); got != long.Text {
 		t.Errorf("read %d bytes of a text of %d", len(got), len(long.Text))
 	}
 	long.Text += strings.Repeat("y", 100)
-	if err := home.Events(h).Append(worker, long); err == nil {
-		t.Error("a line was appended that no reader takes")
-	}
+	testworld.Fails(t, home.Events(h).Append(worker, long), "", "a line was appended that no reader takes")
 	testworld.Must(t, os.Truncate(h.Path(home.EventsFile(worker)), 0))
 	mustAppend(t, h, seen("after"))
 	if got := mustRead(t, tail); got != "after" {
@@ -111,9 +99,7 @@ func TestEventsOddLines(t *testing.T) {
 
 func TestEventsRotate(t *testing.T) {
 	h := testworld.Home(t)
-	if err := home.Events(h).Rotate(worker); err != nil {
-		t.Fatalf("without a file: %v", err)
-	}
+	testworld.Must(t, home.Events(h).Rotate(worker), "without a file")
 	tail := mustTail(t, home.Events(h).Tail(worker))
 	mustAppend(t, h, seen("a"))
 	if got := mustRead(t, tail); got != "a" {
@@ -123,9 +109,7 @@ func TestEventsRotate(t *testing.T) {
 		t.Helper()
 		path := h.Path(home.EventsFile(worker))
 		testworld.Must(t, home.Events(h).Rotate(worker))
-		if _, err := os.Stat(path); err != nil {
-			t.Fatal("a small file was moved aside")
-		}
+		testworld.Must(t, testworld.Err(os.Stat(path)), "a small file was moved aside")
 		mustPut(t, h, strings.Repeat("x", 4<<20)+"\n") // a line that nobody takes
 		testworld.Must(t, home.Events(h).Rotate(worker))
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
@@ -134,34 +118,19 @@ func TestEventsRotate(t *testing.T) {
 	}
 	mustAppend(t, h, seen("b"))
 	// Somebody has the file open already when it is moved aside.
-	f, err := h.OpenAppend(home.EventsFile(worker))
-	testworld.Must(t, err)
+	f := testworld.Got(h.OpenAppend(home.EventsFile(worker)))(t)
 	defer f.Close()
 	rotate()
-	if got := mustRead(t, tail); got != "b" {
-		t.Errorf("read %q, want what came before the rotation", got)
-	}
+	testworld.Equal(t, mustRead(t, tail), "b", "what came before the rotation")
 	mustAppend(t, h, seen("c"))
-	if got := mustRead(t, tail); got != "c" {
-		t.Errorf("read %q, want what came after the rotation", got)
-	}
-	if _, err := fmt.Fprintln(f, `{"ms":1,"event":"seen","id":"late"}`); err != nil {
-		t.Fatal(err)
-	}
-	if got := mustRead(t, tail); got != "late" {
-		t.Errorf("read %q, want what was written to the file moved aside", got)
-	}
-	if got := mustRead(t, mustTail(t, home.Events(h).Tail(worker))); got != "c" {
-		t.Errorf("Events reads %q, want the present file", got)
-	}
+	testworld.Equal(t, mustRead(t, tail), "c", "what came after the rotation")
+	testworld.Got(fmt.Fprintln(f, `{"ms":1,"event":"seen","id":"late"}`))(t)
+	testworld.Equal(t, mustRead(t, tail), "late", "what was written to the file moved aside")
+	testworld.Equal(t, mustRead(t, mustTail(t, home.Events(h).Tail(worker))), "c", "the present file")
 	all := mustTail(t, home.Events(h).TailAll(worker))
-	if got := mustRead(t, all); got != "a b late c" {
-		t.Errorf("TailAll reads %q", got)
-	}
+	testworld.Equal(t, mustRead(t, all), "a b late c", "TailAll reads")
 	mustAppend(t, h, seen("d"))
-	if got := mustRead(t, all); got != "d" {
-		t.Errorf("TailAll reads on with %q", got)
-	}
+	testworld.Equal(t, mustRead(t, all), "d", "TailAll reads on with")
 }
 
 // TestEventsRotateUnderWriters: what several write while the file is moved aside
@@ -222,9 +191,7 @@ func TestEventsRotateUnderWriters(t *testing.T) {
 			}
 			before[w] = wrote[w].Load()
 		}
-		if err := home.Events(h).Rotate(worker); err != nil {
-			t.Error(err)
-		}
+		testworld.Equal(t, home.Events(h).Rotate(worker), nil)
 		read()
 	}
 	stop.Store(true)
@@ -251,9 +218,7 @@ func TestEventsRotateTwice(t *testing.T) {
 	rotate()
 	mustAppend(t, h, seen("a"))
 	tail := mustTail(t, home.Events(h).Tail(worker))
-	if got := mustRead(t, tail); got != "a" {
-		t.Errorf("read %q", got)
-	}
+	testworld.Equal(t, mustRead(t, tail), "a", "read")
 	rotate()
 	if got := mustRead(t, tail); got != "" {
 		t.Errorf("read %q when nothing had come", got)
@@ -284,12 +249,8 @@ func TestEventsFollowNoLink(t *testing.T) {
 	other := h.Path("other")
 	testworld.Must(t, os.WriteFile(other, []byte("{\"ms\":1,\"event\":\"seen\",\"id\":\"forged\"}\n"), 0o600))
 	testworld.Must(t, os.Symlink(other, path))
-	if err := home.Events(h).Append(worker, seen("a")); !errors.Is(err, home.ErrLink) {
-		t.Errorf("Append through a link: %v", err)
-	}
-	if err := tail.Read(func(e agent.Event) { t.Errorf("read %+v", e) }); !errors.Is(err, home.ErrLink) {
-		t.Errorf("Read through a link: %v", err)
-	}
+	testworld.ErrorIs(t, home.Events(h).Append(worker, seen("a")), home.ErrLink, "Append through a link")
+	testworld.ErrorIs(t, tail.Read(func(e agent.Event) { t.Errorf("read %+v", e) }), home.ErrLink, "Read through a link")
 	testworld.Must(t, os.Remove(path))
 	mustAppend(t, h, seen("b"))
 	if got := mustRead(t, tail); got != "b" {

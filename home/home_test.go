@@ -24,8 +24,7 @@ import (
 )
 
 func TestFindHome(t *testing.T) {
-	login, err := user.Current()
-	testworld.Must(t, err)
+	login := testworld.Got(user.Current())(t)
 	for _, tt := range []struct {
 		name, home, netsky string
 		want, socket       string // want "" means refused
@@ -84,9 +83,7 @@ func TestModesWhateverTheUmask(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		testworld.Equal(t, err, nil)
 	}
 }
 
@@ -162,50 +159,32 @@ func TestNoLinkIsFollowed(t *testing.T) {
 	testworld.Must(t, os.WriteFile(secret, []byte("mine"), 0o600))
 	testworld.Must(t, os.RemoveAll(h.Path("state/launch")))
 	testworld.Must(t, os.Symlink(outside, h.Path("state/launch")))
-	if err := h.SaveLaunch(agent.Launch{Agent: "agent1"}); !errors.Is(err, home.ErrLink) {
-		t.Errorf("SaveLaunch through a linked directory: %v", err)
-	}
-	if _, err := h.LoadLaunch("agent1"); !errors.Is(err, home.ErrLink) {
-		t.Errorf("LoadLaunch through a linked directory: %v", err)
-	}
+	testworld.ErrorIs(t, h.SaveLaunch(agent.Launch{Agent: "agent1"}), home.ErrLink, "SaveLaunch through a linked directory")
+	testworld.ErrorIs(t, testworld.Err(h.LoadLaunch("agent1")), home.ErrLink, "LoadLaunch through a linked directory")
 	link := h.Path(home.KeeperDir, "agent1.json")
 	testworld.Must(t, os.Symlink(secret, link))
-	if _, err := h.LoadKeeper("agent1"); !errors.Is(err, home.ErrLink) {
-		t.Errorf("LoadKeeper of a link: %v", err)
-	}
-	if err := h.SaveKeeper("agent1", agent.Keeper{Start: "s"}); err != nil {
-		t.Errorf("SaveKeeper over a link: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(h.LoadKeeper("agent1")), home.ErrLink, "LoadKeeper of a link")
+	testworld.Equal(t, h.SaveKeeper("agent1", agent.Keeper{Start: "s"}), nil, "SaveKeeper over a link")
 	if data, err := os.ReadFile(secret); err != nil || string(data) != "mine" {
 		t.Errorf("the link's target was touched: %q, %v", data, err)
 	}
 	for _, rel := range []string{"../x", "state/../../x", "state//x/../../../y"} {
-		if err := h.WriteFile(rel, nil, false); err == nil {
-			t.Errorf("WriteFile(%q) left the home", rel)
-		}
+		testworld.Fails(t, h.WriteFile(rel, nil, false), "", "WriteFile(%q) left the home", rel)
 	}
 }
 
 func TestOddFilesDoNotBlock(t *testing.T) {
 	h := testworld.Home(t)
 	testworld.Must(t, syscall.Mkfifo(h.Path("state/fifo"), 0o600))
-	if _, err := h.ReadFile("state/fifo", 10); err == nil {
-		t.Error("a FIFO was read")
-	}
-	if _, err := h.ReadFile("state", 10); err == nil {
-		t.Error("a directory was read")
-	}
+	testworld.Fails(t, testworld.Err(h.ReadFile("state/fifo", 10)), "", "a FIFO was read")
+	testworld.Fails(t, testworld.Err(h.ReadFile("state", 10)), "", "a directory was read")
 	testworld.Must(t, h.WriteFile("state/big", bytes.Repeat([]byte("x"), 11), false))
-	if _, err := h.ReadFile("state/big", 10); err == nil {
-		t.Error("a file over the limit was read")
-	}
+	testworld.Fails(t, testworld.Err(h.ReadFile("state/big", 10)), "", "a file over the limit was read")
 }
 
 func TestStateFiles(t *testing.T) {
 	h := testworld.Home(t)
-	if _, err := h.LoadReport("agent1"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a report that was never made: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(h.LoadReport("agent1")), fs.ErrNotExist, "a report that was never made")
 	three := 3
 	k := agent.Keeper{Start: "s1", Process: proc.Process{PID: 7, Start: 9}, Program: "p", StartedMS: 1, EndedMS: 2, Status: &three}
 	testworld.Must(t, h.SaveKeeper("agent1", k))
@@ -219,9 +198,7 @@ func TestStateFiles(t *testing.T) {
 		t.Errorf("keeper file %s, want %s", data, want)
 	}
 	testworld.Must(t, h.ClearReports("agent1"))
-	if _, err := h.LoadKeeper("agent1"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("after ClearReports: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(h.LoadKeeper("agent1")), fs.ErrNotExist, "after ClearReports")
 }
 
 // What is wanted of several agents is written as one file, of which nothing shows:
@@ -229,8 +206,7 @@ func TestStateFiles(t *testing.T) {
 func TestDesiredOfSeveral(t *testing.T) {
 	h := testworld.Home(t)
 	desired := func() (s string) {
-		names, err := os.ReadDir(h.Path(home.DesiredDir))
-		testworld.Must(t, err)
+		names := testworld.Got(os.ReadDir(h.Path(home.DesiredDir)))(t)
 		for _, e := range names {
 			d, err := home.Desired(h).Load(e.Name())
 			info, ierr := e.Info()
@@ -255,17 +231,11 @@ func TestDesiredOfSeveral(t *testing.T) {
 		{"again", func() error { return set(false, "c", "agent1", "agent2", "agent4") },
 			" agent1:false:c:true agent2:false:c:true agent3:true:a:true agent4:false:c:true"},
 	} {
-		if err := c.do(); err != nil {
-			t.Fatalf("%s: %v", c.name, err)
-		}
-		if got := desired(); got != c.want {
-			t.Errorf("%s:%s, want%s", c.name, got, c.want)
-		}
+		testworld.Must(t, c.do(), "%s", c.name)
+		testworld.Equal(t, desired(), c.want, "%s", c.name)
 	}
 	testworld.Must(t, os.Mkdir(h.Path(home.DesiredDir, "agent0"), 0o700))
-	if err := set(true, "d", "agent1", "agent0"); err == nil {
-		t.Error("a directory in the place of a file is no error")
-	}
+	testworld.Fails(t, set(true, "d", "agent1", "agent0"), "", "a directory in the place of a file is no error")
 	if got, want := desired(), " agent0:false::false agent1:false:c:true agent2:false:c:true agent3:true:a:true agent4:false:c:true"; got != want {
 		t.Errorf("after a failure:%s, want%s", got, want)
 	}
@@ -279,9 +249,7 @@ func TestLock(t *testing.T) {
 	testworld.Must(t, err)
 	testworld.Must(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	if _, err := out.Read(make([]byte, 5)); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(out.Read(make([]byte, 5)))(t)
 	_, err = h.Lock("up")
 	if !errors.Is(err, home.ErrLocked) || !strings.Contains(err.Error(), "pid ") {
 		t.Fatalf("a lock that another process holds: %v", err)
@@ -300,16 +268,12 @@ func TestLock(t *testing.T) {
 		}
 		got <- err
 	}()
-	if err := <-told; !errors.Is(err, home.ErrLocked) {
-		t.Errorf("told %v", err)
-	}
+	testworld.ErrorIs(t, <-told, home.ErrLocked, "told")
 	if err := cmd.Process.Kill(); err != nil { // kill -9 leaves no lock
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	if err := <-got; err != nil {
-		t.Errorf("WaitLock after the holder's death: %v", err)
-	}
+	testworld.Equal(t, <-got, nil, "WaitLock after the holder's death")
 	// Neither a dead process is the holder, nor we, who have given it back.
 	if who, ok := h.LockHolder("up"); ok {
 		t.Errorf("held by %+v, and nobody holds it", who)
@@ -322,19 +286,15 @@ func TestLockOutlivesHolder(t *testing.T) {
 	h := testworld.Home(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "AGENT_TEST_HOLD="+h.Root(), "AGENT_TEST_CHILD=1")
-	out, err := cmd.StdoutPipe()
-	testworld.Must(t, err)
+	out := testworld.Got(cmd.StdoutPipe())(t)
 	testworld.Must(t, cmd.Start())
-	if _, err := out.Read(make([]byte, 5)); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, testworld.Err(out.Read(make([]byte, 5))), nil)
 	cmd.Process.Kill()
 	cmd.Wait()
 	if held, err := h.Locked("up"); err != nil || !held {
 		t.Errorf("the child has not got the lock: %v, %v", held, err)
 	}
-	l, err := h.Lock("up")
-	testworld.Must(t, err)
+	l := testworld.Got(h.Lock("up"))(t)
 	l.Unlock()
 }
 
@@ -350,9 +310,7 @@ func TestLockOutlivesRunDir(t *testing.T) {
 			l, err := h.Lock(name)
 			testworld.Must(t, err)
 			testworld.Must(t, os.RemoveAll(h.Path(home.RunDir)))
-			if _, err := h.Lock(name); !errors.Is(err, home.ErrLocked) {
-				t.Errorf("a second holder: %v, want %v", err, home.ErrLocked)
-			}
+			testworld.ErrorIs(t, testworld.Err(h.Lock(name)), home.ErrLocked, "a second holder")
 			if who, held := h.LockHolder(name); !held || who.Named() && who.PID != os.Getpid() {
 				t.Errorf("the holder is %+v, held %v", who, held)
 			}
@@ -371,9 +329,7 @@ func TestLockOutlivesRunDir(t *testing.T) {
 			if !l.Here() {
 				t.Error("the home counts as gone")
 			}
-			if err := l.Unlock(); err != nil {
-				t.Error(err)
-			}
+			testworld.Equal(t, l.Unlock(), nil)
 			if held, err := h.Locked(name); held || err != nil {
 				t.Errorf("after Unlock: Locked() = %v, %v", held, err)
 			}
@@ -410,12 +366,8 @@ func TestProcesses(t *testing.T) {
 	if nobody.Alive() || nobody.Gone() {
 		t.Error("a number without a birth counts as a process")
 	}
-	if err := nobody.Signal(0); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("signalling a number without a birth: %v, want nobody", err)
-	}
-	if err := me.Signal(0); err != nil {
-		t.Error(err)
-	}
+	testworld.ErrorIs(t, nobody.Signal(0), fs.ErrNotExist, "signalling a number without a birth")
+	testworld.Equal(t, me.Signal(0), nil)
 	cmd := exec.Command("sh", "-c", "setsid sleep 60 & read x")
 	in, err := cmd.StdinPipe()
 	testworld.Must(t, err)
@@ -447,12 +399,9 @@ func TestProcesses(t *testing.T) {
 func TestLockRoles(t *testing.T) {
 	h := testworld.Home(t)
 	name := home.ReceiverLock("agent1")
-	if _, err := h.LastHolder(name); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the last holder of a lock that nobody took: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(h.LastHolder(name)), fs.ErrNotExist, "the last holder of a lock that nobody took")
 	for _, role := range []home.Role{home.Passing, ""} {
-		l, err := h.WaitLockAs(t.Context(), name, role, nil)
-		testworld.Must(t, err)
+		l := testworld.Got(h.WaitLockAs(t.Context(), name, role, nil))(t)
 		who, held := h.LockHolder(name)
 		if !held || who.Passing() != (role == home.Passing) {
 			t.Errorf("role %q: held %v by %+v", role, held, who)

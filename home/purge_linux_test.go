@@ -25,15 +25,9 @@ func TestPurgeStaysOnItsFileSystem(t *testing.T) {
 		}
 		t.Cleanup(func() { unix.Unmount(h.Path("state/codex-ui/agent1"), unix.MNT_DETACH) })
 		files("state/codex-ui/agent1/x")(t, h.Root())
-		if _, err := home.Purge(h); err == nil {
-			t.Errorf("%s in the home: no error", name)
-		}
-		if _, err := os.Stat(h.Path("state/codex-ui/agent1/x")); err != nil {
-			t.Errorf("%s: its file: %v", name, err)
-		}
-		if err := h.Check(); err != nil {
-			t.Errorf("%s: after a purge that failed: %v", name, err)
-		}
+		testworld.Fails(t, testworld.Err(home.Purge(h)), "", "%s in the home: no error", name)
+		testworld.Equal(t, testworld.Err(os.Stat(h.Path("state/codex-ui/agent1/x"))), nil, "%s: its file", name)
+		testworld.Equal(t, h.Check(), nil, "%s: after a purge that failed", name)
 		testworld.Must(t, unix.Unmount(h.Path("state/codex-ui/agent1"), 0))
 		if left, err := home.Purge(h); err != nil || len(left) > 0 {
 			t.Errorf("%s: the second Purge() = %q, %v", name, left, err)

@@ -78,9 +78,7 @@ func TestPurge(t *testing.T) {
 				t.Errorf("Purge() = %q, %v; want %q", left, err, tt.left)
 			}
 			for _, name := range tt.left {
-				if _, err := os.Lstat(h.Path(name)); err != nil {
-					t.Errorf("said to be left: %v", err)
-				}
+				testworld.Equal(t, testworld.Err(os.Lstat(h.Path(name))), nil, "said to be left")
 			}
 			if after := tree(t, out); !slices.Equal(before, after) {
 				t.Errorf("outside the home: %q became %q", before, after)
@@ -93,9 +91,7 @@ func TestPurge(t *testing.T) {
 				if slices.ContainsFunc(tt.left, func(l string) bool { return strings.HasPrefix(l, name+"/") }) {
 					continue
 				}
-				if _, err := os.Lstat(h.Path(name)); !errors.Is(err, fs.ErrNotExist) {
-					t.Errorf("%s is still there: %v", name, err)
-				}
+				testworld.ErrorIs(t, testworld.Err(os.Lstat(h.Path(name))), fs.ErrNotExist, "%s is still there", name)
 			}
 		})
 	}
@@ -110,9 +106,7 @@ func TestPurgeRefused(t *testing.T) {
 	testworld.Must(t, os.Remove(h.Path(home.MarkerFile)))
 	files("letter.txt")(t, h.Root())
 	before := tree(t, h.Root())
-	if _, err := home.Purge(h); !errors.Is(err, home.ErrNotHome) {
-		t.Errorf("Purge() of a directory with other content = %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(home.Purge(h)), home.ErrNotHome, "Purge() of a directory with other content")
 	if after := tree(t, h.Root()); !slices.Equal(before, after) {
 		t.Errorf("%q became %q", before, after)
 	}
@@ -136,9 +130,7 @@ func TestPurgeMarkedByHand(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := markedByHand(t)
-			if _, err := h.Make(); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Got(h.Make())(t)
 			for name, text := range tt.files {
 				testworld.Must(t, os.WriteFile(h.Path(name), []byte(text), 0o600))
 			}
@@ -161,7 +153,6 @@ func markedByHand(t *testing.T) home.Dir {
 	dir := filepath.Join(t.TempDir(), "h")
 	testworld.Must(t, os.Mkdir(dir, 0o700))
 	files(home.MarkerFile)(t, dir)
-	h, err := home.At(dir)
-	testworld.Must(t, err)
+	h := testworld.Got(home.At(dir))(t)
 	return h
 }

@@ -17,14 +17,11 @@ func TestOneHomeByTwoPaths(t *testing.T) {
 	testworld.Must(t, os.Symlink("ann", filepath.Join(dir, "link")))
 	at := func(user string) home.Dir {
 		t.Helper()
-		h, err := home.Find(func(k string) string { return map[string]string{"HOME": filepath.Join(dir, user)}[k] })
-		testworld.Must(t, err)
+		h := testworld.Got(home.Find(func(k string) string { return map[string]string{"HOME": filepath.Join(dir, user)}[k] }))(t)
 		return h
 	}
 	h := at("ann")
-	if _, err := h.Make(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(h.Make())(t)
 	if l := at("link"); l.Root() != h.Root() || l.TmuxSocket() != h.TmuxSocket() {
 		t.Errorf("through a link: %s on %s, want %s on %s", l.Root(), l.TmuxSocket(), h.Root(), h.TmuxSocket())
 	}
@@ -33,12 +30,8 @@ func TestOneHomeByTwoPaths(t *testing.T) {
 	}
 	testworld.Must(t, os.CopyFS(filepath.Join(dir, "bob"), os.DirFS(filepath.Join(dir, "ann"))))
 	copied := filepath.Join(dir, "bob", ".netsky")
-	if got := at("bob").Root(); got != copied {
-		t.Errorf("a copy: %s, want %s", got, copied)
-	}
+	testworld.Equal(t, at("bob").Root(), copied, "a copy")
 	testworld.Must(t, os.Rename(filepath.Join(dir, "ann"), filepath.Join(dir, "eve")))
 	moved := filepath.Join(dir, "eve", ".netsky")
-	if got := at("eve").Root(); got != moved {
-		t.Errorf("moved: %s, want %s", got, moved)
-	}
+	testworld.Equal(t, at("eve").Root(), moved, "moved")
 }

@@ -16,9 +16,7 @@ import (
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
-	if _, err := h.Make(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(h.Make())(t)
 	for _, dir := range []string{"state/mine", "channels/agent/agent1/inbox", "channels/agent/agent1/attach/deep", "workspaces/agent1/repo", "channels/agent/other"} {
 		testworld.Must(t, os.MkdirAll(h.Path(dir), 0o700))
 	}
@@ -33,7 +31,7 @@ func TestWalk(t *testing.T) {
 		testworld.Must(t, os.Symlink("/tmp/nowhere", h.Path(name)))
 	}
 	got := make(map[string]string)
-	err := home.Walk(t.Context(), h, func(i home.Item) {
+	testworld.Must(t, home.Walk(t.Context(), h, func(i home.Item) {
 		words := ""
 		for word, is := range map[string]bool{"own": i.Own(), "box": i.Box, "temporary": i.Temporary(), "named": i.Dir || i.File} {
 			if is {
@@ -43,8 +41,7 @@ func TestWalk(t *testing.T) {
 		list := strings.Fields(words)
 		slices.Sort(list)
 		got[i.Rel] = strings.Join(list, " ")
-	})
-	testworld.Must(t, err)
+	}))
 	for rel, want := range map[string]string{
 		"state": "named own", "netsky.toml": "named own", "state/owner-read": "named own", "state/mine": "", "state/.tmp-1-2": "named own temporary",
 		".tmp-3-4": "named own temporary", "channels/agent/agent1": "box named own", "channels/agent/agent1/inbox/m.json": "box named own",
@@ -63,18 +60,14 @@ func TestWalk(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := home.Walk(ctx, h, func(home.Item) {}); err == nil {
-		t.Error("a walk without time has no error")
-	}
+	testworld.Fails(t, home.Walk(ctx, h, func(home.Item) {}), "", "a walk without time has no error")
 }
 
 // Restrict sets the mode of a file or directory, and of nothing behind a link.
 func TestRestrict(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
-	if _, err := h.Make(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(h.Make())(t)
 	outside := t.TempDir() + "/file"
 	for _, file := range []string{outside, h.Path("state/owner-read")} {
 		testworld.Must(t, os.WriteFile(file, nil, 0o644))
