@@ -78,9 +78,7 @@ func TestSend(t *testing.T) {
 					t.Errorf("error %v; failure %s", err, failed[0])
 				}
 				w = attention.Ways{Command: []string{"true"}, Env: os.Environ()}
-				if _, err := w.Send(t.Context(), h, attention.Alert{Subject: "again"}); err != nil {
-					t.Fatal(err)
-				}
+				testworld.Got(w.Send(t.Context(), h, attention.Alert{Subject: "again"}))(t)
 				if failed, err := attention.Failed(h); err != nil || len(failed) != 0 {
 					t.Errorf("after a success: %v, %v", failed, err)
 				}
@@ -91,9 +89,7 @@ func TestSend(t *testing.T) {
 
 func TestNone(t *testing.T) {
 	t.Parallel()
-	if _, err := (attention.Ways{}).Send(t.Context(), testworld.Home(t), attention.Alert{Subject: "x"}); !errors.Is(err, attention.ErrNone) {
-		t.Errorf("Send = %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err((attention.Ways{}).Send(t.Context(), testworld.Home(t), attention.Alert{Subject: "x"})), attention.ErrNone, "Send")
 }
 
 func TestCheckURL(t *testing.T) {

@@ -226,9 +226,7 @@ func TestElsewhere(t *testing.T) {
 		Dirs: map[agent.ID]string{"agent1": "/w"},
 	})
 	for i, want := range []string{"agent1 asks for permission to use Bash: rm -rf *", "agent1 asks for permission to use Bash: rm -rf * (in /w/sub)"} {
-		if got := list[i].Line(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		testworld.Equal(t, list[i].Line(), want)
 	}
 }
 
@@ -315,9 +313,7 @@ func TestQuestions(t *testing.T) {
 	mail := attention.NewMail(b)
 	send := func(e envelope.Envelope) {
 		t.Helper()
-		if _, err := b.Send(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(b.Send(t.Context(), e))(t)
 	}
 	send(envelope.Envelope{ID: "plain", From: "agent0", To: "owner", Text: "done"})
 	send(envelope.Envelope{ID: "page", From: "agent0", To: "owner", Kind: envelope.KindApproval, Text: "hangs", Via: "code"})

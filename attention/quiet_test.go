@@ -14,16 +14,11 @@ func TestQuiet(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	add := func(d time.Duration, at time.Time) time.Duration {
 		t.Helper()
-		q, err := attention.Silence(t.Context(), h, d, "owner", at)
-		testworld.Must(t, err)
+		q := testworld.Got(attention.Silence(t.Context(), h, d, "owner", at))(t)
 		return q.Until().Sub(now)
 	}
-	if got := add(time.Hour, now); got != time.Hour {
-		t.Errorf("quiet for %v", got)
-	}
-	if got := add(time.Minute, now); got != time.Hour {
-		t.Errorf("a shorter one ends it after %v", got)
-	}
+	testworld.Equal(t, add(time.Hour, now), time.Hour, "quiet for")
+	testworld.Equal(t, add(time.Minute, now), time.Hour, "a shorter one ends it after")
 	if got := attention.QuietNow(h, now.Add(time.Hour)); got.UntilMS != 0 {
 		t.Errorf("does not expire: %+v", got)
 	}
@@ -40,13 +35,9 @@ func TestQuiet(t *testing.T) {
 	if _, err := os.Stat(h.Path("state/watchdog/quiet.json")); !os.IsNotExist(err) {
 		t.Errorf("the file stays: %v", err)
 	}
-	if err := h.WriteFile("state/watchdog/quiet.json", []byte("{"), false); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, h.WriteFile("state/watchdog/quiet.json", []byte("{"), false))
 	if got := attention.QuietNow(h, now); got.UntilMS != 0 {
 		t.Errorf("%+v", got)
 	}
-	if got := add(time.Hour, now); got != time.Hour {
-		t.Errorf("a damaged file prevents it: %v", got)
-	}
+	testworld.Equal(t, add(time.Hour, now), time.Hour, "a damaged file prevents it")
 }

@@ -172,9 +172,7 @@ func TestTellForgetful(t *testing.T) {
 			t.Errorf("the old file stays: %v", err)
 		}
 		d.stop()
-		if err := d.home.WriteFile("state/attention.json", []byte("{"), false); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, d.home.WriteFile("state/attention.json", []byte("{"), false))
 		d.again()
 		d.after(time.Minute, "config: line 1", "config: line 1")
 		list, err := d.bus.List(agent.Owner, bus.Inbox, 0)
@@ -198,9 +196,7 @@ func TestTellLimits(t *testing.T) {
 		d.sees(attention.Seen{Agent: limited("agent2", agent.Login, "a", time.Time{})}, attention.Seen{Agent: limited("agent3", agent.Login, "a", time.Time{})})
 		trip("a", agent.Fault{Reason: agent.Login, Account: "a", Text: "log <in>"})
 		trip("b", agent.Fault{Reason: agent.Overloaded, Account: "b"})
-		if _, err := breaker.Of(d.home, "c").Bar(t.Context(), "agent1", "spent", "key", false, time.Time{}); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(breaker.Of(d.home, "c").Bar(t.Context(), "agent1", "spent", "key", false, time.Time{}))(t)
 		d.again()
 		d.after(3 * time.Second)
 		told := "limit: a: not logged in: log &lt;in>"
@@ -275,9 +271,7 @@ func TestTellHang(t *testing.T) {
 		testworld.Must(t, d.bus.Make(agent.Infinity))
 		infinity := attention.Seen{Agent: one(agent.Infinity, agent.Idle, nil), Alive: true}
 		d.sees(hung("agent1"), infinity)
-		if _, err := attention.Silence(t.Context(), d.home, 10*time.Minute, "owner", now); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(attention.Silence(t.Context(), d.home, 10*time.Minute, "owner", now))(t)
 		d.again()
 		d.after(9 * time.Minute)
 		first := "agent1 hangs: no sign of life for 10m: busy."
@@ -298,9 +292,7 @@ func TestTellHang(t *testing.T) {
 			"agent1 told you that it hangs (10m)", "agent1 agentinfinity is woken about it (1 of 1 in 24 hours)", "agent1 told you that it hangs (40m)",
 			"agent2 told you that it hangs (50m)", "agent2 agentinfinity is not woken about it: it was 1 times in 24 hours (`wakes` under [watchdog])",
 		}
-		if !slices.Equal(d.logs, want) {
-			t.Errorf("recorded %q", d.logs)
-		}
+		testworld.EqualList(t, d.logs, want, "recorded")
 	})
 }
 
@@ -355,9 +347,7 @@ func TestEscalate(t *testing.T) {
 			if edit != nil {
 				edit(&e)
 			}
-			if _, err := d.bus.Send(t.Context(), e); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Got(d.bus.Send(t.Context(), e))(t)
 		}
 		at := func(wait time.Duration, want ...string) {
 			t.Helper()
@@ -365,9 +355,7 @@ func TestEscalate(t *testing.T) {
 			synctest.Wait()
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			if !slices.Equal(alerts, want) {
-				t.Errorf("alerts: %q, want %q", alerts, want)
-			}
+			testworld.EqualList(t, alerts, want, "alerts")
 		}
 		d.sees(attention.Seen{Agent: one("agent2", agent.Waiting, nil), Attended: true})
 		send("gone-1", "the first", nil)
@@ -415,9 +403,7 @@ func TestTellDialog(t *testing.T) {
 			at("agent7", "lost", func(a *attention.Seen) { a.By = agent.ByPane }),
 			{Agent: one("agent8", agent.Waiting, func(a *view.Agent) { a.Deaf = true }), Shows: true},
 		}
-		if _, err := home.Approvals(d.home).Ask(agent.Approval{Agent: "agent4", Start: "s-agent4", Tool: "Bash", Text: "x"}); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(home.Approvals(d.home).Ask(agent.Approval{Agent: "agent4", Start: "s-agent4", Tool: "Bash", Text: "x"}))(t)
 		told := func(id, name, state string) string {
 			return fmt.Sprintf("dialog: %s%s is waiting at a dialog in its pane (%s): go &lt;on>?", state, id, name)
 		}
@@ -455,17 +441,13 @@ func TestTellGone(t *testing.T) {
 	t.Parallel()
 	tells(t, func(d *desk) {
 		box := d.home.Path(home.Mailbox(agent.Owner))
-		if err := os.Rename(box, box+".away"); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Rename(box, box+".away"))
 		d.o.Fell = func() *attention.Notice {
 			return &attention.Notice{ID: "gone-s", Kind: attention.Gone, About: "agent0", Text: "all ended", Phone: true}
 		}
 		d.again()
 		time.Sleep(time.Minute)
-		if err := os.Rename(box+".away", box); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Rename(box+".away", box))
 		d.after(time.Minute, "gone: all ended")
 		d.stop()
 		d.o.Fell = func() *attention.Notice { return nil }
@@ -480,9 +462,7 @@ func TestTellConflict(t *testing.T) {
 	t.Parallel()
 	tells(t, func(d *desk) {
 		for _, id := range []agent.ID{"agent1", "agent2"} {
-			if err := d.bus.Make(id); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, d.bus.Make(id))
 		}
 		finds := func(files ...string) {
 			t.Helper()
@@ -491,18 +471,13 @@ func TestTellConflict(t *testing.T) {
 				// agent9 has been removed.
 				list = append(list, merge.Known{Conflict: merge.Conflict{Agents: []agent.ID{"agent1", "agent2", "agent9"}, Files: files}, Since: 1})
 			}
-			if err := d.home.Save(merge.File, map[string]any{"conflicts": list}, false); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, d.home.Save(merge.File, map[string]any{"conflicts": list}, false))
 			d.after(time.Minute)
 		}
 		told := func(want string) {
 			t.Helper()
 			for _, id := range []agent.ID{"agent1", "agent2"} {
-				list, err := d.bus.List(id, bus.Inbox, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				list := testworld.Got(d.bus.List(id, bus.Inbox, 0))(t)
 				seen, got := map[string]bool{}, ""
 				for _, e := range list {
 					if !seen[e.Envelope.ID] { // the receiver drops another copy of what still waits
@@ -511,9 +486,7 @@ func TestTellConflict(t *testing.T) {
 					}
 					seen[e.Envelope.ID] = true
 				}
-				if got != want {
-					t.Errorf("%s was told %q, want %q", id, got, want)
-				}
+				testworld.Equal(t, got, want, "%s was told", id)
 			}
 		}
 		d.again()
@@ -525,9 +498,7 @@ func TestTellConflict(t *testing.T) {
 		finds("a.txt")
 		told("- a.txt;- a.txt - b.txt;")
 		d.stop()
-		if err := d.home.Remove("state/attention.json"); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, d.home.Remove("state/attention.json"))
 		d.again()
 		d.after(time.Minute)
 		told("- a.txt;- a.txt - b.txt;")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 	"netsky/view"
 )
 
@@ -27,21 +28,14 @@ func TestJSON(t *testing.T) {
 		{a, both + " agent reason account until attempt attempts pane version strays held_until", 2.0},
 		{view.API{Agent: a}, both + " id fault decidable deaf", a.HeldWords()},
 	} {
-		data, err := json.Marshal(tt.v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testworld.Got(json.Marshal(tt.v))(t)
 		var got map[string]any
-		if err := json.Unmarshal(data, &got); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, json.Unmarshal(data, &got))
 		for key := range strings.FieldsSeq(tt.keys) {
 			if _, ok := got[key]; !ok {
 				t.Errorf("%T: no %q among %q", tt.v, key, slices.Sorted(maps.Keys(got)))
 			}
 		}
-		if got["held"] != tt.held {
-			t.Errorf("%T: held is %v, want %v", tt.v, got["held"], tt.held)
-		}
+		testworld.Equal(t, got["held"], tt.held, "%T: held", tt.v)
 	}
 }

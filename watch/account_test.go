@@ -41,9 +41,7 @@ func TestBarred(t *testing.T) {
 			t.Parallel()
 			h := testworld.Home(t)
 			la := agent.Launch{Agent: "agent1", Start: "this", Runtime: "claude"}
-			if err := h.SaveLaunch(la); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, h.SaveLaunch(la))
 			if tt.until > 0 {
 				f := agent.Fault{Reason: cmp.Or(tt.reason, agent.UsageLimit), Scope: tt.tripped, UntilMS: time.Now().Add(tt.until).UnixMilli()}
 				if _, _, err := breaker.Of(h, breaker.Name("claude me", tt.tripped)).Trip(t.Context(), "agent2", f); err != nil {
@@ -68,7 +66,5 @@ func mustHold(t *testing.T, h home.Dir, scope, start string) {
 	t.Helper()
 	ledger := fmt.Sprintf(`{"owed": [{"id": "owner-0", "from": "owner", "start": %q, "wants": true,
 		"held": {"fault": {"reason": "usage_limit", "scope": %q}, "last_ms": 1, "waits": true}}]}`, start, scope)
-	if err := h.WriteFile("state/owed/agent1.json", []byte(ledger), false); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, h.WriteFile("state/owed/agent1.json", []byte(ledger), false))
 }

@@ -36,9 +36,7 @@ func send(t *testing.T, l *spawn.Launcher, e envelope.Envelope) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
-	if _, err := l.Bus.Send(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(l.Bus.Send(t.Context(), e))(t)
 }
 
 // The manager is told who is up, what is unanswered on both sides, and the open questions
@@ -46,9 +44,7 @@ func send(t *testing.T, l *spawn.Launcher, e envelope.Envelope) {
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	l := newLauncher(t)
-	if got := watch.BriefingOf(l, "agent0").Facts(t.Context(), true, nil); got != "" {
-		t.Errorf("a new home: %q", got)
-	}
+	testworld.Equal(t, watch.BriefingOf(l, "agent0").Facts(t.Context(), true, nil), "", "a new home")
 	send(t, l, envelope.Envelope{ID: "brief-1", From: "agent0", To: "agent1", Kind: envelope.KindBrief, Text: "fix the\nroof"})
 	send(t, l, envelope.Envelope{ID: "brief-2", From: "agent0", To: "agent2", Kind: envelope.KindBrief, Text: "paint it"})
 	send(t, l, envelope.Envelope{ID: "note-1", From: "agent1", To: "agent2", Text: "not the manager's"})
@@ -59,28 +55,18 @@ func TestFacts(t *testing.T) {
 		if err != nil || len(list) != 1 {
 			t.Fatal(list, err)
 		}
-		if err := courier.Owe(l.Home, to, list[0].Envelope); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, courier.Owe(l.Home, to, list[0].Envelope))
 	}
-	if _, err := home.Approvals(l.Home).Ask(agent.Approval{Agent: "agent2", Start: "s", Tool: "shell", Text: "rm -rf build", Asker: proc.Self()}); err != nil {
-		t.Fatal(err)
-	}
-	if err := home.Desired(l.Home).Set("agent1", true, "owner"); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Journal.Record(t.Context(), store.UpsertTask{ID: "t-1", Title: "the roof", State: store.TaskOpen, Assignee: "agent1", AskedBy: "agent0"}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(home.Approvals(l.Home).Ask(agent.Approval{Agent: "agent2", Start: "s", Tool: "shell", Text: "rm -rf build", Asker: proc.Self()}))(t)
+	testworld.Must(t, home.Desired(l.Home).Set("agent1", true, "owner"))
+	testworld.Must(t, l.Journal.Record(t.Context(), store.UpsertTask{ID: "t-1", Title: "the roof", State: store.TaskOpen, Assignee: "agent1", AskedBy: "agent0"}))
 	l.Journal.Close()
 	got := watch.BriefingOf(l, "agent0").Facts(t.Context(), false, nil)
 	for _, want := range []string{
 		"compacted or cleared", "from owner, ask-1, ", `in hand: "is it done?"`, "to agent1, brief-1, ", `in hand: "fix the roof"`,
 		"to agent2, brief-2, ", `not read yet: "paint it"`, "agent2 asks the owner (", "rm -rf build", "agent1 dead", "t-1, open, agent1: the roof",
 	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
-		}
+		testworld.Contains(t, got, want)
 	}
 	if strings.Contains(got, "not the manager's") || len(got) > watch.MostBriefing {
 		t.Errorf("%d bytes:\n%s", len(got), got)
@@ -92,9 +78,7 @@ func TestFacts(t *testing.T) {
 	if !strings.Contains(got, "from agent0, brief-1") || !strings.Contains(got, "the roof") || strings.Contains(got, "agent2") || strings.Contains(got, "rm -rf") {
 		t.Errorf("a clone is told\n%s", got)
 	}
-	if got := watch.BriefingOf(l, "agent2").Facts(t.Context(), false, nil); got != "" {
-		t.Errorf("a clone without work is told\n%s", got)
-	}
+	testworld.Equal(t, watch.BriefingOf(l, "agent2").Facts(t.Context(), false, nil), "", "a clone without work is told")
 }
 
 // An agent with an objective is told it again in a new conversation and after its
@@ -104,42 +88,28 @@ func TestObjective(t *testing.T) {
 	l := newLauncher(t)
 	const aim = "keep the roof\ndry & whole"
 	send(t, l, envelope.Envelope{ID: "aim-1", From: agent.Owner, To: "agent0", Text: aim})
-	if err := l.Journal.Record(t.Context(), store.UpsertActor{ID: "agent0", Role: agent.Root.Role(), Objective: aim, Desired: store.DesiredUp}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, l.Journal.Record(t.Context(), store.UpsertActor{ID: "agent0", Role: agent.Root.Role(), Objective: aim, Desired: store.DesiredUp}))
 	m := watch.BriefingOf(l, "agent0")
 	if got := m.Facts(t.Context(), true, nil); strings.Contains(got, "the roof") {
 		t.Errorf("while it waits:\n%s", got)
 	}
-	r, err := l.Bus.Receive(t.Context(), "agent0", bus.ReceiveOptions{Start: "s", Report: func(string, error) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := r.Next(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testworld.Got(l.Bus.Receive(t.Context(), "agent0", bus.ReceiveOptions{Start: "s", Report: func(string, error) {}}))(t)
+	d := testworld.Got(r.Next(t.Context()))(t)
 	if got := m.Facts(t.Context(), true, []string{"aim-1"}); strings.Contains(got, "the roof") {
 		t.Errorf("beside the message:\n%s", got)
 	}
-	if err := d.Confirm(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, d.Confirm())
 	r.Close()
 	for _, fresh := range []bool{true, false} {
 		if got := m.Facts(t.Context(), fresh, nil); strings.Count(got, "your objective:\n- keep the roof dry & whole") != 1 {
 			t.Errorf("fresh %v: told\n%s", fresh, got)
 		}
 	}
-	if err := watch.Died(l.Home, "agent0", "s", "killed by SIGKILL"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, watch.Died(l.Home, "agent0", "s", "killed by SIGKILL"))
 	if got := m.Facts(t.Context(), false, nil); strings.Contains(got, "the roof") {
 		t.Errorf("its conversation has it still:\n%s", got)
 	}
-	if got := watch.BriefingOf(l, "agent1").Facts(t.Context(), true, nil); got != "" {
-		t.Errorf("another is told\n%s", got)
-	}
+	testworld.Equal(t, watch.BriefingOf(l, "agent1").Facts(t.Context(), true, nil), "", "another is told")
 	if err := l.Journal.Record(t.Context(), store.UpsertActor{ID: "agent1", Role: agent.ID("agent1").Role(), Objective: strings.Repeat("roof ", 1000), Desired: store.DesiredUp}); err != nil {
 		t.Fatal(err)
 	}
@@ -175,14 +145,10 @@ func TestDied(t *testing.T) {
 	la := agent.Launch{Agent: "agent1", Start: "s-1", Runtime: "demo", StartedMS: 1}
 	for _, op := range append(spawn.Started(la, "", "agent1", 7),
 		store.EndSession{Start: "s-1", Actor: "agent1", LastLines: "begin\n\n" + strings.Repeat("x\n", 20) + "make: *** [all] </channel> Error 2\n"}) {
-		if err := l.Journal.Record(t.Context(), op); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, l.Journal.Record(t.Context(), op))
 	}
 	l.Journal.Close()
-	if err := watch.Died(l.Home, "agent1", "s-1", "killed by SIGKILL"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, watch.Died(l.Home, "agent1", "s-1", "killed by SIGKILL"))
 	got := m.Facts(t.Context(), false, nil)
 	if !m.Due() || !strings.Contains(got, "Your program died (killed by SIGKILL) and was started again") ||
 		!strings.Contains(got, `- "make: *** [all] </channel> Error 2"`) || strings.Contains(got, "begin") || strings.Contains(got, "compacted") {
@@ -196,9 +162,7 @@ func TestDied(t *testing.T) {
 	if got := m.Facts(t.Context(), false, nil); m.Due() || got != "" {
 		t.Errorf("told again: %s", got)
 	}
-	if err := watch.Died(l.Home, "agent1", "unknown", "exited 1"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, watch.Died(l.Home, "agent1", "unknown", "exited 1"))
 	if got := m.Facts(t.Context(), false, nil); !strings.Contains(got, "exited 1") || !strings.Contains(got, "not on record") {
 		t.Errorf("%s", got)
 	}
@@ -209,24 +173,18 @@ func TestLost(t *testing.T) {
 	t.Parallel()
 	l := newLauncher(t)
 	la := agent.Launch{Agent: "agent1", Start: "s-1", Runtime: "claude", Lost: agent.Lost{Conversation: "c-1", Why: "nobody has its file"}}
-	if err := l.Home.SaveLaunch(la); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, l.Home.SaveLaunch(la))
 	for i := range 20 {
 		m := store.UpsertMessage{ID: fmt.Sprint("m-", i), From: agent.Owner, To: "agent1", Text: fmt.Sprintf("step %d.", i), Time: store.Time(1000 * (i + 1))}
 		if i%2 == 1 {
 			m.From, m.To, m.Kind = "agent1", agent.Owner, "reply"
 		}
-		if err := l.Journal.Record(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, l.Journal.Record(t.Context(), m))
 	}
 	l.Journal.Close()
 	got := watch.BriefingOf(l, "agent1").Facts(t.Context(), true, nil)
 	for _, want := range []string{"you have been at work before", "is gone (nobody has its file)", `from owner, m-18, `, `message: "step 18."`, `to owner, m-19, `, `reply: "step 19."`} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
-		}
+		testworld.Contains(t, got, want)
 	}
 	if strings.Contains(got, "step 2.") || strings.Index(got, "step 18.") > strings.Index(got, "step 19.") {
 		t.Errorf("not the last, in order:\n%s", got)

@@ -20,9 +20,7 @@ func TestRosterLooksOnce(t *testing.T) {
 		t.Helper()
 		at := time.Now().Add(-time.Minute)
 		for _, rel := range dirs {
-			if err := os.Chtimes(h.Path(rel), at, at); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.Chtimes(h.Path(rel), at, at))
 		}
 	}
 	next := func(last look, urgent bool) look {
@@ -41,26 +39,16 @@ func TestRosterLooksOnce(t *testing.T) {
 		t.Fatalf("%+v", first.list)
 	}
 	older(lookAnyway - time.Second)
-	if l := next(first, false); l.seq != first.seq {
-		t.Error("looked again, though nothing has changed")
-	}
-	if err := h.SaveReport("agent1", agent.Report{Start: "s", State: agent.Idle}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Equal(t, next(first, false).seq, first.seq, "looked again, though nothing has changed")
+	testworld.Must(t, h.SaveReport("agent1", agent.Report{Start: "s", State: agent.Idle}))
 	older(lookEvery)
 	second := next(first, false)
-	if second.seq != first.seq+1 {
-		t.Error("a changed report is not looked at")
-	}
+	testworld.Equal(t, second.seq, first.seq+1, "a changed report is not looked at")
 	// It may change again within the clock's step, and not at once.
-	if l := next(second, false); l.seq != second.seq {
-		t.Error("looked again at once")
-	}
+	testworld.Equal(t, next(second, false).seq, second.seq, "looked again at once")
 	older(lookEvery)
 	third := next(second, false)
-	if third.seq != second.seq+1 {
-		t.Error("a change so near to the last look is not looked at")
-	}
+	testworld.Equal(t, third.seq, second.seq+1, "a change so near to the last look is not looked at")
 	calm()
 	fourth := next(third, true)
 	if _, err := r.recent(t.Context()); err != nil || r.known.seq != fourth.seq {
@@ -70,11 +58,7 @@ func TestRosterLooksOnce(t *testing.T) {
 	if _, err := r.recent(t.Context()); err != nil || r.known.seq == fourth.seq {
 		t.Errorf("a browser is shown what is two seconds old, %v", err)
 	}
-	if l := next(fourth, false); l.seq != r.known.seq {
-		t.Error("the loop does not use the look that was taken for a browser")
-	}
+	testworld.Equal(t, next(fourth, false).seq, r.known.seq, "the loop does not use the look that was taken for a browser")
 	older(lookAnyway)
-	if l := next(r.known, false); l.seq != fourth.seq+2 {
-		t.Error("what is old is not looked at")
-	}
+	testworld.Equal(t, next(r.known, false).seq, fourth.seq+2, "what is old is not looked at")
 }

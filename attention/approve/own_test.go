@@ -26,14 +26,11 @@ const ownCheck = "make test && ./more 'it'"
 
 func newOwn(t *testing.T) ownWorld {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	testworld.Must(t, err)
+	root := testworld.Got(filepath.EvalSymlinks(t.TempDir()))(t)
 	h, f := testworld.FastHome(t), testworld.NewRepo(t, filepath.Join(root, "src"))
 	f.Commit("one", "sub/a", "1")
-	r, err := git.Open(t.Context(), f.Dir, "")
-	testworld.Must(t, err)
-	p, err := tree.Make(t.Context(), h, "agent1", r, false)
-	testworld.Must(t, err)
+	r := testworld.Got(git.Open(t.Context(), f.Dir, ""))(t)
+	p := testworld.Got(tree.Make(t.Context(), h, "agent1", r, false))(t)
 	testworld.Must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Dir: p.Dir}))
 	w := ownWorld{f.At(p.Dir), h, f, approve.Own{Home: h, Check: check.Command{What: "check", Text: ownCheck}, Path: os.Getenv("PATH")}}
 	testworld.Must(t, w.own.Check.Agree(h))
@@ -169,13 +166,9 @@ func TestOwnElse(t *testing.T) {
 			w := newOwn(t)
 			q := request{Agent: "agent1", Tool: "Bash", Subject: "command", Text: "git commit -m x", Dir: w.Dir}
 			tt.change(&w, &q)
-			if got := w.own.Allows(t.Context(), q); got != tt.commit {
-				t.Errorf("commit: allowed: %v", got)
-			}
+			testworld.Equal(t, w.own.Allows(t.Context(), q), tt.commit, "commit: allowed")
 			q.Text = ownCheck
-			if got := w.own.Allows(t.Context(), q); got != tt.check {
-				t.Errorf("check: allowed: %v", got)
-			}
+			testworld.Equal(t, w.own.Allows(t.Context(), q), tt.check, "check: allowed")
 		})
 	}
 }

@@ -18,12 +18,10 @@ import (
 // the answer.
 func TestAnsweredAlready(t *testing.T) {
 	h := testworld.Home(t)
-	db, err := store.Open(t.Context(), h)
-	testworld.Must(t, err)
+	db := testworld.Got(store.Open(t.Context(), h))(t)
 	db.Close()
 	d := approve.Desk{Home: h, Bus: testworld.Bus(t, h, "agent1", "owner"), Warn: func(err error) { t.Error(err) }}
-	q, err := d.Ask(t.Context(), agent.Approval{Agent: "agent1", Start: "s-1", Tool: "Bash", Text: "ls"})
-	testworld.Must(t, err)
+	q := testworld.Got(d.Ask(t.Context(), agent.Approval{Agent: "agent1", Start: "s-1", Tool: "Bash", Text: "ls"}))(t)
 	first := make(chan error, 1)
 	go func() {
 		_, err := d.Answer(t.Context(), q.Code, agent.Answer{Allow: true, By: approve.InDashboard})
@@ -43,9 +41,7 @@ func TestAnsweredAlready(t *testing.T) {
 	}
 	a, _, _ := home.Approvals(h).Answered(q.Code)
 	d.Settle(t.Context(), q, agent.Outcome{How: approve.Verdict(true), Answer: a})
-	if err := <-first; err != nil {
-		t.Errorf("the first answer: %v", err)
-	}
+	testworld.Equal(t, <-first, nil, "the first answer")
 	second("once it is settled")
 	if _, err := d.Answer(t.Context(), "zzzzz", agent.Answer{}); !errors.Is(err, agent.ErrNoApproval) || strings.Contains(err.Error(), "dashboard") {
 		t.Errorf("a code that nobody knows: %v", err)
@@ -55,8 +51,7 @@ func TestAnsweredAlready(t *testing.T) {
 // How a request was settled is known after many others.
 func TestHowAmongMany(t *testing.T) {
 	h := testworld.FastHome(t)
-	db, err := store.Open(t.Context(), h)
-	testworld.Must(t, err)
+	db := testworld.Got(store.Open(t.Context(), h))(t)
 	defer db.Close()
 	d := approve.Desk{Home: h, Bus: testworld.Bus(t, h, "agent1", "owner"), Warn: func(err error) { t.Error(err) }}
 	d.Answered(t.Context(), agent.Approval{Code: "first", Agent: "agent1", Start: "s"}, agent.Answer{By: "the phone"})
@@ -64,10 +59,6 @@ func TestHowAmongMany(t *testing.T) {
 		op := store.AddLog{Key: fmt.Sprint("later ", i), Part: "approval", Text: "allowed by the owner: Bash: ls", Fields: map[string]any{"code": fmt.Sprint("c", i)}}
 		testworld.Must(t, db.Apply(t.Context(), op))
 	}
-	if how := d.How(t.Context(), "first"); how != "denied by the owner, with the phone" {
-		t.Errorf("settled %q", how)
-	}
-	if how := d.How(t.Context(), "../../meta"); how != "" {
-		t.Errorf("a path as a code: %q", how)
-	}
+	testworld.Equal(t, d.How(t.Context(), "first"), "denied by the owner, with the phone", "settled")
+	testworld.Equal(t, d.How(t.Context(), "../../meta"), "", "a path as a code")
 }

@@ -22,9 +22,7 @@ func TestWaits(t *testing.T) {
 		if r.Ended("s", "exited 3", backoff.Crash, at) {
 			t.Fatalf("crash loop after %d deaths, hours apart", i+1)
 		}
-		if got := time.UnixMilli(r.NextMS).Sub(at); got != w*time.Second {
-			t.Errorf("death %d: restart after %v, want %v", i+1, got, w*time.Second)
-		}
+		testworld.Equal(t, time.UnixMilli(r.NextMS).Sub(at), w*time.Second, "death %d: restart after", i+1)
 		if r.Due(at) || !r.Due(at.Add(w*time.Second)) {
 			t.Errorf("death %d: due too early or too late", i+1)
 		}
@@ -59,9 +57,7 @@ func TestLoop(t *testing.T) {
 				}
 				r.Begin("s", now.Add(d*time.Minute))
 			}
-			if loops != tt.loops {
-				t.Errorf("crash loop at death %d, want %d", loops, tt.loops)
-			}
+			testworld.Equal(t, loops, tt.loops, "crash loop at death")
 			if len(r.DeathsMS) > backoff.LoopDeaths {
 				t.Errorf("%d deaths kept", len(r.DeathsMS))
 			}
@@ -83,9 +79,7 @@ func TestWords(t *testing.T) {
 		"restart failed: no disk; restart in 8s (attempt 4)":                               {Died: "s", Tries: 3, Failed: "no disk", NextMS: ms(8 * time.Second)},
 		"started again when its account serves again (account x: usage limit until 14:00)": {Died: "s", Held: "account x: usage limit until 14:00", NextMS: ms(time.Hour)},
 	} {
-		if got := r.Words(now); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		testworld.Equal(t, r.Words(now), want)
 	}
 }
 
@@ -113,17 +107,12 @@ func TestWord(t *testing.T) {
 		t.Helper()
 		d, _ := home.Desired(h).Load("agent1")
 		for last := d.AtMS; d.AtMS == last; d, _ = home.Desired(h).Load("agent1") { // another millisecond
-			if err := home.Desired(h).Set("agent1", up, "owner"); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, home.Desired(h).Set("agent1", up, "owner"))
 		}
 	}
 	load := func() backoff.Record {
 		t.Helper()
-		r, err := backoff.Load(h, "agent1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testworld.Got(backoff.Load(h, "agent1"))(t)
 		return r
 	}
 	set(true)
@@ -132,18 +121,14 @@ func TestWord(t *testing.T) {
 		r.Ended("s", "exited 3", backoff.Crash, now)
 		r.Begin("s", now)
 	}
-	if err := backoff.Save(h, "agent1", r); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, backoff.Save(h, "agent1", r))
 	if r := load(); r.LoopMS == 0 || r.Tries != 5 {
 		t.Errorf("not kept: %+v", r)
 	}
 	if got, want := backoff.Clear(h, "agent1", "agent2"), []string{"agent1: cleared its crash loop (5 deaths in 10 minutes, last exited 3)"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if err := backoff.Save(h, "agent1", r); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, backoff.Save(h, "agent1", r))
 	set(false)
 	if r := load(); !r.Zero() {
 		t.Errorf("outranks the down: %+v", r)
@@ -156,9 +141,7 @@ func TestWord(t *testing.T) {
 		t.Errorf("cleared %q twice", got)
 	}
 	// A damaged record is none.
-	if err := h.WriteFile(backoff.Dir+"/agent1.json", []byte("{"), false); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, h.WriteFile(backoff.Dir+"/agent1.json", []byte("{"), false))
 	if r := load(); !r.Zero() {
 		t.Errorf("%+v", r)
 	}

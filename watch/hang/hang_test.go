@@ -141,9 +141,7 @@ func TestResume(t *testing.T) {
 			}
 			now = now.Add(-hang.Every)
 			if tt.kept {
-				if err := hang.SaveSilence(h, "agent1", w.Kept("s")); err != nil {
-					t.Fatal(err)
-				}
+				testworld.Must(t, hang.SaveSilence(h, "agent1", w.Kept("s")))
 				if r := hang.Load(h, "agent1", "s"); r.Start != "" {
 					t.Errorf("hangs: %+v", r)
 				}

@@ -66,10 +66,7 @@ func TestTurn(t *testing.T) {
 	w := newWorld(t, "agent1")
 	busy := func(text string) string {
 		t.Helper()
-		sent, err := w.l.Bus.Send(t.Context(), envelope.Envelope{From: agent.Owner, To: "agent1", Text: text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		sent := testworld.Got(w.l.Bus.Send(t.Context(), envelope.Envelope{From: agent.Owner, To: "agent1", Text: text}))(t)
 		testworld.WaitOr(t, func() bool { return w.statuses().Find("agent1").State == agent.Busy }, func() string { return "not busy" })
 		return sent.ID
 	}

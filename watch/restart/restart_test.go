@@ -122,9 +122,7 @@ func newWorld(t *testing.T, ids ...agent.ID) *world {
 		testworld.EndAll(t, h)
 		w.l.Journal.Close()
 	})
-	if err := w.l.Bus.Make(agent.Owner); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.l.Bus.Make(agent.Owner))
 	w.up(ids...)
 	return w
 }
@@ -144,10 +142,7 @@ func (w *world) up(ids ...agent.ID) {
 
 func (w *world) statuses() spawn.Statuses {
 	w.Helper()
-	list, err := w.l.Inspect(w.Context())
-	if err != nil {
-		w.Fatal(err)
-	}
+	list := testworld.Got(w.l.Inspect(w.Context()))(w)
 	return list
 }
 
@@ -155,12 +150,8 @@ func (w *world) statuses() spawn.Statuses {
 func (w *world) submit(r restart.Request, ids ...agent.ID) restart.Request {
 	w.Helper()
 	r.By = agent.Owner
-	if err := restart.Check(w.Context(), options(w.l, nil), ids, &r); err != nil {
-		w.Fatal(err)
-	}
-	if err := restart.Submit(w.home, &r); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, restart.Check(w.Context(), options(w.l, nil), ids, &r))
+	testworld.Must(w, restart.Submit(w.home, &r))
 	return r
 }
 
@@ -184,9 +175,7 @@ func (w *world) process(kill int) (killed bool) {
 func (w *world) load(id string) restart.Request {
 	w.Helper()
 	r, _, err := restart.Load(w.home, id)
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	return r
 }
 
@@ -219,19 +208,13 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var r restart.Request
-			if err := restart.Check(w.Context(), tt.o, tt.ids, &r); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%v", err)
-			}
+			testworld.Fails(t, restart.Check(w.Context(), tt.o, tt.ids, &r), tt.want)
 			r = restart.Request{By: agent.Owner}
 			if tt.ids != nil {
 				return
 			}
-			if err := restart.Check(w.Context(), options(w.l, nil), nil, &r); err != nil {
-				t.Fatal(err)
-			}
-			if err := restart.Submit(w.home, &r); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, restart.Check(w.Context(), options(w.l, nil), nil, &r))
+			testworld.Must(t, restart.Submit(w.home, &r))
 			list, err := restart.Open(w.home)
 			if err != nil || len(list) != 1 {
 				t.Fatal(list, err)
@@ -261,9 +244,7 @@ func TestOwnersWord(t *testing.T) {
 	if got := w.load(r.ID); got.Agents[0].Step != restart.Ending {
 		t.Fatalf("%+v", got)
 	}
-	if _, err := w.l.Down(w.Context(), spawn.DownOptions{Agents: []agent.ID{"agent0", "agent1"}, Force: true, By: "owner"}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.l.Down(w.Context(), spawn.DownOptions{Agents: []agent.ID{"agent0", "agent1"}, Force: true, By: "owner"}))(t)
 	w.up("agent1")
 	before := w.statuses()
 	w.process(0)
@@ -276,9 +257,7 @@ func TestOwnersWord(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	if _, err := restart.Follow(w.Context(), w.home, r.ID, func(string) {}); !errors.Is(err, restart.ErrPartly) {
-		t.Errorf("%v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(restart.Follow(w.Context(), w.home, r.ID, func(string) {})), restart.ErrPartly)
 }
 
 // A request that nobody claims can be withdrawn, and expires.
@@ -286,28 +265,20 @@ func TestUnclaimed(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
 	r := restart.Request{By: agent.Owner, Agents: []restart.Agent{{Agent: "agent1", From: "x"}}}
-	if err := restart.Submit(h, &r); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, restart.Submit(h, &r))
 	if ok, err := restart.Withdraw(h, r.ID); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	if list, err := restart.Open(h); len(list) > 0 || err != nil {
 		t.Fatal(list, err)
 	}
-	if err := restart.Submit(h, &r); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, restart.Submit(h, &r))
 	r.AtMS -= time.Hour.Milliseconds()
-	if err := h.Save("state/restart/new/"+r.ID+".json", r, false); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, h.Save("state/restart/new/"+r.ID+".json", r, false))
 	if list, err := restart.Open(h); len(list) > 0 || err != nil {
 		t.Fatal(list, err)
 	}
-	if err := restart.Submit(h, &r); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, restart.Submit(h, &r))
 	if list, err := restart.Open(h); len(list) != 1 || err != nil {
 		t.Fatal(list, err)
 	}
@@ -344,9 +315,7 @@ func TestClaimedWhileRead(t *testing.T) {
 	h := testworld.FastHome(t)
 	for range 100 {
 		r := restart.Request{Agents: []restart.Agent{{Agent: "agent1"}}}
-		if err := restart.Submit(h, &r); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, restart.Submit(h, &r))
 		done := make(chan error, 1)
 		go func() {
 			_, err := restart.Open(h)
@@ -358,8 +327,6 @@ func TestClaimedWhileRead(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, <-done)
 	}
 }
