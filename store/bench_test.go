@@ -85,9 +85,7 @@ func BenchmarkTimeline(b *testing.B) {
 	for _, id := range []string{"m-05000", "agent7"} {
 		b.Run(id, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := db.Timeline(b.Context(), id); err != nil {
-					b.Fatal(err)
-				}
+				testworld.Got(db.Timeline(b.Context(), id))(b)
 			}
 		})
 	}

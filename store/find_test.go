@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -37,26 +36,21 @@ func TestFind(t *testing.T) {
 		{"%", ""},
 		{`\`, ""},
 	} {
-		l, err := db.Find(t.Context(), tt.text, store.Page{})
-		mustDo(t, err)
+		l := testworld.Got(db.Find(t.Context(), tt.text, store.Page{}))(t)
 		var got []string
 		for _, f := range l.Items {
 			got = append(got, f.Kind+" "+f.ID)
 		}
-		if s := strings.Join(got, ","); s != tt.want {
-			t.Errorf("Find(%q) = %s, want %s", tt.text, s, tt.want)
-		}
+		testworld.Equal(t, strings.Join(got, ","), tt.want, "Find(%q)", tt.text)
 	}
-	l, err := db.Find(t.Context(), "needle", store.Page{})
-	mustDo(t, err)
+	l := testworld.Got(db.Find(t.Context(), "needle", store.Page{}))(t)
 	if f := l.Items[0]; !strings.Contains(f.Text, "needle") || len(f.Text) > 500 || f.File != "hello.json" || f.To != "agent2" {
 		t.Errorf("found %+v", f)
 	}
 	// Page by page each once, in order, also those of the same moment.
 	var pages []string
 	for p := (store.Page{Limit: 2}); ; {
-		l, err := db.Find(t.Context(), "bridge", p)
-		mustDo(t, err)
+		l := testworld.Got(db.Find(t.Context(), "bridge", p))(t)
 		for _, f := range l.Items {
 			pages = append(pages, f.ID)
 		}
@@ -65,13 +59,9 @@ func TestFind(t *testing.T) {
 		}
 	}
 	want := "n-4,m-4,t-4,n-3,m-3,t-3,n-2,m-2,t-2,n-1,m-1,t-1,n-0,m-0,t-0"
-	if s := strings.Join(pages, ","); s != want {
-		t.Errorf("pages %s, want %s", s, want)
-	}
+	testworld.Equal(t, strings.Join(pages, ","), want, "pages")
 	for _, text := range []string{"", "  ", strings.Repeat("a", 201), strings.Repeat("a ", 9)} {
-		if _, err := db.Find(t.Context(), text, store.Page{}); !errors.Is(err, store.ErrSearch) {
-			t.Errorf("Find(%.10q): %v, want ErrSearch", text, err)
-		}
+		testworld.ErrorIs(t, testworld.Err(db.Find(t.Context(), text, store.Page{})), store.ErrSearch, "Find(%.10q)", text)
 	}
 }
 
@@ -94,7 +84,5 @@ func TestTimelineByFile(t *testing.T) {
 	if err != nil || l.Subject.Kind != store.SubjectActor || len(l.Events) != 2 {
 		t.Errorf("owner: %+v, %v", l, err)
 	}
-	if _, err := db.Timeline(t.Context(), "agent9"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("agent9: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(db.Timeline(t.Context(), "agent9")), store.ErrNotFound, "agent9")
 }

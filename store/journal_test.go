@@ -24,8 +24,7 @@ func mustJournal(tb testing.TB, home home.Dir) *store.Journal {
 
 func mustSpool(tb testing.TB, home home.Dir) store.Spool {
 	tb.Helper()
-	s, err := store.SpoolSize(home)
-	mustDo(tb, err)
+	s := testworld.Got(store.SpoolSize(home))(tb)
 	return s
 }
 
@@ -46,10 +45,8 @@ func TestJournal(t *testing.T) {
 		}, store.ErrSpooled, "not a database"},
 		{"locked", func(t *testing.T, h home.Dir) {
 			mustDo(t, mustOpen(t, h).Close())
-			db, err := sql.Open("sqlite3", h.Path(home.DBFile)+"?_txlock=exclusive")
-			mustDo(t, err)
-			tx, err := db.Begin()
-			mustDo(t, err)
+			db := testworld.Got(sql.Open("sqlite3", h.Path(home.DBFile)+"?_txlock=exclusive"))(t)
+			tx := testworld.Got(db.Begin())(t)
 			t.Cleanup(func() { tx.Rollback(); db.Close() })
 		}, store.ErrSpooled, "locked"},
 		{"nothing can be written", func(t *testing.T, h home.Dir) {
@@ -115,11 +112,9 @@ func TestReplay(t *testing.T) {
 	mustApply(t, mustOpen(t, direct), story()...)
 	mustSpooled(t, h, story()...)
 	copies := map[string][]byte{}
-	names, err := filepath.Glob(h.Path(home.SpoolDir, "*.json"))
-	mustDo(t, err)
+	names := testworld.Got(filepath.Glob(h.Path(home.SpoolDir, "*.json")))(t)
 	for _, name := range names {
-		copies[name], err = os.ReadFile(name)
-		mustDo(t, err)
+		copies[name] = testworld.Got(os.ReadFile(name))(t)
 	}
 	db := mustOpen(t, h)
 	want := dump(t, direct)
@@ -128,12 +123,8 @@ func TestReplay(t *testing.T) {
 		if n != len(story()) || err != nil {
 			t.Errorf("ReplaySpool: %d, %v, want %d", n, err, len(story()))
 		}
-		if got := dump(t, h); got != want {
-			t.Errorf("round %d:\n%s\nwant\n%s", round, got, want)
-		}
-		if s := mustSpool(t, h); s != (store.Spool{}) {
-			t.Errorf("spool %+v, want none", s)
-		}
+		testworld.Equal(t, dump(t, h), want, "round %d", round)
+		testworld.Equal(t, mustSpool(t, h), (store.Spool{}), "spool")
 		for name, data := range copies { // as after a crash before the removal
 			mustDo(t, os.WriteFile(name, data, 0o600))
 		}
@@ -173,9 +164,7 @@ func TestReplayBad(t *testing.T) {
 	if err != nil || !strings.Contains(string(why), "unknown") {
 		t.Errorf("2-unknown.why: %q, %v", why, err)
 	}
-	if n, err := db.ReplaySpool(t.Context()); n != 0 || err != nil {
-		t.Errorf("ReplaySpool again: %d, %v", n, err)
-	}
+	testworld.Equal(t, testworld.Got(db.ReplaySpool(t.Context()))(t), 0, "ReplaySpool again")
 }
 
 // A database that takes nothing is no reason to set files aside.
@@ -199,9 +188,7 @@ func TestSpoolIsBounded(t *testing.T) {
 	h := testworld.Home(t)
 	mustDo(t, os.Mkdir(h.Path(home.DBFile), 0o700))
 	j := mustJournal(t, h)
-	if err := j.Record(t.Context(), store.AddLog{Text: strings.Repeat("x", 5<<20)}); !errors.Is(err, store.ErrUnrecorded) {
-		t.Errorf("a record of 5 MiB: %v, want ErrUnrecorded", err)
-	}
+	testworld.ErrorIs(t, j.Record(t.Context(), store.AddLog{Text: strings.Repeat("x", 5<<20)}), store.ErrUnrecorded, "a record of 5 MiB")
 	full := h.Path(home.SpoolDir, "0-full.json")
 	mustDo(t, os.WriteFile(full, nil, 0o600))
 	mustDo(t, os.Truncate(full, 64<<20))

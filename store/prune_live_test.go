@@ -19,8 +19,7 @@ func mustCount(tb testing.TB, db *store.DB) (old, young int) {
 	tb.Helper()
 	f := store.MessageFilter{Page: store.Page{Limit: 1000}}
 	for {
-		l, err := db.Messages(tb.Context(), f)
-		mustDo(tb, err)
+		l := testworld.Got(db.Messages(tb.Context(), f))(tb)
 		for _, m := range l.Items {
 			if strings.Contains(m.ID, "-old-") {
 				old++
@@ -43,8 +42,7 @@ func TestPruneKilled(t *testing.T) {
 	bulk(t, h, n)
 	for round := range 12 {
 		cmd := mustChild(t, h, "prune:0")
-		out, err := cmd.StdoutPipe()
-		mustDo(t, err)
+		out := testworld.Got(cmd.StdoutPipe())(t)
 		mustDo(t, cmd.Start())
 		lines := bufio.NewScanner(out)
 		for i := 0; i < 2+round%5 && lines.Scan(); i++ {
@@ -53,8 +51,7 @@ func TestPruneKilled(t *testing.T) {
 		for lines.Scan() {
 		}
 		cmd.Wait()
-		db, err := store.Open(t.Context(), h)
-		mustDo(t, err)
+		db := testworld.Got(store.Open(t.Context(), h))(t)
 		mustDo(t, db.Check(t.Context()))
 		old, young := mustCount(t, db)
 		counted := counted(t, db)
@@ -73,8 +70,7 @@ func TestPruneKilled(t *testing.T) {
 // counted adds up the messages that the log says were removed.
 func counted(tb testing.TB, db *store.DB) (sum int) {
 	tb.Helper()
-	l, err := db.Logs(tb.Context(), store.LogFilter{Part: "records", Page: store.Page{Limit: 1000}})
-	mustDo(tb, err)
+	l := testworld.Got(db.Logs(tb.Context(), store.LogFilter{Part: "records", Page: store.Page{Limit: 1000}}))(tb)
 	for _, x := range l.Items {
 		for part := range strings.SplitSeq(x.Text[strings.LastIndex(x.Text, ": ")+2:], ", ") {
 			n := 0
@@ -92,19 +88,16 @@ func TestShorten(t *testing.T) {
 	h := testworld.FastHome(t)
 	bulk(t, h, 20_000)
 	db := mustOpen(t, h)
-	before, err := db.Space(t.Context())
-	mustDo(t, err)
+	before := testworld.Got(db.Space(t.Context()))(t)
 	mustPrune(t, db, &store.Pass{Before: time.Now().Add(-30 * day), Key: "k", Why: "a test"})
 	for {
-		s, err := db.Space(t.Context())
-		mustDo(t, err)
+		s := testworld.Got(db.Space(t.Context()))(t)
 		if !s.Spare() {
 			break
 		}
 		mustDo(t, db.Shorten(t.Context()))
 	}
-	after, err := db.Space(t.Context())
-	mustDo(t, err)
+	after := testworld.Got(db.Space(t.Context()))(t)
 	mustDo(t, db.Check(t.Context()))
 	if after.File > before.File*3/4 || after.Whole() {
 		t.Errorf("%+v, was %+v", after, before)

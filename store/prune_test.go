@@ -106,9 +106,7 @@ func TestPrune(t *testing.T) {
 	}
 	mustPrune(t, db, pass("prune-1"))
 	for _, id := range gone {
-		if _, err := db.Message(t.Context(), id); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("message %s is still there: %v", id, err)
-		}
+		testworld.ErrorIs(t, testworld.Err(db.Message(t.Context(), id)), store.ErrNotFound, "message %s is still there", id)
 		if d, err := db.Deliveries(t.Context(), store.DeliveryFilter{Message: id}); err != nil || len(d.Items) > 0 {
 			t.Errorf("delivery of %s: %v, %v", id, d, err)
 		}
@@ -117,9 +115,7 @@ func TestPrune(t *testing.T) {
 		}
 	}
 	for _, id := range stays {
-		if _, err := db.Message(t.Context(), id); err != nil {
-			t.Errorf("message %s: %v", id, err)
-		}
+		testworld.Equal(t, testworld.Err(db.Message(t.Context(), id)), nil, "message %s", id)
 	}
 	got := map[string]bool{}
 	for _, id := range []string{"done", "done-now", "open", "needed", "chain-1", "chain-2"} {
@@ -130,8 +126,7 @@ func TestPrune(t *testing.T) {
 	if want := map[string]bool{"done-now": true, "open": true, "needed": true}; !maps.Equal(got, want) {
 		t.Errorf("tasks %v, want %v", got, want)
 	}
-	sessions, err := db.Sessions(t.Context(), store.SessionFilter{})
-	mustDo(t, err)
+	sessions := testworld.Got(db.Sessions(t.Context(), store.SessionFilter{}))(t)
 	var starts []string
 	for _, s := range sessions.Items {
 		starts = append(starts, s.Start)
@@ -139,17 +134,14 @@ func TestPrune(t *testing.T) {
 	if slices.Sort(starts); !slices.Equal(starts, []string{"agent1-2", "running"}) {
 		t.Errorf("sessions %v", starts)
 	}
-	if _, err := db.Note(t.Context(), "note"); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, testworld.Err(db.Note(t.Context(), "note")), nil)
 	if s, err := db.Setting(t.Context(), "k"); err != nil || s.Value != "v" {
 		t.Errorf("setting %v, %v", s, err)
 	}
 	if l, err := db.Schedules(t.Context(), true); err != nil || len(l) != 1 || l[0].ID != "active" {
 		t.Errorf("schedules %v, %v", l, err)
 	}
-	logs, err := db.Logs(t.Context(), store.LogFilter{})
-	mustDo(t, err)
+	logs := testworld.Got(db.Logs(t.Context(), store.LogFilter{}))(t)
 	if len(logs.Items) != 2 || logs.Items[1].Text != "young" ||
 		!strings.Contains(logs.Items[0].Text, "messages 10") || !strings.Contains(logs.Items[0].Text, "(a test)") {
 		t.Errorf("logs %+v", logs.Items)
@@ -252,13 +244,11 @@ func TestRewrite(t *testing.T) {
 	bulk(t, h, 5000)
 	mustSQL(t, h.Path(home.DBFile), "PRAGMA auto_vacuum = 0", "VACUUM")
 	db := mustOpen(t, h)
-	was, err := db.Space(t.Context())
-	mustDo(t, err)
+	was := testworld.Got(db.Space(t.Context()))(t)
 	mustPrune(t, db, &store.Pass{Before: time.Now().Add(-30 * day), Key: "k"})
 	mustDo(t, db.Rewrite(t.Context()))
 	mustApply(t, db, store.AddLog{Text: "still the same file"})
-	is, err := db.Space(t.Context())
-	mustDo(t, err)
+	is := testworld.Got(db.Space(t.Context()))(t)
 	if !was.Whole() || is.Whole() || is.File > was.File*2/3 || db.Replaced() != 0 {
 		t.Errorf("%+v, was %+v", is, was)
 	}

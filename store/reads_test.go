@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,22 +127,15 @@ func TestFilters(t *testing.T) {
 		{"queued, of another", store.MessageFilter{State: store.Queued, With: "owner"}, ""},
 		{"answered, of both", store.MessageFilter{State: store.Answered, With: "owner"}, "m-question"},
 	} {
-		l, err := db.Messages(t.Context(), tt.f)
-		mustDo(t, err)
-		if got := strings.Join(ids(l.Items, func(m store.Message) string { return m.ID }), " "); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
-		}
+		l := testworld.Got(db.Messages(t.Context(), tt.f))(t)
+		testworld.Equal(t, strings.Join(ids(l.Items, func(m store.Message) string { return m.ID }), " "), tt.want, "%s", tt.name)
 	}
 	for id, want := range map[string]bool{"m-question": true, "m-other": false, "nobody": false} {
-		if got := db.Recorded(t.Context(), id); got != want {
-			t.Errorf("Recorded(%s) = %v, want %v", id, got, want)
-		}
+		testworld.Equal(t, db.Recorded(t.Context(), id), want, "Recorded(%s)", id)
 	}
-	last, err := db.LastLog(t.Context())
-	mustDo(t, err)
+	last := testworld.Got(db.LastLog(t.Context()))(t)
 	mustApply(t, db, store.AddLog{Key: "k2", Text: "one"}, store.AddLog{Key: "k3", Text: "two"})
-	l, err := db.Logs(t.Context(), store.LogFilter{Forward: true, After: last, Page: store.Page{Limit: 1}})
-	mustDo(t, err)
+	l := testworld.Got(db.Logs(t.Context(), store.LogFilter{Forward: true, After: last, Page: store.Page{Limit: 1}}))(t)
 	if len(l.Items) != 1 || l.Items[0].Text != "one" || l.Cursor == "" {
 		t.Errorf("logs after %d: %+v, want the older of two first", last, l)
 	}
@@ -154,8 +146,7 @@ func TestLogByID(t *testing.T) {
 	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, store.AddLog{Key: "a", Text: "one"}, store.AddLog{Key: "b", Text: "two"})
-	l, err := db.Logs(t.Context(), store.LogFilter{Forward: true})
-	mustDo(t, err)
+	l := testworld.Got(db.Logs(t.Context(), store.LogFilter{Forward: true}))(t)
 	if len(l.Items) != 2 || l.Items[0].Text != "one" {
 		t.Fatalf("from the beginning: %+v", l.Items)
 	}
@@ -164,17 +155,13 @@ func TestLogByID(t *testing.T) {
 			t.Errorf("Log(%d) = %+v, %v", want.ID, got, err)
 		}
 	}
-	if _, err := db.Log(t.Context(), 99); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("Log(99): %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(db.Log(t.Context(), 99)), store.ErrNotFound, "Log(99)")
 	for _, read := range []func(store.Page) error{
 		func(p store.Page) error { _, err := db.Logs(t.Context(), store.LogFilter{Page: p}); return err },
 		func(p store.Page) error { _, err := db.Messages(t.Context(), store.MessageFilter{Page: p}); return err },
 		func(p store.Page) error { _, err := db.Find(t.Context(), "x", p); return err },
 	} {
-		if err := read(store.Page{Cursor: "x"}); !errors.Is(err, store.ErrCursor) {
-			t.Errorf("a cursor of nobody's: %v", err)
-		}
+		testworld.ErrorIs(t, read(store.Page{Cursor: "x"}), store.ErrCursor, "a cursor of nobody's")
 	}
 }
 
@@ -194,21 +181,16 @@ func TestOfMany(t *testing.T) {
 		store.UpsertDelivery{Message: "m-1", From: "agent2", Target: "owner", State: store.Poisoned},
 	)
 	of := []store.Sent{{ID: "m-1", From: "agent2"}, {ID: "m-2", From: "agent1"}, {ID: "m-2", From: "agent9"}}
-	m, err := db.Messages(t.Context(), store.MessageFilter{Of: of})
-	mustDo(t, err)
-	if got := ids(m.Items, func(m store.Message) string { return m.Text }); !slices.Equal(got, []string{"second", "namesake"}) {
-		t.Errorf("messages: %q", got)
-	}
-	d, err := db.Deliveries(t.Context(), store.DeliveryFilter{Of: of})
-	mustDo(t, err)
+	m := testworld.Got(db.Messages(t.Context(), store.MessageFilter{Of: of}))(t)
+	testworld.EqualList(t, ids(m.Items, func(m store.Message) string { return m.Text }), []string{"second", "namesake"}, "messages")
+	d := testworld.Got(db.Deliveries(t.Context(), store.DeliveryFilter{Of: of}))(t)
 	if len(d.Items) != 1 || d.Items[0].State != store.Poisoned || d.Items[0].Changed != store.At(now) {
 		t.Errorf("deliveries: %+v", d.Items)
 	}
 	if m, err := db.Messages(t.Context(), store.MessageFilter{Of: []store.Sent{}}); err != nil || len(m.Items) != 0 {
 		t.Errorf("of none: %+v, %v", m.Items, err)
 	}
-	last, err := db.LastFrom(t.Context(), []agent.ID{"agent1", "agent2", "agent3"}, []string{"ack"})
-	mustDo(t, err)
+	last := testworld.Got(db.LastFrom(t.Context(), []agent.ID{"agent1", "agent2", "agent3"}, []string{"ack"}))(t)
 	if len(last) != 2 || last["agent1"].Text != "second" || last["agent2"].Text != "namesake" {
 		t.Errorf("last words: %+v", last)
 	}
@@ -225,9 +207,7 @@ func TestRoundTrip(t *testing.T) {
 	mustDo(t, err)
 	want := `{"id":"m-question","from":"owner","to":"agent0","text":"what?","time":"1970-01-01T00:00:01.003Z","via":"cli",` +
 		`"requires_ack":true,"attachments":["attach/a.png"],"metadata":{"chat":"c1"}}`
-	if string(data) != want {
-		t.Errorf("message %s, want %s", data, want)
-	}
+	testworld.Equal(t, string(data), want, "message %s", data)
 	s, err := db.Session(t.Context(), "00000000000000aa")
 	mustDo(t, err)
 	if s.Status == nil || *s.Status != 0 || s.LastLines != "bye\n" || s.State != agent.Down || s.Thread != "th-1" {
@@ -252,9 +232,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Value != "1h" {
 		t.Errorf("settings %v, %v", all, err)
 	}
-	if _, err := db.Message(t.Context(), "nobody"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("Message(nobody): %v, want ErrNotFound", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(db.Message(t.Context(), "nobody")), store.ErrNotFound, "Message(nobody)")
 }
 
 func TestSnapshot(t *testing.T) {
@@ -268,11 +246,8 @@ func TestSnapshot(t *testing.T) {
 		id := fmt.Sprint("w-", i)
 		mustApply(t, db, store.UpsertMessage{ID: id, From: "owner", To: "agent2", Text: "x"}, store.UpsertDelivery{Message: id, Target: "agent2", State: state})
 	}
-	s, err := db.Snapshot(t.Context())
-	mustDo(t, err)
-	if got := ids(s.Actors, func(a store.ActorNow) string { return string(a.ID) }); !slices.Equal(got, []string{"agent0", "agent2", "agent10"}) {
-		t.Errorf("actors %v", got)
-	}
+	s := testworld.Got(db.Snapshot(t.Context()))(t)
+	testworld.EqualList(t, ids(s.Actors, func(a store.ActorNow) string { return string(a.ID) }), []string{"agent0", "agent2", "agent10"}, "actors")
 	a := s.Actors[1]
 	if a.Session == nil || a.Session.Start != "b2" || a.Queued != 2 || a.Claimed != 1 || a.Poison != 1 || a.Tasks != 1 {
 		t.Errorf("agent2: %+v, want its last session, 2 queued, 1 claimed, 1 poisoned, 1 task", a)

@@ -40,20 +40,16 @@ func TestRebuilt(t *testing.T) {
 	mustDo(t, os.WriteFile(h.Path(home.LaunchDir, "agent3.json"), []byte("{"), 0o600)) // costs the others nothing
 
 	db := mustOpen(t, h)
-	actors, err := db.Actors(t.Context())
-	mustDo(t, err)
+	actors := testworld.Got(db.Actors(t.Context()))(t)
 	var got []string
 	for _, a := range actors {
 		got = append(got, strings.Join([]string{string(a.ID), a.Runtime, a.Dir, a.Desired}, " "))
 	}
 	want := "agent0 codex /src/agent0 up, agent1 codex /src/agent1 up, agent2 codex /src/agent2 down"
-	if s := strings.Join(got, ", "); s != want {
-		t.Errorf("actors %s, want %s", s, want)
-	}
+	testworld.Equal(t, strings.Join(got, ", "), want, "actors")
 	session := func(start string) store.Session {
 		t.Helper()
-		s, err := db.Session(t.Context(), start)
-		mustDo(t, err)
+		s := testworld.Got(db.Session(t.Context(), start))(t)
 		return s
 	}
 	if s := session(root.Start); s.State != agent.Idle || s.Ended != 0 || s.Started != store.At(hour) || s.PID != os.Getpid() || s.Thread != root.Resume {
@@ -65,17 +61,14 @@ func TestRebuilt(t *testing.T) {
 	if s := session("start-of-agent2"); s.State != agent.Down || s.Ended == 0 {
 		t.Errorf("session that was ended %+v", s)
 	}
-	logs, err := db.Logs(t.Context(), store.LogFilter{})
-	mustDo(t, err)
+	logs := testworld.Got(db.Logs(t.Context(), store.LogFilter{}))(t)
 	var texts []string
 	for _, l := range logs.Items {
 		texts = append(texts, l.Level+" "+l.Text)
 	}
 	for _, want := range []string{"INFO started on codex in /src/agent0", "WARN died: exited 3",
 		"WARN meta.db was missing: rebuilt from the files of agent0, agent1, agent2; older log entries and sessions are lost"} {
-		if !strings.Contains(strings.Join(texts, "\n"), want) {
-			t.Errorf("log has no %q:\n%s", want, strings.Join(texts, "\n"))
-		}
+		testworld.Contains(t, strings.Join(texts, "\n"), want, "log")
 	}
 }
 
@@ -85,11 +78,8 @@ func TestNotRebuilt(t *testing.T) {
 	home := testworld.Home(t)
 	launch(t, home, agent.Root, time.Now().Add(time.Second))
 	db := mustOpen(t, home)
-	logs, err := db.Logs(t.Context(), store.LogFilter{Level: store.LevelWarn})
-	mustDo(t, err)
-	if len(logs.Items) != 0 {
-		t.Errorf("log %v", logs.Items)
-	}
+	logs := testworld.Got(db.Logs(t.Context(), store.LogFilter{Level: store.LevelWarn}))(t)
+	testworld.Equal(t, len(logs.Items), 0, "log %v", logs.Items)
 }
 
 // A process that has the removed file open finds out without writing.
@@ -133,8 +123,7 @@ func TestRemovedWithoutItsLog(t *testing.T) {
 			for range 3000 { // past the first checkpoint: the log alone is no whole database
 				mustApply(t, db, store.AddLog{Text: strings.Repeat("x", 500)})
 			}
-			wal, err := os.ReadFile(h.Path(home.DBFile + "-wal"))
-			mustDo(t, err)
+			wal := testworld.Got(os.ReadFile(h.Path(home.DBFile + "-wal")))(t)
 			if !tt.open {
 				mustDo(t, db.Close())
 				mustDo(t, os.WriteFile(h.Path(home.DBFile+"-wal"), wal, 0o600))
@@ -147,8 +136,7 @@ func TestRemovedWithoutItsLog(t *testing.T) {
 				mustDo(t, db.Check(t.Context()))
 			}
 			mustDo(t, next.Check(t.Context()))
-			logs, err := next.Logs(t.Context(), store.LogFilter{})
-			mustDo(t, err)
+			logs := testworld.Got(next.Logs(t.Context(), store.LogFilter{}))(t)
 			for _, l := range logs.Items {
 				if !strings.HasPrefix(l.Text, "new") {
 					t.Fatalf("log %.20q came back", l.Text)

@@ -51,9 +51,7 @@ func TestIdempotent(t *testing.T) {
 	}
 	want := dump(t, home)
 	for _, table := range tables {
-		if !strings.Contains(want, table+".") {
-			t.Errorf("nothing in %s", table)
-		}
+		testworld.Contains(t, want, table+".", "nothing in %s", table)
 	}
 	for _, op := range story() {
 		mustApply(t, db, op)
@@ -62,9 +60,7 @@ func TestIdempotent(t *testing.T) {
 		}
 	}
 	mustApply(t, db, story()...)
-	if got := dump(t, home); got != want {
-		t.Errorf("all applied again:\n%s\nwant\n%s", got, want)
-	}
+	testworld.Equal(t, dump(t, home), want, "all applied again")
 }
 
 // News of the same message may come in any order, as long as the message is
@@ -90,10 +86,8 @@ func TestOrderOfDeliveries(t *testing.T) {
 		mustApply(t, db, store.UpsertMessage{ID: "m1", From: "owner", To: "agent1", Text: "x", Time: 5},
 			store.UpsertMessage{ID: "m2", From: "owner", To: "agent1", Text: "x", Time: 6})
 		mustApply(t, db, ops...)
-		l, err := db.Deliveries(t.Context(), store.DeliveryFilter{})
-		mustDo(t, err)
-		got, err := json.Marshal(l.Items)
-		mustDo(t, err)
+		l := testworld.Got(db.Deliveries(t.Context(), store.DeliveryFilter{}))(t)
+		got := testworld.Got(json.Marshal(l.Items))(t)
 		if want == "" {
 			want = string(got)
 			a, b := l.Items[0], l.Items[1]
@@ -150,8 +144,7 @@ func TestDeliveryMovesForward(t *testing.T) {
 			for i, s := range tt.steps {
 				mustApply(t, db, store.UpsertDelivery{Message: "m", Target: "agent1", State: s.state, Attempts: s.attempts, Time: store.Time(i + 1)})
 			}
-			l, err := db.Deliveries(t.Context(), store.DeliveryFilter{Message: "m"})
-			mustDo(t, err)
+			l := testworld.Got(db.Deliveries(t.Context(), store.DeliveryFilter{Message: "m"}))(t)
 			if len(l.Items) != 1 || l.Items[0].State != tt.want {
 				t.Errorf("after %v: %+v, want %s", tt.steps, l.Items, tt.want)
 			}
@@ -193,12 +186,9 @@ func TestSessions(t *testing.T) {
 			db := mustOpen(t, testworld.Home(t))
 			mustApply(t, db, tt.ops...)
 			for id, w := range map[string]want{"a": tt.a, "b": tt.b} {
-				s, err := db.Session(t.Context(), id)
-				mustDo(t, err)
+				s := testworld.Got(db.Session(t.Context(), id))(t)
 				got := want{s.Ended == 0, s.Reason, s.Ended, s.Status != nil && *s.Status == 3}
-				if got != w {
-					t.Errorf("%s: %+v, want %+v", id, got, w)
-				}
+				testworld.Equal(t, got, w, "%s", id)
 				if s.State == agent.Busy || s.Signal != "" {
 					t.Errorf("%s: state %s, signal %q", id, s.State, s.Signal)
 				}
@@ -223,9 +213,7 @@ func TestSessionState(t *testing.T) {
 	}
 	l, err := db.Sessions(t.Context(), store.SessionFilter{Open: true})
 	mustDo(t, err)
-	if len(l.Items) != 1 {
-		t.Errorf("%d open sessions, want 1", len(l.Items))
-	}
+	testworld.Equal(t, len(l.Items), 1, "open sessions")
 	if s, err = db.Session(t.Context(), "unknown"); err != nil || s.Actor != "agent2" || s.Ended != 40 {
 		t.Errorf("an end without a start: %+v, %v, want a session of agent2", s, err)
 	}
@@ -240,16 +228,14 @@ func TestLateNews(t *testing.T) {
 		store.UpsertActor{ID: "agent1", Runtime: "codex", Objective: "x", Desired: store.DesiredUp, Updated: 10},
 		store.SetSetting{Key: "quiet", Value: "off", Updated: 20}, store.SetSetting{Key: "quiet", Value: "1h", Updated: 10},
 		store.UpsertTask{ID: "t1", Title: "t", State: store.TaskDone, Updated: 20}, store.UpsertTask{ID: "t1", Title: "t", Updated: 10})
-	a, err := db.Actor(t.Context(), "agent1")
-	mustDo(t, err)
+	a := testworld.Got(db.Actor(t.Context(), "agent1"))(t)
 	if a.Runtime != "demo" || a.Desired != store.DesiredDown || a.Objective != "x" || a.Role != agent.RoleWorker || a.Created != 10 {
 		t.Errorf("%+v, want demo, down, objective x, created 10", a)
 	}
 	if s, err := db.Setting(t.Context(), "quiet"); err != nil || s.Value != "off" {
 		t.Errorf("%+v, %v, want off", s, err)
 	}
-	k, err := db.Task(t.Context(), "t1")
-	mustDo(t, err)
+	k := testworld.Got(db.Task(t.Context(), "t1"))(t)
 	if k.State != store.TaskDone || k.ActualMinutes != 1 {
 		t.Errorf("%+v, want done in 1 minute", k)
 	}
@@ -276,13 +262,9 @@ func TestApplyIsWhole(t *testing.T) {
 		store.UpsertUpdate{ID: "u"},
 		store.EndSession{},
 	} {
-		if err := db.Apply(t.Context(), store.AddLog{Text: "before"}, bad); err == nil {
-			t.Errorf("%+v: no error", bad)
-		}
+		testworld.Fails(t, db.Apply(t.Context(), store.AddLog{Text: "before"}, bad), "", "%+v: no error", bad)
 	}
-	if got := dump(t, home); got != "" {
-		t.Errorf("on record: %s, want nothing", got)
-	}
+	testworld.Equal(t, dump(t, home), "", "on record")
 }
 
 func TestTime(t *testing.T) {
@@ -349,8 +331,6 @@ func TestTook(t *testing.T) {
 		{0, 0, 0, ""}, {1, 1000, 2000, "at most a minute"}, {1, 1000, 81_000, "1 min"}, {1, 0, 2000, "1 min"}, {90, 1000, 2000, "90 min"},
 	} {
 		k := store.Task{ActualMinutes: tt.minutes, Started: tt.started, Ended: tt.ended}
-		if got := k.Took(); got != tt.want {
-			t.Errorf("%+v: took %q, want %q", tt, got, tt.want)
-		}
+		testworld.Equal(t, k.Took(), tt.want, "%+v: took", tt)
 	}
 }

@@ -31,8 +31,7 @@ func TestMain(m *testing.M) {
 
 func mustOpen(tb testing.TB, home home.Dir) *store.DB {
 	tb.Helper()
-	db, err := store.Open(tb.Context(), home)
-	testworld.Must(tb, err)
+	db := testworld.Got(store.Open(tb.Context(), home))(tb)
 	tb.Cleanup(func() { mustDo(tb, db.Close()) })
 	return db
 }
@@ -50,27 +49,22 @@ func mustApply(tb testing.TB, db *store.DB, ops ...store.Op) {
 // mustSQL runs statements on the file past the package.
 func mustSQL(tb testing.TB, file string, queries ...string) {
 	tb.Helper()
-	db, err := sql.Open("sqlite3", file)
-	mustDo(tb, err)
+	db := testworld.Got(sql.Open("sqlite3", file))(tb)
 	defer db.Close()
 	for _, q := range queries {
-		_, err := db.Exec(q)
-		mustDo(tb, err)
+		testworld.Got(db.Exec(q))(tb)
 	}
 }
 
 // dump is all that is in the tables, as text, without the rows' numbers.
 func dump(tb testing.TB, h home.Dir) string {
 	tb.Helper()
-	db, err := sql.Open("sqlite3", "file:"+h.Path(home.DBFile)+"?mode=ro")
-	mustDo(tb, err)
+	db := testworld.Got(sql.Open("sqlite3", "file:"+h.Path(home.DBFile)+"?mode=ro"))(tb)
 	defer db.Close()
 	var out strings.Builder
 	for _, table := range tables {
-		rows, err := db.Query("SELECT * FROM " + table + " ORDER BY 2, 3")
-		mustDo(tb, err)
-		names, err := rows.Columns()
-		mustDo(tb, err)
+		rows := testworld.Got(db.Query("SELECT * FROM " + table + " ORDER BY 2, 3"))(tb)
+		names := testworld.Got(rows.Columns())(tb)
 		for rows.Next() {
 			row := make([]any, len(names))
 			to := make([]any, len(names))
@@ -182,20 +176,13 @@ func TestOpenRefuses(t *testing.T) {
 func TestOpenReadMakesNothing(t *testing.T) {
 	t.Parallel()
 	h := testworld.Home(t)
-	if _, err := store.OpenRead(t.Context(), h); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("OpenRead without a file: %v, want fs.ErrNotExist", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(store.OpenRead(t.Context(), h)), fs.ErrNotExist, "OpenRead without a file")
 	mustSQL(t, h.Path(home.DBFile), "CREATE TABLE other (a)")
-	if _, err := store.OpenRead(t.Context(), h); err == nil || !strings.Contains(err.Error(), "older") {
-		t.Errorf("OpenRead of schema 0: %v, want older", err)
-	}
+	testworld.Fails(t, testworld.Err(store.OpenRead(t.Context(), h)), "older", "OpenRead of schema 0")
 	mustDo(t, mustOpen(t, h).Close())
-	db, err := store.OpenRead(t.Context(), h)
-	mustDo(t, err)
+	db := testworld.Got(store.OpenRead(t.Context(), h))(t)
 	defer db.Close()
-	if err := db.Apply(t.Context(), store.AddLog{Text: "x"}); err == nil {
-		t.Error("Apply on a read-only database: no error")
-	}
+	testworld.Fails(t, db.Apply(t.Context(), store.AddLog{Text: "x"}), "", "Apply on a read-only database: no error")
 }
 
 // Nobody else may read the records, whatever the umask and whatever was there.
@@ -210,8 +197,7 @@ func TestMode(t *testing.T) {
 		db := mustOpen(t, h)
 		mustApply(t, db, store.AddLog{Text: "x"})
 		for _, suffix := range []string{"", "-wal", "-shm"} {
-			info, err := os.Stat(h.Path(home.DBFile + suffix))
-			mustDo(t, err)
+			info := testworld.Got(os.Stat(h.Path(home.DBFile + suffix)))(t)
 			if info.Mode().Perm() != 0o600 {
 				t.Errorf("meta.db%s has mode %v, want 0600", suffix, info.Mode())
 			}
@@ -222,23 +208,18 @@ func TestMode(t *testing.T) {
 func TestCheckFindsDamage(t *testing.T) {
 	t.Parallel()
 	h := testworld.Home(t)
-	db, err := store.Open(t.Context(), h)
-	mustDo(t, err)
+	db := testworld.Got(store.Open(t.Context(), h))(t)
 	for i := range 200 {
 		mustApply(t, db, store.AddLog{Text: strings.Repeat("x", 200), About: fmt.Sprint("about-", i)})
 	}
 	mustDo(t, db.Close())
 	file := h.Path(home.DBFile)
-	data, err := os.ReadFile(file)
-	mustDo(t, err)
+	data := testworld.Got(os.ReadFile(file))(t)
 	copy(data[len(data)-3*4096:], bytes.Repeat([]byte{0xff}, 2*4096))
 	mustDo(t, os.WriteFile(file, data, 0o600))
-	db, err = store.OpenRead(t.Context(), h)
-	mustDo(t, err)
+	db = testworld.Got(store.OpenRead(t.Context(), h))(t)
 	defer db.Close()
-	if err := db.Check(t.Context()); err == nil || !strings.Contains(err.Error(), file) {
-		t.Errorf("Check of a damaged file: %v, want an error that names it", err)
-	}
+	testworld.Fails(t, db.Check(t.Context()), file, "an error that names it")
 }
 
 // The file is deleted under an open database: the next record goes into a new
@@ -248,19 +229,16 @@ func TestReplaced(t *testing.T) {
 	h := testworld.Home(t)
 	db := mustOpen(t, h)
 	mustApply(t, db, store.AddLog{Text: "old"})
-	before, err := db.DataVersion(t.Context())
-	mustDo(t, err)
+	before := testworld.Got(db.DataVersion(t.Context()))(t)
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		mustDo(t, os.Remove(h.Path(home.DBFile+suffix)))
 	}
 	mustApply(t, db, store.AddLog{Text: "new"})
-	l, err := db.Logs(t.Context(), store.LogFilter{})
-	mustDo(t, err)
+	l := testworld.Got(db.Logs(t.Context(), store.LogFilter{}))(t)
 	if len(l.Items) != 1 || l.Items[0].Text != "new" || db.Replaced() != 1 {
 		t.Errorf("logs %v, replaced %d, want the new log alone, 1", l.Items, db.Replaced())
 	}
-	after, err := db.DataVersion(t.Context())
-	mustDo(t, err)
+	after := testworld.Got(db.DataVersion(t.Context()))(t)
 	if before == after {
 		t.Errorf("DataVersion %d before and after", before)
 	}
@@ -272,8 +250,7 @@ func TestDataVersion(t *testing.T) {
 	db, other := mustOpen(t, home), mustOpen(t, home)
 	version := func() int64 {
 		t.Helper()
-		v, err := db.DataVersion(t.Context())
-		mustDo(t, err)
+		v := testworld.Got(db.DataVersion(t.Context()))(t)
 		return v
 	}
 	a := version()

@@ -36,11 +36,8 @@ func TestTimelineThread(t *testing.T) {
 	}
 	want := "message:m-asked message:m-brief message:m-yes message:m-report"
 	for _, id := range []string{"m-asked", "m-brief", "m-yes", "m-report"} {
-		tl, err := db.Timeline(t.Context(), id)
-		testworld.Must(t, err)
-		if got := kinds(tl); got != want {
-			t.Errorf("Timeline(%s) = %s, want %s", id, got, want)
-		}
+		tl := testworld.Got(db.Timeline(t.Context(), id))(t)
+		testworld.Equal(t, kinds(tl), want, "Timeline(%s)", id)
 	}
 }
 
@@ -76,9 +73,7 @@ func TestTimeline(t *testing.T) {
 		if tt.subject == store.SubjectSession {
 			got = strings.ReplaceAll(got, " delivered:m-answer", "")
 		}
-		if got != tt.want {
-			t.Errorf("Timeline(%s) =\n%s, want\n%s", tt.id, got, tt.want)
-		}
+		testworld.Equal(t, got, tt.want, "Timeline(%s)", tt.id)
 		if !slices.IsSortedFunc(tl.Events, func(a, b store.TimelineEvent) int { return int(a.Time - b.Time) }) {
 			t.Errorf("Timeline(%s) is out of order", tt.id)
 		}
@@ -121,14 +116,11 @@ func TestTimelineOrder(t *testing.T) {
 				store.UpsertDelivery{Message: "m-1", Target: "agent1", State: store.Claimed, Queued: tt.queued, Time: tt.claimed},
 				store.UpsertDelivery{Message: "m-1", Target: "agent1", State: store.Delivered, Time: tt.delivered},
 			)
-			tl, err := db.Timeline(t.Context(), "m-1")
-			testworld.Must(t, err)
+			tl := testworld.Got(db.Timeline(t.Context(), "m-1"))(t)
 			if got, want := kinds(tl), "message:m-1 queued:m-1 claimed:m-1 delivered:m-1"; got != want || tl.Events[0].Time != tt.written {
 				t.Errorf("%s, written at %d, want %s, at %d", got, tl.Events[0].Time, want, tt.written)
 			}
-			if tl.Message.Time != tt.sent {
-				t.Errorf("the message's own time is %d", tl.Message.Time)
-			}
+			testworld.Equal(t, tl.Message.Time, tt.sent, "the message's own time")
 		})
 	}
 }
@@ -150,9 +142,7 @@ func TestTimelineNames(t *testing.T) {
 		{"", store.ErrNotFound},
 		{"f-aaaa'--", store.ErrNotFound},
 	} {
-		if _, err := db.Timeline(t.Context(), tt.id); !errors.Is(err, tt.want) {
-			t.Errorf("Timeline(%q): %v, want %v", tt.id, err, tt.want)
-		}
+		testworld.ErrorIs(t, testworld.Err(db.Timeline(t.Context(), tt.id)), tt.want, "Timeline(%q)", tt.id)
 	}
 	mustApply(t, db, store.UpsertMessage{ID: "f-bbbb1111", From: "owner", Text: "x"}, store.UpsertTask{ID: "f-bbbb2222", Title: "x"})
 	_, err := db.Timeline(t.Context(), "f-bbbb")

@@ -16,8 +16,7 @@ import (
 
 func mustChild(tb testing.TB, home home.Dir, what string) *exec.Cmd {
 	tb.Helper()
-	self, err := os.Executable()
-	mustDo(tb, err)
+	self := testworld.Got(os.Executable())(tb)
 	cmd := exec.CommandContext(tb.Context(), self)
 	cmd.Env = append(os.Environ(), "STORE_TEST_CHILD="+what, "STORE_TEST_HOME="+home.Root())
 	cmd.Stderr = os.Stderr
@@ -40,9 +39,7 @@ func TestManyProcesses(t *testing.T) {
 	}
 	all.Wait()
 	db := mustOpen(t, home)
-	if texts := mustTexts(t, db); len(texts) != 4*each {
-		t.Errorf("%d logs, want %d", len(texts), 4*each)
-	}
+	testworld.Equal(t, len(mustTexts(t, db)), 4*each, "logs")
 	mustDo(t, db.Check(t.Context()))
 }
 
@@ -54,8 +51,7 @@ func TestKilled(t *testing.T) {
 	acked := map[string]bool{}
 	for round := range 8 {
 		cmd := mustChild(t, home, fmt.Sprintf("r%d:1000000", round))
-		out, err := cmd.StdoutPipe()
-		mustDo(t, err)
+		out := testworld.Got(cmd.StdoutPipe())(t)
 		mustDo(t, cmd.Start())
 		lines := bufio.NewScanner(out)
 		for n := 0; n < round*7 && lines.Scan(); n++ {

@@ -50,8 +50,7 @@ func mustTexts(tb testing.TB, db *store.DB) map[string]bool {
 	texts := map[string]bool{}
 	f := store.LogFilter{Page: store.Page{Limit: 1000}}
 	for {
-		l, err := db.Logs(tb.Context(), f)
-		mustDo(tb, err)
+		l := testworld.Got(db.Logs(tb.Context(), f))(tb)
 		for _, x := range l.Items {
 			texts[x.Text] = true
 		}
@@ -130,11 +129,8 @@ func TestWrongAmongOthers(t *testing.T) {
 
 func TestApplyAfterClose(t *testing.T) {
 	t.Parallel()
-	db, err := store.Open(t.Context(), testworld.Home(t))
-	mustDo(t, err)
+	db := testworld.Got(store.Open(t.Context(), testworld.Home(t)))(t)
 	mustDo(t, db.Close())
 	mustDo(t, db.Close())
-	if err := db.Apply(t.Context(), store.AddLog{Text: "x"}); err == nil || !strings.Contains(err.Error(), "closed") {
-		t.Errorf("Apply after Close: %v, want closed", err)
-	}
+	testworld.Fails(t, db.Apply(t.Context(), store.AddLog{Text: "x"}), "closed", "Apply after Close")
 }
