@@ -3,7 +3,6 @@ package fleet_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,27 +27,17 @@ func TestCheck(t *testing.T) {
 			h, dir := newHome(), t.TempDir()
 			testworld.Bus(t, h, agent.Owner, agent.Clone(1))
 			text := "echo it runs; echo run >>" + dir + "/runs; while [ -e slow ] && [ ! -e " + dir + "/go ]; do sleep 0.01; done; test ! -e broken"
-			if err := config.SetCheck(h, text); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, config.SetCheck(h, text))
 			c, _, err := config.Load(h)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			f, err := fleet.New(h, &c, agent.Clone(1), []string{"AGENT_N=1", "PATH=" + os.Getenv("PATH")}, "v1", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			t.Cleanup(func() { f.Launcher.Journal.Close() })
 			src := testworld.NewRepo(t, filepath.Join(dir, "src"))
 			r, err := git.Open(t.Context(), src.Dir, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			p, err := tree.Make(t.Context(), h, agent.Clone(1), r, true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			at := src.At(p.Dir)
 			k := &fleet.Checks{Fleet: f, Patience: time.Minute}
 			check := func(want ...string) {
@@ -58,17 +47,13 @@ func TestCheck(t *testing.T) {
 					text = "refused: " + err.Error()
 				}
 				for _, w := range want {
-					if !strings.Contains(text, w) {
-						t.Errorf("%q, want %q", text, w)
-					}
+					testworld.Contains(t, text, w)
 				}
 			}
 			check("refused: agent1: nothing to land on main")
 			at.Commit("one", "b", "b")
 			check("refused: ", "agreed to this text yet")
-			if err := fleet.CheckOf(c).Agree(h); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, fleet.CheckOf(c).Agree(h))
 			at.Write("loose", "x")
 			check("agent1: passed in ", "agent1 has 1 uncommitted file; it is not checked")
 			at.Commit("two", "broken", "x")
@@ -82,9 +67,7 @@ func TestCheck(t *testing.T) {
 			testworld.Program(t, filepath.Join(dir, "go"), "")
 			k.Patience = time.Minute
 			check("agent1: passed ")
-			if runs := (testworld.Repo{Dir: dir}).Read("runs"); runs != "run\nrun\nrun\n" {
-				t.Errorf("it ran %q", runs)
-			}
+			testworld.Equal(t, (testworld.Repo{Dir: dir}).Read("runs"), "run\nrun\nrun\n", "it ran")
 		})
 	}
 }

@@ -81,10 +81,7 @@ func newControl(t *testing.T) socket {
 	h := testworld.FastHome(t)
 	b := testworld.Bus(t, h, agent.Owner, agent.Root, agent.Clone(1))
 	var c config.Config
-	f, err := fleet.New(h, &c, agent.Owner, []string{"PATH=" + os.Getenv("PATH")}, "v1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testworld.Got(fleet.New(h, &c, agent.Owner, []string{"PATH=" + os.Getenv("PATH")}, "v1", nil))(t)
 	t.Cleanup(func() { f.Launcher.Journal.Close() })
 	mux := http.NewServeMux()
 	mux.Handle("/", fleet.Daemon{Fleet: f}.Control())
@@ -107,10 +104,7 @@ func client(socket string) *http.Client {
 
 func (c socket) post(path string, body io.Reader) *json.Decoder {
 	c.t.Helper()
-	r, err := client(c.home.Path(home.DaemonSocket)).Post("http://netsky"+path, "application/json", body)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	r := testworld.Got(client(c.home.Path(home.DaemonSocket)).Post("http://netsky"+path, "application/json", body))(c.t)
 	c.t.Cleanup(func() { r.Body.Close() })
 	return json.NewDecoder(r.Body)
 }
@@ -121,16 +115,11 @@ func (c socket) done(path, body string) (fleet.Done, string) {
 	var before []string
 	for d := c.post(path, strings.NewReader(body)); ; {
 		var e fleet.Event
-		if err := d.Decode(&e); err != nil {
-			c.t.Fatal(path, err)
-		}
+		testworld.Must(c.t, d.Decode(&e), "%v", path)
 		if e.Done != nil {
 			return *e.Done, strings.Join(before, "\n")
 		}
-		text, err := json.Marshal(e)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		text := testworld.Got(json.Marshal(e))(c.t)
 		before = append(before, string(text))
 	}
 }
@@ -185,9 +174,7 @@ func TestControlAsks(t *testing.T) {
 	go io.WriteString(w, `{"question": "now?"}`+"\n")
 	for d := c.post("/probe", r); ; {
 		var e fleet.Event
-		if err := d.Decode(&e); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, d.Decode(&e))
 		if e.Ask != "" {
 			go io.WriteString(w, `{"answer": "yes"}`+"\n")
 		}

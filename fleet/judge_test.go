@@ -10,6 +10,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/cost/breaker"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 )
 
@@ -90,16 +91,12 @@ func TestJudge(t *testing.T) {
 			}
 			var err error
 			for i, l := range tt.looks {
-				if err != nil {
-					t.Fatalf("the wait ended at look %d: %v", i, err)
-				}
+				testworld.Must(t, err, "the wait ended at look %d", i)
 				one := *l
 				one.at = start.Add(time.Duration(i) * time.Second)
 				err = c.judge(&one)
 			}
-			if got := strings.Join(said, "|"); got != tt.said {
-				t.Errorf("said %s, want %s", got, tt.said)
-			}
+			testworld.Equal(t, strings.Join(said, "|"), tt.said, "said")
 			if got := fmt.Sprint(err); tt.end == "" && err != nil || !strings.Contains(got, tt.end) {
 				t.Errorf("the wait ends with %v, want %s", err, tt.end)
 			}

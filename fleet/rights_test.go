@@ -6,6 +6,7 @@ import (
 	"netsky/agent"
 	"netsky/config"
 	"netsky/fleet"
+	"netsky/internal/testworld"
 )
 
 // Who may do what, one row a deed: the owner, agent0, a clone, agentinfinity.
@@ -33,9 +34,7 @@ func TestRights(t *testing.T) {
 				got += "n"
 			}
 		}
-		if got != want {
-			t.Errorf("%s: %s, want %s", deed, got, want)
-		}
+		testworld.Equal(t, got, want, "%s", deed)
 	}
 	for land, want := range map[string]string{config.LandOwner: owner, config.LandRoot: "yynn"} {
 		var c config.Config
@@ -44,8 +43,6 @@ func TestRights(t *testing.T) {
 		for _, id := range actors {
 			got += map[bool]string{true: "y", false: "n"}[fleet.MayLand(id, c, "land") == nil]
 		}
-		if got != want {
-			t.Errorf("land, with %q: %s, want %s", land, got, want)
-		}
+		testworld.Equal(t, got, want, "land, with %q", land)
 	}
 }

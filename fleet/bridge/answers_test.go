@@ -157,13 +157,9 @@ func (w *owner) serve(b *bus.Bus) {
 	s, err := dashboard.New(dashboard.Options{
 		Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil }, Agents: nobody{}, Bus: b, Token: w.token, Version: "v1", Desk: page{w.desk},
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testworld.Must(w.t, err)
 	at, err := s.Listen(w.t.Context(), "127.0.0.1:0")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testworld.Must(w.t, err)
 	w.base = "http://" + at.Addr().String()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -309,9 +305,7 @@ func (w *owner) replies() bool {
 	for rows.Next() {
 		var guid string
 		var a attempt
-		if err := rows.Scan(&guid, &a.told, &a.at); err != nil {
-			w.t.Error(err)
-		}
+		testworld.Equal(w.t, rows.Scan(&guid, &a.told, &a.at), nil)
 		got[guid] = append(got[guid], a)
 	}
 	for i := range w.attempts {

@@ -165,9 +165,7 @@ func (a *asker) says(word string, i int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	fmt.Fprintln(a.in, word, i)
-	if err := a.in.Flush(); err != nil {
-		a.t.Error(err)
-	}
+	testworld.Equal(a.t, a.in.Flush(), nil)
 }
 
 // asked returns the request, once it is there.

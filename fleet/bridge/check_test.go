@@ -53,9 +53,7 @@ func TestGlance(t *testing.T) {
 				t.Errorf("who may speak is %s: %s", list[0].State, text)
 			}
 			for _, part := range tt.says {
-				if !strings.Contains(text, part) {
-					t.Errorf("no %q in:\n%s", part, text)
-				}
+				testworld.Contains(t, text, part)
 			}
 			if tt.silent != "" && strings.Contains(text, tt.silent) {
 				t.Errorf("there is %q in:\n%s", tt.silent, text)

@@ -23,11 +23,9 @@ func TestConvert(t *testing.T) {
 		jpeg, err := o.Convert(t.Context(), []byte("HEIC"))
 		return string(jpeg), err
 	}
-	if jpeg, err := convert(`#!/bin/sh
+	testworld.Equal(t, testworld.Got(convert(`#!/bin/sh
 [ "$1 $2 $3 $5" = "-s format jpeg --out" ] && /bin/cat "$4" >"$6" && echo " as JPEG" >>"$6"
-`); jpeg != "HEIC as JPEG\n" || err != nil {
-		t.Errorf("%q, %v", jpeg, err)
-	}
+`))(t), "HEIC as JPEG\n")
 	for script, want := range map[string]string{
 		"": "no program that converts HEIC is on PATH",
 		"#!/bin/sh\necho not a picture >&2\nexit 1\n": "sips: exit status 1: not a picture",

@@ -2,7 +2,6 @@ package bridge_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -193,9 +192,7 @@ func TestAttachVanishing(t *testing.T) {
 			t.Fatalf("attached %q, %v", text, err)
 		}
 	}
-	if _, err := tools.Attach(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("after it has vanished: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(tools.Attach(path)), fs.ErrNotExist, "after it has vanished")
 	t.Logf("attached %d times", sent)
 }
 
@@ -251,8 +248,7 @@ func TestHistory(t *testing.T) {
 	if text, err := tools.History(t.Context(), 10); err != nil || text != "no texts are on record" {
 		t.Fatalf("without records: %q, %v", text, err)
 	}
-	db, err := store.Open(t.Context(), h)
-	testworld.Must(t, err)
+	db := testworld.Got(store.Open(t.Context(), h))(t)
 	defer db.Close()
 	if text, err := tools.History(t.Context(), 10); err != nil || text != "no texts are on record" {
 		t.Fatalf("without texts: %q, %v", text, err)
@@ -260,14 +256,12 @@ func TestHistory(t *testing.T) {
 	c := record.Chat{Key: "-;+15550100", GUID: "iMessage;-;+15550100"}
 	now := time.Now()
 	for i := range 150 {
-		err := record.Records{DB: db}.Say(t.Context(), record.Said{
+		testworld.Must(t, record.Records{DB: db}.Say(t.Context(), record.Said{
 			Line: "messages", ID: fmt.Sprint(i), Part: 1, Parts: 1, Chat: c, Kind: "alert", State: record.Sent,
 			Text: fmt.Sprintf("[netsky] text %d. %s", i, strings.Repeat("words ", 100)), Created: store.At(now.Add(time.Duration(i) * time.Second)),
-		})
-		testworld.Must(t, err)
+		}))
 	}
-	text, err := tools.History(t.Context(), 150)
-	testworld.Must(t, err)
+	text := testworld.Got(tools.History(t.Context(), 150))(t)
 	lines := strings.Split(text, "\n")
 	if !strings.Contains(lines[len(lines)-1], "text 149.") || len(text) > 18<<10 {
 		t.Errorf("%d bytes, which end in %.60q", len(text), lines[len(lines)-1])

@@ -38,20 +38,14 @@ func TestCheckHandles(t *testing.T) {
 	db, err := sql.Open("sqlite3", h.Path("chat.db"))
 	testworld.Must(t, err)
 	defer db.Close()
-	if _, err := db.Exec(`CREATE TABLE message (guid, text, date, is_from_me, handle_id, service); CREATE TABLE chat (guid, style);
-		CREATE TABLE chat_message_join (chat_id, message_id); CREATE TABLE handle (id); INSERT INTO handle VALUES ('+1 555 0100'), (NULL)`); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(db.Exec(`CREATE TABLE message (guid, text, date, is_from_me, handle_id, service); CREATE TABLE chat (guid, style);
+		CREATE TABLE chat_message_join (chat_id, message_id); CREATE TABLE handle (id); INSERT INTO handle VALUES ('+1 555 0100'), (NULL)`))(t)
 	mustWrite(t, h.Path(home.ConfigFile), "[owner]\nimessage = [\"+15550100\", \"other@example.org\"]\n[imessage]\nenabled = true\ndb = \"chat.db\"\n")
 	c, _, err := config.Load(h)
 	testworld.Must(t, err)
-	if _, err := access.Begin(t.Context(), h, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(access.Begin(t.Context(), h, time.Now()))(t)
 	stranger := chat.Message{Handle: "+15550199", Text: "wrongs", Kind: chat.Text, Service: chat.ServiceIMessage, Chat: chat.Chat{Direct: true}}
-	if _, err := access.Offer(t.Context(), h, stranger, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(access.Offer(t.Context(), h, stranger, time.Now()))(t)
 	list, err := bridge.Phone{Config: c, Home: h, UserHome: h.Path(), Env: []string{"PATH="}}.Check(t.Context())
 	testworld.Must(t, err)
 	var lines []string

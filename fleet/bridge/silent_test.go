@@ -25,8 +25,7 @@ func TestSilentBridge(t *testing.T) {
 		{"ten minutes", 10 * time.Minute, chat.Bad},
 	} {
 		h := testworld.FastHome(t)
-		lock, err := h.Lock(home.PhoneLock)
-		testworld.Must(t, err)
+		lock := testworld.Got(h.Lock(home.PhoneLock))(t)
 		defer lock.Unlock()
 		seen := store.At(time.Now().Add(-tt.age))
 		testworld.Must(t, h.Save(phone.StatusFile, phone.Status{Transport: "telegram", State: phone.StateOK, Since: seen, Seen: seen}, false))

@@ -18,9 +18,7 @@ func TestConversation(t *testing.T) {
 	t.Parallel()
 	const id = "0f8fad5b-d9cb-469f-a165-70867728950e"
 	file := filepath.Join(t.TempDir(), "c.jsonl")
-	if err := os.WriteFile(file, []byte("{}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(file, []byte("{}\n"), 0o600))
 	for _, tt := range []struct {
 		name, runtime string
 		claude        claude.State
@@ -39,19 +37,13 @@ func TestConversation(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := testworld.FastHome(t)
 			if tt.runtime != "" {
-				if err := h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s", Runtime: tt.runtime}); err != nil {
-					t.Fatal(err)
-				}
+				testworld.Must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s", Runtime: tt.runtime}))
 			}
 			if tt.claude.Session != "" {
-				if err := claude.SaveState(h, "agent1", tt.claude); err != nil {
-					t.Fatal(err)
-				}
+				testworld.Must(t, claude.SaveState(h, "agent1", tt.claude))
 			}
 			if tt.codex != "" {
-				if err := h.WriteFile("state/codex/agent1.json", []byte(tt.codex), false); err != nil {
-					t.Fatal(err)
-				}
+				testworld.Must(t, h.WriteFile("state/codex/agent1.json", []byte(tt.codex), false))
 			}
 			got, err := plan.Conversation(h, "agent1")
 			if got != tt.want && err == nil || tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {

@@ -92,9 +92,7 @@ func TestInstructions(t *testing.T) {
 	repo := testworld.NewRepo(t, filepath.Join(top, "src"))
 	repo.Commit("one", "a", "1\n", "web/CLAUDE.md", "committed", ".gitignore", "CLAUDE.local.md\n")
 	repo.Write("CLAUDE.md", "use {{ tabs }}", "AGENTS.md", "use spaces", "CLAUDE.local.md", "copied")
-	if err := os.WriteFile(filepath.Join(top, "CLAUDE.md"), []byte("above"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(top, "CLAUDE.md"), []byte("above"), 0o600))
 	for _, tt := range []struct {
 		runtime spawn.Runtime
 		want    []string
@@ -107,21 +105,14 @@ func TestInstructions(t *testing.T) {
 			list := []spawn.Plan{{Agent: "agent1", Dir: filepath.Join(repo.Dir, "web"), Runtime: tt.runtime,
 				Prompt: prompts.Input{Agent: "agent1", Dir: repo.Dir, Runtime: tt.runtime.Name(), Home: p.Launcher.Home}}}
 			places := p.Places(t.Context(), list, false)
-			if err := p.Make(t.Context(), list, places, func(agent.ID) bool { return false }); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, p.Make(t.Context(), list, places, func(agent.ID) bool { return false }))
 			if want := filepath.Join(places[0].Placed.Dir, "web"); list[0].Dir != want {
 				t.Errorf("it works in %s, want %s", list[0].Dir, want)
 			}
-			text, err := prompts.Render(list[0].Prompt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := testworld.Got(prompts.Render(list[0].Prompt))(t)
 			for _, said := range []string{"above", "use {{ tabs }}", "use spaces", "committed", "copied"} {
 				wanted := strings.Contains(fmt.Sprint(tt.want), said)
-				if got := strings.Contains(text, "worktree:\n\n"+said); got != wanted {
-					t.Errorf("the prompt says %q: %t, want %t", said, got, wanted)
-				}
+				testworld.Equal(t, strings.Contains(text, "worktree:\n\n"+said), wanted, "the prompt says %q", said)
 			}
 		})
 	}

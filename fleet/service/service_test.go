@@ -21,19 +21,13 @@ import (
 func options(t *testing.T, system, name, script string) (o service.Options, calls string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "s") // the path of a home is bounded
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	h, err := home.At(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	calls = filepath.Join(dir, "calls")
 	bin := filepath.Join(dir, "bin")
-	if err := os.Mkdir(bin, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(bin, 0o700))
 	for _, ctl := range []string{"systemctl", "launchctl"} {
 		testworld.Program(t, filepath.Join(bin, ctl), "#!/bin/sh\necho \""+ctl+" $*\" >>'"+calls+"'\n"+script+"\n")
 	}
@@ -64,17 +58,13 @@ func TestUnits(t *testing.T) {
 	}
 	for i, args := range [][]string{{"service", "run"}, {"watchdog", "tick"}} {
 		unit := parseUnit(t, r.Files[i].Text)
-		if got := unwords(t, unit["Service.ExecStart"][0], true); !slices.Equal(got, append([]string{"/bin/sh", "-c", `exec "$0" "$@"`, o.Binary}, args...)) {
-			t.Errorf("ExecStart %q", got)
-		}
+		testworld.EqualList(t, unwords(t, unit["Service.ExecStart"][0], true), append([]string{"/bin/sh", "-c", `exec "$0" "$@"`, o.Binary}, args...), "ExecStart")
 		var env []string
 		for _, e := range unit["Service.Environment"] {
 			env = append(env, unwords(t, e, false)...)
 		}
 		path := filepath.Dir(o.Home.Root()) + "/bin:/usr/bin:/bin"
-		if !slices.Equal(env, []string{"NETSKY_HOME=" + o.Home.Root(), "PATH=" + path}) {
-			t.Errorf("Environment %q", env)
-		}
+		testworld.EqualList(t, env, []string{"NETSKY_HOME=" + o.Home.Root(), "PATH=" + path}, "Environment")
 		if unit["Service.KillMode"][0] != "process" || unit["Service.Type"][0] != "oneshot" {
 			t.Errorf("%v: would end what it has started", unit)
 		}
@@ -108,14 +98,9 @@ func TestUnitsVerify(t *testing.T) {
 func verified(t *testing.T, verify, name string) {
 	o, _ := options(t, "linux", name, "exit 0")
 	o.Binary = filepath.Join(o.UserHome, name, "netsky")
-	if err := os.MkdirAll(filepath.Dir(o.Binary), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.MkdirAll(filepath.Dir(o.Binary), 0o700))
 	testworld.Program(t, o.Binary, "#!/bin/sh\n")
-	r, err := service.Install(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testworld.Got(service.Install(t.Context(), o))(t)
 	args := []string{"verify", "--user"}
 	for _, f := range r.Files {
 		args = append(args, f.Path)
@@ -242,9 +227,7 @@ func TestInstallAndUninstall(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 		for _, f := range service.Inspect(t.Context(), o).Files {
-			if _, err := os.Lstat(f.Path); err == nil {
-				t.Errorf("%s is left", f.Path)
-			}
+			testworld.Fails(t, testworld.Err(os.Lstat(f.Path)), "", "%s is left", f.Path)
 		}
 	}
 }
@@ -262,31 +245,19 @@ func TestForeignFiles(t *testing.T) {
 		},
 		"a link": func(t *testing.T, _ service.Options, path, text string) {
 			write(t, path+".real", text)
-			if err := os.Symlink(path+".real", path); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.Symlink(path+".real", path))
 		},
 	} {
 		o, calls := options(t, "linux", "h", "exit 0")
-		p, err := service.Plan(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := testworld.Got(service.Plan(o))(t)
 		file := p.Files[0]
-		if err := os.MkdirAll(filepath.Dir(file.Path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.MkdirAll(filepath.Dir(file.Path), 0o755))
 		harm(t, o, file.Path, file.Text)
-		before, err := os.ReadFile(file.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := testworld.Got(os.ReadFile(file.Path))(t)
 		if r, err := service.Install(t.Context(), o); !errors.Is(err, service.ErrForeign) || len(r.Written) > 0 || called(t, calls) != "" {
 			t.Errorf("%s: install %+v, %v", name, r, err)
 		}
-		if _, err := service.Uninstall(t.Context(), o); !errors.Is(err, service.ErrForeign) {
-			t.Errorf("%s: uninstall %v", name, err)
-		}
+		testworld.ErrorIs(t, testworld.Err(service.Uninstall(t.Context(), o)), service.ErrForeign, "%s: uninstall", name)
 		if after, err := os.ReadFile(file.Path); err != nil || string(after) != string(before) {
 			t.Errorf("%s: %q, %v", name, after, err)
 		}
@@ -295,9 +266,7 @@ func TestForeignFiles(t *testing.T) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // A manager that is missing or fails leaves the files, and is said.
@@ -319,7 +288,5 @@ func TestNoManager(t *testing.T) {
 		}
 	}
 	o.System = "plan9"
-	if _, err := service.Install(t.Context(), o); err == nil {
-		t.Error("plan9 has a service")
-	}
+	testworld.Fails(t, testworld.Err(service.Install(t.Context(), o)), "", "plan9 has a service")
 }
