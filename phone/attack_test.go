@@ -179,9 +179,7 @@ func TestLongPictures(t *testing.T) {
 		}
 		pictures += strings.Count(text, "😀")
 	}
-	if pictures != 4500 {
-		t.Errorf("%d pictures arrived", pictures)
-	}
+	testworld.Equal(t, pictures, 4500, "pictures arrived")
 }
 
 // Names of any length are recorded by something short, and count once.
@@ -224,9 +222,7 @@ func TestReturnedAgain(t *testing.T) {
 	}
 	w.wire.Text("fresh")
 	w.arrives(agent.Root, "fresh")
-	if n := len(w.inbox(agent.Root)); n != 2 {
-		t.Errorf("%d were taken", n)
-	}
+	testworld.Equal(t, len(w.inbox(agent.Root)), 2, "were taken")
 }
 
 // A transport that does not wait is not asked without a pause, and its notes fill no log.
@@ -262,9 +258,7 @@ func TestStrangersLeaveNothing(t *testing.T) {
 	if n := lines.Load(); n > 20 {
 		t.Errorf("%d lines in the log", n)
 	}
-	if n := len(w.heard()); n != 1 {
-		t.Errorf("%d rows on record", n)
-	}
+	testworld.Equal(t, len(w.heard()), 1, "rows on record")
 }
 
 // Who was denied meanwhile has no order carried out.
@@ -289,9 +283,7 @@ func TestDeniedMeanwhile(t *testing.T) {
 	denied.Store(true)
 	w.start()
 	testworld.Wait(t, "it is done with", func() bool { return len(w.heard()) == 1 && w.done() })
-	if n := len(w.inbox(agent.Root)); n != 0 {
-		t.Errorf("%d were taken", n)
-	}
+	testworld.Equal(t, len(w.inbox(agent.Root)), 0, "were taken")
 }
 
 // Mail is texted although all earlier messages were removed as too old, and their numbers are
@@ -305,9 +297,7 @@ func TestMailAfterPrune(t *testing.T) {
 	w.says("old 4")
 	pass := &store.Pass{Before: time.Now().AddDate(0, -1, 0), Key: "k"}
 	for !pass.Done() {
-		if err := w.db.Prune(t.Context(), pass); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, w.db.Prune(t.Context(), pass))
 	}
 	w.mail(store.Message{ID: "new", From: agent.Root, Text: "new", Metadata: forPhone})
 	w.says("[agent0] new")
@@ -359,9 +349,7 @@ func TestAway(t *testing.T) {
 	}
 	w.wire.Put(chat.Message{Text: "back-fill", At: c.now().Add(-30 * time.Minute)}, chat.Message{Text: "now", At: c.now()})
 	w.arrives(agent.Root, "now")
-	if n := len(w.inbox(agent.Root)); n != 43 {
-		t.Errorf("%d were taken", n)
-	}
+	testworld.Equal(t, len(w.inbox(agent.Root)), 43, "were taken")
 }
 
 // last is the last text that was put in.

@@ -30,18 +30,12 @@ func TestBrakeInAFlood(t *testing.T) {
 		w.wire.Put(chat.Message{GUID: fmt.Sprint("loop-", i), Text: "I am away"})
 	}
 	w.wire.Put(chat.Message{GUID: "still", Text: "still me"})
-	if got := w.verdict("still"); got != phone.VerdictBraked {
-		t.Errorf("behind the flood: %s", got)
-	}
+	testworld.Equal(t, w.verdict("still"), phone.VerdictBraked, "behind the flood")
 	w.stop()
 	w.start()
 	w.wire.Put(chat.Message{GUID: "later", Text: "and later"})
-	if got := w.verdict("later"); got != phone.VerdictBraked {
-		t.Errorf("in a later run: %s", got)
-	}
-	if n := len(w.inbox(agent.Root)); n != 5 {
-		t.Errorf("%d were taken, want 5", n)
-	}
+	testworld.Equal(t, w.verdict("later"), phone.VerdictBraked, "in a later run")
+	testworld.Equal(t, len(w.inbox(agent.Root)), 5, "were taken")
 }
 
 // What is taken counts, whatever else is on record between it: echoes, what another chat brings.
@@ -57,12 +51,8 @@ func TestBrakeCountsBehindOthers(t *testing.T) {
 	put(10, 1200, "[netsky] ours")
 	w.verdict("m-1199")
 	put(4, 6, "I am away")
-	if got := w.verdict("m-4"); got != phone.VerdictOrder {
-		t.Errorf("the fifth: %s", got)
-	}
-	if got := w.verdict("m-5"); got != phone.VerdictBrake {
-		t.Errorf("the sixth: %s", got)
-	}
+	testworld.Equal(t, w.verdict("m-4"), phone.VerdictOrder, "the fifth")
+	testworld.Equal(t, w.verdict("m-5"), phone.VerdictBrake, "the sixth")
 }
 
 // A chat that is too full again soon after it has rested rests twice as long, without another word;
@@ -89,9 +79,7 @@ func TestBrakeDoubles(t *testing.T) {
 		later.Add(int64(time.Duration(minutes) * time.Minute))
 		n++
 		guid := w.wire.Put(chat.Message{GUID: fmt.Sprint("one-", n), Text: fmt.Sprint("one ", n), At: now()})
-		if got := w.verdict(guid); got != want {
-			t.Errorf("message %d: %s, want %s", n, got, want)
-		}
+		testworld.Equal(t, w.verdict(guid), want, "message %d", n)
 	}
 	flood()
 	at(9, phone.VerdictBraked)
@@ -117,9 +105,7 @@ func TestBrakeDoubles(t *testing.T) {
 	w.wire.Put(chat.Message{GUID: "last", Text: "the last", At: now()})
 	w.arrives(agent.Root, "the last")
 	testworld.Wait(t, "the second notice", func() bool { return len(w.wire.Texts()) == 2 })
-	if mail := w.inbox(agent.Owner); len(mail) != 2 {
-		t.Errorf("%d notices by mail, want 2", len(mail))
-	}
+	testworld.Equal(t, len(w.inbox(agent.Owner)), 2, "notices by mail")
 }
 
 // It stops at half a day.

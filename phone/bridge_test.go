@@ -22,16 +22,12 @@ func TestThereAndBack(t *testing.T) {
 	w.wire.Text("agent2: and test it")
 	w.arrives("agent2", "and test it")
 	w.mail(store.Message{ID: "m1", From: agent.Root, Kind: "reply", Text: "done", InReplyTo: e.ID})
-	if got := w.says("done"); got != "[agent0] done" {
-		t.Errorf("said %q", got)
-	}
+	testworld.Equal(t, w.says("done"), "[agent0] done", "said")
 }
 
 func TestAlone(t *testing.T) {
 	w := newWorld(t, nil)
-	if err := phone.New(w.options()).Run(t.Context()); err == nil {
-		t.Error("two bridges ran in one home")
-	}
+	testworld.Fails(t, phone.New(w.options()).Run(t.Context()), "", "two bridges ran in one home")
 }
 
 func TestCommands(t *testing.T) {
@@ -103,7 +99,5 @@ func TestOld(t *testing.T) {
 	if list := w.inbox(agent.Root); len(list) != 1 {
 		t.Errorf("taken: %+v", list)
 	}
-	if got := w.says("too late"); !strings.Contains(got, "A message of yours") {
-		t.Errorf("said %q", got)
-	}
+	testworld.Contains(t, w.says("too late"), "A message of yours", "said")
 }

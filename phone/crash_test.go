@@ -101,9 +101,7 @@ func TestBeginsClosed(t *testing.T) {
 func TestReportsCursor(t *testing.T) {
 	w := newWorld(t, nil)
 	w.stop()
-	if err := w.home.Remove(phone.StatusFile); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.home.Remove(phone.StatusFile))
 	w.start()
 	testworld.Wait(t, "it is reported", func() bool { s, err := phone.Load(w.home); return err == nil && s.Cursor != "" })
 }

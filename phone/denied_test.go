@@ -69,10 +69,7 @@ func TestDeniedGetsNothing(t *testing.T) {
 // waiting counts what is to be sent.
 func (w *world) waiting() int {
 	w.t.Helper()
-	tally, err := record.Records{DB: w.db}.Count(w.t.Context(), "test", time.Now())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	tally := testworld.Got(record.Records{DB: w.db}.Count(w.t.Context(), "test", time.Now()))(w.t)
 	return tally.Waiting
 }
 

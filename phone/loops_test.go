@@ -89,9 +89,7 @@ func TestSignature(t *testing.T) {
 		"[agent0] done": true, " [netsky] alert: x": true, "[AGENT3 1/2] x": true, "\u200b[netsky] hidden mark": true, "[agentinfinity, error] x": true,
 		"agent0: do it": false, "[note] x": false, "see [agent0]": false, "": false, "[": false,
 	} {
-		if got := phone.Signed(text); got != want {
-			t.Errorf("Signed(%q) = %v", text, got)
-		}
+		testworld.Equal(t, phone.Signed(text), want, "Signed(%q)", text)
 	}
 }
 
@@ -104,12 +102,8 @@ func TestBrake(t *testing.T) {
 	w.says("Too many messages")
 	w.wire.Text("still me")
 	testworld.Wait(t, "the last is heard", func() bool { return len(w.heard()) == 101 })
-	if n := len(w.inbox(agent.Root)); n != 5 {
-		t.Errorf("%d were taken, want 5", n)
-	}
-	if n := len(w.inbox(agent.Owner)); n != 1 {
-		t.Errorf("%d notices by mail, want 1", n)
-	}
+	testworld.Equal(t, len(w.inbox(agent.Root)), 5, "were taken")
+	testworld.Equal(t, len(w.inbox(agent.Owner)), 1, "notices by mail")
 	if texts := w.wire.Texts(); len(texts) != 1 {
 		t.Errorf("said %q, want one notice", texts)
 	}
@@ -134,9 +128,6 @@ func TestBrakeByCount(t *testing.T) {
 
 func (w *world) heard() []record.Heard {
 	w.t.Helper()
-	list, err := record.Records{DB: w.db}.HeardSince(w.t.Context(), "test", mine.Key, time.Now().Add(-time.Hour))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	list := testworld.Got(record.Records{DB: w.db}.HeardSince(w.t.Context(), "test", mine.Key, time.Now().Add(-time.Hour)))(w.t)
 	return list
 }

@@ -37,9 +37,7 @@ func TestApprovalByText(t *testing.T) {
 	w.desk.asks("kxqvd", "rm -rf build")
 	text := w.says("yes kxqvd or no kxqvd")
 	for _, part := range []string{"[netsky] agent1 asks for permission to use Bash:\nrm -rf build", "Otherwise: nothing is run, and agent1 waits."} {
-		if !strings.Contains(text, part) {
-			t.Errorf("%q lacks %q", text, part)
-		}
+		testworld.Contains(t, text, part, "lacks")
 	}
 	w.wire.Text("Yes kxqvd")
 	w.says("kxqvd: done (true).")
@@ -122,9 +120,7 @@ func TestBareYes(t *testing.T) {
 	w.says("kxqvd is settled: answered false.")
 	w.taken("abcde true", "kxqvd false")
 	for _, e := range w.inbox(agent.Root) {
-		if e.Text != "yes" {
-			t.Errorf("agent0 got %q", e.Text)
-		}
+		testworld.Equal(t, e.Text, "yes", "agent0")
 	}
 }
 

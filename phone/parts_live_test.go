@@ -34,7 +34,5 @@ func TestPartAfterACrash(t *testing.T) {
 	testworld.Wait(t, "it is heard", func() bool { return len(w.heard()) == 5 })
 	later.Store(int64(20 * time.Second))
 	w.arrives(agent.Root, "never comes")
-	if n := len(w.inbox(agent.Root)); n != 2 {
-		t.Errorf("%d messages", n)
-	}
+	testworld.Equal(t, len(w.inbox(agent.Root)), 2, "messages")
 }

@@ -44,7 +44,5 @@ func TestPartsKeepNothingBack(t *testing.T) {
 	testworld.Wait(t, "it is heard", func() bool { return len(w.heard()) == 3 })
 	w.wire.Put(chat.Message{GUID: "4", Text: "status", At: now})
 	w.says("2 agents up")
-	if n := len(w.inbox(agent.Root)); n != 2 {
-		t.Errorf("%d were sent on", n)
-	}
+	testworld.Equal(t, len(w.inbox(agent.Root)), 2, "were sent on")
 }

@@ -91,9 +91,7 @@ func TestQuestions(t *testing.T) {
 	l.mail(store.Message{ID: "m-2", From: "agent2", Kind: "question", Text: "Which host?"})
 	l.stands(asked("agent2", "m-1", "Which port?"), asked("agent2", "m-2", "Which host?"))
 	l.wire.Put(chat.Message{Text: "agent2: 8080", At: l.clock.now()})
-	if e := l.arrives("agent2", "8080"); e.InReplyTo != "" {
-		t.Errorf("it answers %s", e.InReplyTo)
-	}
+	testworld.Equal(t, l.arrives("agent2", "8080").InReplyTo, "", "it answers")
 	l.says("agent2 has asked several things")
 }
 

@@ -148,9 +148,7 @@ func TestPairAcrossRuns(t *testing.T) {
 			w.start()
 			w.wire.Put(chat.Message{Text: "do it", FromMe: !first, At: now.Add(2 * time.Second)}, chat.Message{Text: "last"})
 			w.arrives(agent.Root, "last")
-			if n := len(w.inbox(agent.Root)); n != 2 {
-				t.Errorf("%d were taken", n)
-			}
+			testworld.Equal(t, len(w.inbox(agent.Root)), 2, "were taken")
 		})
 	}
 }
@@ -160,9 +158,7 @@ func TestOldPair(t *testing.T) {
 	w := newWorld(t, nil)
 	old := time.Now().Add(-3 * time.Hour)
 	w.wire.Put(chat.Message{Text: "of this morning", FromMe: true, At: old}, chat.Message{Text: "of this morning", At: old})
-	if got := w.says("too late"); !strings.Contains(got, "A message of yours") {
-		t.Errorf("said %q", got)
-	}
+	testworld.Contains(t, w.says("too late"), "A message of yours", "said")
 }
 
 // A message to another address of one's own lies in two chats: sent in the one with that address,
@@ -184,9 +180,7 @@ func TestPairAcrossChats(t *testing.T) {
 			w.arrives(agent.Root, "do it")
 			w.wire.Put(rows[1], chat.Message{Text: "last"})
 			w.arrives(agent.Root, "last")
-			if n := len(w.inbox(agent.Root)); n != 2 {
-				t.Errorf("%d were taken", n)
-			}
+			testworld.Equal(t, len(w.inbox(agent.Root)), 2, "were taken")
 		})
 	}
 	w := newWorld(t, nil)

@@ -23,9 +23,7 @@ func TestSlowFile(t *testing.T) {
 		defer w.desk.mu.Unlock()
 		return len(w.desk.stopped) == 1
 	})
-	if n := len(w.inbox(agent.Root)); n != 0 {
-		t.Errorf("%d messages went before the file", n)
-	}
+	testworld.Equal(t, len(w.inbox(agent.Root)), 0, "messages went before the file")
 	close(stuck)
 	w.arrives(agent.Root, "and then this")
 	if list := w.inbox(agent.Root); len(list) != 2 || list[0].Text != "look" || len(list[0].Attachments) != 1 {

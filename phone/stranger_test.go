@@ -47,9 +47,7 @@ func TestRestIsNoGag(t *testing.T) {
 	w.wire.Text("no kxqvd")
 	w.says("agent2: its turn has ended.")
 	w.taken("kxqvd false")
-	if n := strings.Count(strings.Join(w.wire.Texts(), "\n"), "2 agents up"); n != 0 {
-		t.Errorf("status was answered in a chat that rests")
-	}
+	testworld.Equal(t, strings.Count(strings.Join(w.wire.Texts(), "\n"), "2 agents up"), 0, "status was answered in a chat that rests")
 	s, err := phone.Load(w.home)
 	if lines := strings.Join(s.Lines(time.Now()), "\n"); err != nil || !strings.Contains(lines, "too many messages") {
 		t.Errorf("status: %q, %v", lines, err)

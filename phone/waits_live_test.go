@@ -33,16 +33,11 @@ func TestHour(t *testing.T) {
 	sent(80)
 	rec := record.Records{DB: w.db}
 	for i := range 25 {
-		err := rec.Say(t.Context(), record.Said{Line: "test", ID: fmt.Sprint("a-", i), Part: 1, Parts: 1, Chat: record.Chat{Key: mine.Key, GUID: mine.GUID},
-			Kind: "alert", Rank: 2, Text: "[netsky] an alert", Created: store.At(c.now())})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, rec.Say(t.Context(), record.Said{Line: "test", ID: fmt.Sprint("a-", i), Part: 1, Parts: 1, Chat: record.Chat{Key: mine.Key, GUID: mine.GUID},
+			Kind: "alert", Rank: 2, Text: "[netsky] an alert", Created: store.At(c.now())}))
 	}
 	sent(100)
-	if got := w.wire.Texts()[99]; got != "[netsky] an alert" {
-		t.Errorf("the hundredth is %q", got)
-	}
+	testworld.Equal(t, w.wire.Texts()[99], "[netsky] an alert", "the hundredth")
 	testworld.Wait(t, "it is reported", func() bool {
 		s, err := phone.Load(w.home)
 		return err == nil && strings.Contains(strings.Join(s.Lines(c.now()), "\n"), "phone: enough texts went to you within the hour; more are sent from ")

@@ -79,11 +79,8 @@ func TestMailLeavesRoom(t *testing.T) {
 	w := newWorld(t, nil)
 	rec := record.Records{DB: w.db}
 	for i := range 15 {
-		err := rec.Say(t.Context(), record.Said{Line: "test", ID: fmt.Sprint("s", i), Part: 1, Parts: 1, Chat: record.Chat{Key: mine.Key, GUID: mine.GUID}, Kind: "mail", Rank: 3,
-			Text: "[agent0] x", State: record.Sent, Created: store.At(time.Now()), Began: store.At(time.Now().Add(-30 * time.Second))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, rec.Say(t.Context(), record.Said{Line: "test", ID: fmt.Sprint("s", i), Part: 1, Parts: 1, Chat: record.Chat{Key: mine.Key, GUID: mine.GUID}, Kind: "mail", Rank: 3,
+			Text: "[agent0] x", State: record.Sent, Created: store.At(time.Now()), Began: store.At(time.Now().Add(-30 * time.Second))}))
 	}
 	w.mail(store.Message{ID: "a", From: agent.Root, Text: "one more report", Metadata: forPhone})
 	w.desk.asks("kxqvd", "rm -rf build")
@@ -174,9 +171,7 @@ func TestMailOfTheFuture(t *testing.T) {
 func (w *world) loseRecords() {
 	w.t.Helper()
 	w.stop()
-	if err := w.db.Close(); err != nil {
-		w.t.Fatal(err)
-	}
+	testworld.Must(w.t, w.db.Close())
 	for _, end := range []string{"", "-wal", "-shm"} {
 		if err := os.Remove(w.home.Path(home.DBFile) + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			w.t.Fatal(err)

@@ -121,19 +121,14 @@ func newWorld(t *testing.T, opts func(*phone.Options)) *world {
 	w.bus = testworld.Bus(t, w.home, agent.Root, "agent1", "agent2", agent.Infinity, agent.Owner)
 	w.open()
 	// Mail from before the first use is not forwarded; reading has begun.
-	if _, err := (record.Records{DB: w.db}).Open(t.Context(), "test", "0", 0, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got((record.Records{DB: w.db}).Open(t.Context(), "test", "0", 0, time.Now()))(t)
 	w.start()
 	return w
 }
 
 func (w *world) open() {
 	w.t.Helper()
-	db, err := store.Open(w.t.Context(), w.home)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	db := testworld.Got(store.Open(w.t.Context(), w.home))(w.t)
 	w.db = db
 	w.t.Cleanup(func() { db.Close() })
 }
@@ -171,10 +166,7 @@ func (w *world) start() {
 // inbox returns the texts in an agent's inbox.
 func (w *world) inbox(id agent.ID) (list []envelope.Envelope) {
 	w.t.Helper()
-	entries, err := w.bus.List(id, bus.Inbox, 0)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	entries := testworld.Got(w.bus.List(id, bus.Inbox, 0))(w.t)
 	for _, e := range entries {
 		list = append(list, e.Envelope)
 	}
@@ -222,7 +214,5 @@ func (w *world) mail(m store.Message) {
 	if m.Time == 0 {
 		m.Time = store.At(time.Now())
 	}
-	if err := w.db.Apply(w.t.Context(), store.UpsertMessage(m)); err != nil {
-		w.t.Fatal(err)
-	}
+	testworld.Must(w.t, w.db.Apply(w.t.Context(), store.UpsertMessage(m)))
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,17 +24,12 @@ var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 func mustWrite(t *testing.T, h home.Dir, text string) {
 	t.Helper()
-	if err := h.WriteFile(file, []byte(text), false); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, h.WriteFile(file, []byte(text), false))
 }
 
 func mustLoad(t *testing.T, h home.Dir, owner ...string) access.List {
 	t.Helper()
-	l, err := access.Load(h, owner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testworld.Got(access.Load(h, owner))(t)
 	return l
 }
 
@@ -48,9 +42,7 @@ func TestList(t *testing.T) {
 		"+15550100000": true, "+1-555-010-0000": true, "me@example.org": true, friend: false, "": false, "15550100000": false,
 		"chat15550100000": false, "-15550100000": false, "-;+15550100000": false, "+15550100000;x": false,
 	} {
-		if l.May(handle) != want {
-			t.Errorf("May(%q) = %v", handle, !want)
-		}
+		testworld.Equal(t, l.May(handle), want, "May(%q) = %v", handle, !want)
 	}
 	for _, tt := range []struct {
 		c    chat.Chat
@@ -62,9 +54,7 @@ func TestList(t *testing.T) {
 		{chat.Chat{Identifier: friend, Direct: true}, false},
 		{chat.Chat{Direct: true}, false},
 	} {
-		if l.OwnerChat(tt.c) != tt.want {
-			t.Errorf("OwnerChat(%+v) = %v", tt.c, !tt.want)
-		}
+		testworld.Equal(t, l.OwnerChat(tt.c), tt.want, "OwnerChat(%+v) = %v", tt.c, !tt.want)
 	}
 	if (access.List{}).May(owner) {
 		t.Error("the zero List allows somebody")
@@ -95,9 +85,7 @@ func TestList(t *testing.T) {
 		{Handle: "me@example.org", By: "configuration"}, {Handle: friend, By: "terminal", Added: noon},
 		{Handle: "+15550100000", By: "terminal", Added: noon, Denied: true, Configured: true},
 	}
-	if got := l.Entries(); !slices.Equal(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
+	testworld.EqualList(t, l.Entries(), want)
 	if info, err := os.Stat(h.Path(file)); err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v %v", info, err)
 	}
@@ -158,9 +146,7 @@ func TestWrongFiles(t *testing.T) {
 	mode := func(m os.FileMode) func(*testing.T, home.Dir) {
 		return func(t *testing.T, h home.Dir) {
 			mustWrite(t, h, `{"allow":[`+rec+`]}`)
-			if err := os.Chmod(h.Path(file), m); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.Chmod(h.Path(file), m))
 		}
 	}
 	for _, tt := range []struct {
@@ -203,9 +189,7 @@ func TestWrongFiles(t *testing.T) {
 			}
 		}, "is a symbolic link"},
 		{"directory", func(t *testing.T, h home.Dir) {
-			if err := os.MkdirAll(h.Path(file), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.MkdirAll(h.Path(file), 0o700))
 		}, "not a regular file"},
 		{"pipe", func(t *testing.T, h home.Dir) {
 			if out, err := exec.Command("mkfifo", "-m", "600", h.Path(file)).CombinedOutput(); err != nil {
@@ -216,9 +200,7 @@ func TestWrongFiles(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			h := testworld.Home(t)
-			if err := os.MkdirAll(h.Path("state"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.MkdirAll(h.Path("state"), 0o700))
 			tt.make(t, h)
 			before, _ := os.Lstat(h.Path(file))
 			l, err := access.Load(h, []string{"+15550100", "+15550199"})
@@ -228,9 +210,7 @@ func TestWrongFiles(t *testing.T) {
 			if l.May("+15550100") || l.May("+15550199") || len(l.Entries()) > 0 {
 				t.Error("somebody may speak")
 			}
-			if next := advice.Of(err); !strings.Contains(next, "mv "+h.Path(file)) {
-				t.Errorf("advice: %q", next)
-			}
+			testworld.Contains(t, advice.Of(err), "mv "+h.Path(file), "advice")
 			_, _, aerr := access.Allow(t.Context(), h, "+15550102", noon)
 			_, _, derr := access.Deny(t.Context(), h, "+15550102", noon)
 			if !errors.Is(aerr, access.ErrFile) || !errors.Is(derr, access.ErrFile) {
@@ -240,9 +220,7 @@ func TestWrongFiles(t *testing.T) {
 				t.Errorf("the file does not stay: %v", err)
 			}
 			// Moved away, it counts no more.
-			if err := os.Rename(h.Path(file), h.Path(file+".aside")); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.Rename(h.Path(file), h.Path(file+".aside")))
 			if l := mustLoad(t, h, "+15550199"); !l.May("+15550199") || l.May("+15550100") {
 				t.Error("moved away, it still counts")
 			}
@@ -301,21 +279,15 @@ func FuzzFile(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	dir, err := os.MkdirTemp("", "n")
-	if err != nil {
-		f.Fatal(err)
-	}
+	testworld.Must(f, err)
 	f.Cleanup(func() { os.RemoveAll(dir) })
 	h, err := home.At(filepath.Join(dir, "h"))
 	if err == nil {
 		_, err = h.Make()
 	}
-	if err != nil {
-		f.Fatal(err)
-	}
+	testworld.Must(f, err)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := h.WriteFile(file, data, false); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, h.WriteFile(file, data, false))
 		l, err := access.Load(h, []string{"+15550199"})
 		if err != nil {
 			if l.May("+15550199") || strings.ContainsAny(err.Error(), "\n\x1b") {

@@ -31,10 +31,7 @@ func from(handle, text string) chat.Message {
 
 func mustBegin(t *testing.T, h home.Dir) access.Pairing {
 	t.Helper()
-	p, err := access.Begin(t.Context(), h, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testworld.Got(access.Begin(t.Context(), h, noon))(t)
 	return p
 }
 
@@ -42,9 +39,7 @@ func mustBegin(t *testing.T, h home.Dir) access.Pairing {
 func offer(t *testing.T, h home.Dir, m chat.Message, at time.Time) bool {
 	t.Helper()
 	taken, err := access.Offer(t.Context(), h, m, at)
-	if err != nil {
-		t.Fatalf("Offer: %v", err)
-	}
+	testworld.Must(t, err, "Offer")
 	return taken
 }
 
@@ -78,19 +73,13 @@ func TestPair(t *testing.T) {
 	if want := (access.Candidate{Handle: "+15550100", Service: "iMessage", At: noon}); c != want || !ok || err != nil {
 		t.Fatalf("%+v, %v, %v", c, ok, err)
 	}
-	if err := p.Confirm(t.Context(), h, access.Candidate{Handle: "+15550111"}, noon); !errors.Is(err, access.ErrOver) {
-		t.Errorf("confirmed another one: %v", err)
-	}
-	if err := p.Confirm(t.Context(), h, c, noon); err != nil {
-		t.Fatal(err)
-	}
+	testworld.ErrorIs(t, p.Confirm(t.Context(), h, access.Candidate{Handle: "+15550111"}, noon), access.ErrOver, "confirmed another one")
+	testworld.Must(t, p.Confirm(t.Context(), h, c, noon))
 	l := mustLoad(t, h)
 	if e := l.Entries(); len(e) != 1 || e[0] != (access.Entry{Handle: "+15550100", By: "pairing", Added: noon}) || !l.May("+15550100") {
 		t.Errorf("%+v", e)
 	}
-	if err := p.Confirm(t.Context(), h, c, noon); !errors.Is(err, access.ErrOver) {
-		t.Errorf("confirmed twice: %v", err)
-	}
+	testworld.ErrorIs(t, p.Confirm(t.Context(), h, c, noon), access.ErrOver, "confirmed twice")
 	if offer(t, h, from("+15550111", p.Code), noon) {
 		t.Error("the code counts twice")
 	}
@@ -158,9 +147,7 @@ func TestPairingEnds(t *testing.T) {
 		if offer(t, h, from("+15550100", p.Code), at) {
 			t.Errorf("%s: the code is taken", what)
 		}
-		if err := p.Confirm(t.Context(), h, access.Candidate{Handle: "+15550100"}, at); !errors.Is(err, access.ErrOver) {
-			t.Errorf("%s: Confirm: %v", what, err)
-		}
+		testworld.ErrorIs(t, p.Confirm(t.Context(), h, access.Candidate{Handle: "+15550100"}, at), access.ErrOver, "%s: Confirm", what)
 	}
 	p := mustBegin(t, h)
 	for range 50 { // what strangers write is no try
@@ -172,9 +159,7 @@ func TestPairingEnds(t *testing.T) {
 	}
 	second := mustBegin(t, h)
 	over("another one", p, noon)
-	if err := p.End(t.Context(), h); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, p.End(t.Context(), h))
 	if !offer(t, h, from("+15550100", second.Code), noon) {
 		t.Error("the end of one that is over ends another")
 	}
@@ -208,9 +193,7 @@ func TestOffersAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if taken.Load() != 1 {
-		t.Errorf("%d were taken", taken.Load())
-	}
+	testworld.Equal(t, taken.Load(), 1, "were taken")
 }
 
 // A damaged pairing, or one that others can write, takes nobody; a damaged list neither.
@@ -218,16 +201,12 @@ func TestPairingDamaged(t *testing.T) {
 	t.Parallel()
 	h := testworld.Home(t)
 	p := mustBegin(t, h)
-	if err := os.Chmod(h.Path(pairing), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Chmod(h.Path(pairing), 0o666))
 	if taken, err := access.Offer(t.Context(), h, from("+15550100", p.Code), noon); taken || err == nil {
 		t.Errorf("writable: %v, %v", taken, err)
 	}
 	for _, text := range []string{"", "{", "[]", `{"began_ms":"x"}`} {
-		if err := h.WriteFile(pairing, []byte(text), false); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, h.WriteFile(pairing, []byte(text), false))
 		if taken, err := access.Offer(t.Context(), h, from("+15550100", p.Code), noon); taken || err == nil {
 			t.Errorf("%q: %v, %v", text, taken, err)
 		}
@@ -300,9 +279,7 @@ func TestWaitTellsWrongCodes(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
 	p, err := access.Begin(t.Context(), h, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	offer(t, h, from("+15550199", "wrongs"), time.Now())
 	var told []string
 	c, err := p.Wait(t.Context(), h, func(w access.Waiting) {

@@ -44,9 +44,7 @@ func TestRace(t *testing.T) {
 			}
 		}
 	}
-	if len(l.Entries()) != 120 {
-		t.Errorf("%d entries", len(l.Entries()))
-	}
+	testworld.Equal(t, len(l.Entries()), 120, "entries")
 }
 
 // A process that is killed at any moment leaves a file that is whole, and no lock.

@@ -3,6 +3,7 @@ package chat_test
 import (
 	"testing"
 
+	"netsky/internal/testworld"
 	"netsky/phone/chat"
 )
 
@@ -16,8 +17,6 @@ func TestHandle(t *testing.T) {
 		"kim@ex\u0430mple.org": "kim@ex\u0430mple.org", "\uff2bim@example.org": "\uff2bim@example.org",
 		"+\uff11555": "+\uff11555", "+1\u06600": "+1\u06600", "tel:+15550100": "tel:+15550100",
 	} {
-		if got := chat.Handle(s); got != want {
-			t.Errorf("Handle(%q) = %q, want %q", s, got, want)
-		}
+		testworld.Equal(t, chat.Handle(s), want, "Handle(%q)", s)
 	}
 }

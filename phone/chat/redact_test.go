@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/internal/testworld"
 	"netsky/phone/chat"
 )
 
@@ -42,17 +43,11 @@ func TestRedact(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := chat.Redact("guid=correct+horse+%26+battery", "correct horse & battery", "*"); got != "guid=*" {
-		t.Errorf("in a query: %q", got)
-	}
+	testworld.Equal(t, chat.Redact("guid=correct+horse+%26+battery", "correct horse & battery", "*"), "guid=*", "in a query")
 	for _, text := range []string{"", "400 Bad Request: chat not found", "100% of bot 12345, \\u00e4 &amp; %zz %", strings.Repeat("é", 3000)[:4096]} {
-		if got := chat.Redact(text, secret, "<token>"); got != text {
-			t.Errorf("%q became %q", text, got)
-		}
+		testworld.Equal(t, chat.Redact(text, secret, "<token>"), text, "became")
 	}
-	if got := chat.Redact("it is hush, hus", "hush", "*"); got != "it is *, hus" {
-		t.Errorf("a short one: %q", got)
-	}
+	testworld.Equal(t, chat.Redact("it is hush, hus", "hush", "*"), "it is *, hus", "a short one")
 	if got := chat.Redact(strings.Repeat("x", 4090)+secret, secret, "*"); strings.Contains(got, secret[:8]) {
 		t.Errorf("where it is cut: %q", got[4080:])
 	}

@@ -12,15 +12,10 @@ import (
 func mustRecords(t *testing.T) record.Records {
 	t.Helper()
 	t.Parallel()
-	db, err := store.Open(t.Context(), testworld.FastHome(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testworld.Got(store.Open(t.Context(), testworld.FastHome(t)))(t)
 	t.Cleanup(func() { db.Close() })
 	r := record.Records{DB: db}
-	if _, err := r.Open(t.Context(), "test", "", 0, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(r.Open(t.Context(), "test", "", 0, time.Now()))(t)
 	return r
 }
 
@@ -37,9 +32,7 @@ func TestTry(t *testing.T) {
 			t.Fatalf("Try = %d, %v, %v, want %d before it", tries, ok, err, want)
 		}
 	}
-	if err := r.Did(t.Context(), fresh[0]); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, r.Did(t.Context(), fresh[0]))
 	if _, ok, err := r.Try(t.Context(), fresh[0]); ok || err != nil {
 		t.Errorf("Try of what is done = %v, %v", ok, err)
 	}
@@ -49,20 +42,14 @@ func TestTry(t *testing.T) {
 func TestOtherRecords(t *testing.T) {
 	r := mustRecords(t)
 	now := time.Now()
-	if err := r.Say(t.Context(), record.Said{Line: "test", ID: "here", Part: 1, Parts: 1, Created: store.At(now)}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, r.Say(t.Context(), record.Said{Line: "test", ID: "here", Part: 1, Parts: 1, Created: store.At(now)}))
 	here, ok, err := r.Part(t.Context(), "test", "here")
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	lost := record.Said{Seq: here.Seq, Line: "test", ID: "lost", Part: 1, State: record.Sent}
-	if err := r.Begin(t.Context(), lost, "", now); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.End(t.Context(), lost, now); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, r.Begin(t.Context(), lost, "", now))
+	testworld.Must(t, r.End(t.Context(), lost, now))
 	if got, _, err := r.Part(t.Context(), "test", "here"); err != nil || got.State != record.Pending {
 		t.Errorf("state %q, %v", got.State, err)
 	}

@@ -2,10 +2,10 @@ package record_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
 	"netsky/phone/record"
 	"netsky/store"
 )
@@ -20,20 +20,13 @@ func TestTalkOrder(t *testing.T) {
 		heard = append(heard, record.Heard{Line: "test", GUID: fmt.Sprint("g", i), At: now, Time: now, Kind: "text", Text: fmt.Sprint(i), Verdict: "order", State: record.Done})
 	}
 	answer := record.Said{Line: "test", ID: "a", Part: 1, Parts: 1, Text: "[netsky] ok", State: record.Pending, Created: now}
-	if _, err := r.Hear(t.Context(), "test", "1", heard, nil, []record.Said{answer}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(r.Hear(t.Context(), "test", "1", heard, nil, []record.Said{answer}))(t)
 	for limit, want := range map[int][]string{9: {"0", "1", "2", "3", "4", "[netsky] ok"}, 3: {"3", "4", "[netsky] ok"}} {
-		list, err := r.Talk(t.Context(), limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := testworld.Got(r.Talk(t.Context(), limit))(t)
 		var got []string
 		for _, turn := range list {
 			got = append(got, turn.Text)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("the last %d: %q, want %q", limit, got, want)
-		}
+		testworld.EqualList(t, got, want, "the last %d", limit)
 	}
 }

@@ -15,15 +15,11 @@ import (
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(t.Context(), testworld.Home(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer db.Close()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 	}
 	must(db.Apply(t.Context(), store.UpsertMessage{ID: "m-asked", From: agent.Owner, To: agent.Root, Text: "how is it?", Time: 1000},
 		store.UpsertMessage{ID: "m-answer", From: agent.Root, To: agent.Owner, Kind: "reply", Text: "long", InReplyTo: "m-asked", Time: 3000}))
@@ -73,7 +69,5 @@ func TestTimeline(t *testing.T) {
 		{Time: 5001, Kind: "phone_unconfirmed", Actor: agent.Owner, Text: "part 2 of 4", Ref: "m-answer"},
 		{Time: 5002, Kind: "phone_failed", Actor: agent.Owner, Text: "part 3 of 4: no permission", Ref: "m-answer"},
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("Timeline = %+v\nwant %+v", got, want)
-	}
+	testworld.EqualList(t, got, want, "Timeline")
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
 	"netsky/phone/telegram"
 )
 
@@ -291,10 +292,7 @@ func bot(t *testing.T, api string, edit ...func(*telegram.Options)) *telegram.Tr
 	for _, f := range edit {
 		f(&o)
 	}
-	tr, err := telegram.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := testworld.Got(telegram.New(o))(t)
 	t.Cleanup(func() { tr.Close() })
 	return tr
 }
@@ -302,11 +300,7 @@ func bot(t *testing.T, api string, edit ...func(*telegram.Options)) *telegram.Tr
 func tokenFile(t *testing.T, text string, mode os.FileMode) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(file, mode); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(file, []byte(text+"\n"), 0o600))
+	testworld.Must(t, os.Chmod(file, mode))
 	return file
 }

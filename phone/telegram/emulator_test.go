@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
 	"netsky/phone/chat"
 )
 
@@ -46,39 +47,27 @@ func emulator(t *testing.T) string {
 	cmd := exec.CommandContext(ctx, "node", "-e", starter, dir)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	t.Cleanup(func() {
 		in.Close()
 		cancel()
 		cmd.Wait()
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("the emulator does not start: %v", err)
-	}
+	testworld.Must(t, err, "the emulator does not start")
 	return strings.TrimSpace(line)
 }
 
 // asPhone does what the owner's phone does, by the emulator's other side.
 func asPhone(t *testing.T, api, method string, args map[string]any) []map[string]any {
 	t.Helper()
-	body, err := json.Marshal(args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.Post(api+"/"+method, "application/json", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := testworld.Got(json.Marshal(args))(t)
+	r := testworld.Got(http.Post(api+"/"+method, "application/json", bytes.NewReader(body)))(t)
 	defer r.Body.Close()
 	var answer struct {
 		OK     bool
@@ -125,9 +114,7 @@ func TestEmulator(t *testing.T) {
 	}
 	shown, _ := json.Marshal(got[0]["message"])
 	const want = `{"chat_id":42,"link_preview_options":{"is_disabled":true},"reply_markup":{"inline_keyboard":[[{"callback_data":"yes abcde","text":"yes abcde"},{"callback_data":"no abcde","text":"no abcde"}]]},"text":"may agent1 run it?"}`
-	if string(shown) != want {
-		t.Errorf("the phone shows\n%s\nwant\n%s", shown, want)
-	}
+	testworld.Equal(t, string(shown), want, "the phone shows")
 
 	asPhone(t, api, "sendCallback", map[string]any{
 		"botToken": secret, "from": from, "data": "yes abcde", "message": map[string]any{"message_id": got[0]["messageId"], "from": from, "chat": room},

@@ -179,9 +179,7 @@ func TestHungServer(t *testing.T) {
 	api.breaks(func(_ string, _ http.ResponseWriter, r *http.Request) bool { hang(r); return true })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := tr.Next(ctx, ""); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Next: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(tr.Next(ctx, "")), context.DeadlineExceeded, "Next")
 	_, err := tr.Open(ctx, chat.Attachment{GUID: "F"}, 10)
 	if err == nil || !strings.Contains(err.Error(), "did not answer in time") || strings.Contains(spill(err), secret) {
 		t.Errorf("Open: %v", err)
@@ -323,16 +321,10 @@ func TestToken(t *testing.T) {
 	}
 	// One that is put right counts at once, also behind a link of the owner's.
 	file, link := tokenFile(t, secret, 0o644), filepath.Join(dir, "link")
-	if err := os.Symlink(file, link); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Symlink(file, link))
 	tr := bot(t, api.URL, func(o *telegram.Options) { o.TokenFile = link })
-	if _, err := tr.Next(t.Context(), ""); err == nil {
-		t.Error("a file that others can read is used")
-	}
-	if err := os.Chmod(file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Fails(t, testworld.Err(tr.Next(t.Context(), "")), "", "a file that others can read is used")
+	testworld.Must(t, os.Chmod(file, 0o600))
 	begin(t, tr)
 }
 
@@ -354,9 +346,7 @@ func TestNew(t *testing.T) {
 			t.Errorf("%q: %v, want %q", api, err, want)
 		}
 	}
-	if _, err := telegram.New(telegram.Options{}); err == nil {
-		t.Error("without a file of the token")
-	}
+	testworld.Fails(t, testworld.Err(telegram.New(telegram.Options{})), "", "without a file of the token")
 }
 
 func TestCheck(t *testing.T) {
@@ -377,9 +367,7 @@ func TestCheck(t *testing.T) {
 	if facts[2].State != chat.Bad || !strings.Contains(facts[2].Next, "deleteWebhook") || strings.Contains(fmt.Sprint(facts), secret) {
 		t.Errorf("%+v", facts)
 	}
-	if n := api.count("sendMessage"); n != 0 {
-		t.Errorf("sent %d", n)
-	}
+	testworld.Equal(t, api.count("sendMessage"), 0, "sent")
 	api.token = "other"
 	if got, want := states(), "token=ok bot=bad"; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"netsky/internal/testworld"
 	"netsky/phone/chat"
 	"netsky/phone/telegram"
 )
@@ -37,17 +38,13 @@ func FuzzUpdates(f *testing.F) {
 	}))
 	f.Cleanup(server.Close)
 	file := filepath.Join(f.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
-		f.Fatal(err)
-	}
+	testworld.Must(f, os.WriteFile(file, []byte(secret), 0o600))
 	const cursor = `{"bot":123456,"offset":5}`
 	f.Fuzz(func(t *testing.T, s string) {
 		body = s
 		// One of its own, as an answer may be a request to wait.
 		tr, err := telegram.New(telegram.Options{TokenFile: file, API: server.URL, Poll: time.Nanosecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		defer tr.Close()
 		b, err := tr.Next(t.Context(), cursor)
 		var d *chat.Degraded

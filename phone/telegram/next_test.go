@@ -2,7 +2,6 @@ package telegram_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -31,9 +30,7 @@ var private = chat.Chat{Key: "-;42", Identifier: "42", GUID: "42", Direct: true}
 func next(t *testing.T, tr *telegram.Transport, cursor string) chat.Batch {
 	t.Helper()
 	b, err := tr.Next(t.Context(), cursor)
-	if err != nil {
-		t.Fatalf("Next(%q): %v", cursor, err)
-	}
+	testworld.Must(t, err, "Next(%q)", cursor)
 	return b
 }
 
@@ -260,9 +257,7 @@ func TestMalformedUpdates(t *testing.T) {
 			if b := next(t, tr, b.Cursor); !slices.Equal(texts(b), []string{"after"}) {
 				t.Errorf("then: %+v", b)
 			}
-			if api.waiting() != 1 {
-				t.Errorf("%d updates kept", api.waiting())
-			}
+			testworld.Equal(t, api.waiting(), 1, "updates kept")
 		})
 	}
 }
@@ -300,9 +295,7 @@ func TestAnotherBot(t *testing.T) {
 	api.mu.Lock()
 	api.token, api.queue = "654321:AAtestTESTtestTESTtestTESTtestTEST-_", nil
 	api.mu.Unlock()
-	if err := os.WriteFile(file, []byte(api.token), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(file, []byte(api.token), 0o600))
 	api.push(text(1, 1, "old"))
 	b := next(t, tr, cursor)
 	if len(b.Messages) != 0 || len(b.Notes) != 2 || !strings.Contains(b.Notes[0], "is of bot 654321, and was of bot 123456") {
@@ -339,9 +332,7 @@ func TestNextWaits(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := tr.Next(ctx, cursor); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(tr.Next(ctx, cursor)), context.Canceled, "cancelled")
 }
 
 // A press is answered at once; that the answer fails or hangs delays nothing for long.
@@ -364,9 +355,7 @@ func TestPressIsAnswered(t *testing.T) {
 		}
 		began := time.Now()
 		b := next(t, tr, cursor)
-		if len(b.Messages) != 5 {
-			t.Errorf("hangs %v: %+v", hangs, b)
-		}
+		testworld.Equal(t, len(b.Messages), 5, "hangs %v: %+v", hangs, b)
 		if hangs {
 			if d := time.Since(began); d > 20*time.Second {
 				t.Errorf("took %v", d)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
 	"netsky/phone/chat"
 	"netsky/phone/telegram"
 )
@@ -25,9 +26,7 @@ import (
 func send(t *testing.T, tr *telegram.Transport, out chat.Outgoing) chat.Receipt {
 	t.Helper()
 	r, err := tr.Send(t.Context(), out)
-	if err != nil {
-		t.Fatalf("Send: %v", err)
-	}
+	testworld.Must(t, err, "Send")
 	return r
 }
 
@@ -43,18 +42,10 @@ func TestSend(t *testing.T) {
 	const want = `{"chat_id":42,"link_preview_options":{"is_disabled":true},"reply_markup":{"inline_keyboard":[` +
 		`[{"callback_data":"yes abcde","text":"yes abcde"},{"callback_data":"no abcde","text":"no abcde"}],[{"callback_data":"later","text":"later"}]]},` +
 		`"text":"*hi* \u003cb\u003e\nthere 😀"}`
-	if string(got) != want {
-		t.Errorf("sent\n%s\nwant\n%s", got, want)
-	}
-	if _, err := tr.Find(t.Context(), chat.Outgoing{}); !errors.Is(err, chat.ErrCannotLook) {
-		t.Errorf("Find: %v", err)
-	}
-	if _, err := tr.History(t.Context(), private, 1); !errors.Is(err, chat.ErrNoHistory) {
-		t.Errorf("History: %v", err)
-	}
-	if mark, err := tr.Mark(t.Context()); mark != "" || err != nil {
-		t.Errorf("Mark: %q %v", mark, err)
-	}
+	testworld.Equal(t, string(got), want, "sent")
+	testworld.ErrorIs(t, testworld.Err(tr.Find(t.Context(), chat.Outgoing{})), chat.ErrCannotLook, "Find")
+	testworld.ErrorIs(t, testworld.Err(tr.History(t.Context(), private, 1)), chat.ErrNoHistory, "History")
+	testworld.Equal(t, testworld.Got(tr.Mark(t.Context()))(t), "", "Mark")
 }
 
 // What Telegram would refuse is not tried: 4,096 UTF-16 units are the limit, not characters.
@@ -63,13 +54,9 @@ func TestUnsendable(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"empty", "large", "kept", "real"} {
-		if err := os.WriteFile(path(name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(path(name), nil, 0o600))
 	}
-	if err := errors.Join(os.Truncate(path("large"), 50<<20+1), os.Truncate(path("real"), 3), os.Symlink(path("real"), path("link"))); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, errors.Join(os.Truncate(path("large"), 50<<20+1), os.Truncate(path("real"), 3), os.Symlink(path("real"), path("link"))))
 	api := newAPI(t)
 	tr := bot(t, api.URL, func(o *telegram.Options) {
 		o.Refuse = func(p string) error {
@@ -116,9 +103,7 @@ func TestSendFile(t *testing.T) {
 	tr := bot(t, api.URL)
 	file := filepath.Join(t.TempDir(), "a \"quoted\"\r\nname é.pdf")
 	data := bytes.Repeat([]byte("0123456789\r\n--"), 100_000)
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(file, data, 0o600))
 	r := send(t, tr, chat.Outgoing{Chat: chat.Chat{Key: "-;42"}, File: file})
 	if want := (chat.Receipt{State: chat.Sent, GUID: "123456:42:8001"}); r != want {
 		t.Fatalf("got %+v, want %+v", r, want)
@@ -188,9 +173,7 @@ func TestSendFaults(t *testing.T) {
 			api.Config.ErrorLog = nil
 			tr := bot(t, api.URL)
 			api.breaks(func(method string, w http.ResponseWriter, r *http.Request) bool { tt.fault(w, r); return true })
-			if r := send(t, tr, chat.Outgoing{Chat: private, Text: "x"}); r != tt.want {
-				t.Errorf("got  %+v\nwant %+v", r, tt.want)
-			}
+			testworld.Equal(t, send(t, tr, chat.Outgoing{Chat: private, Text: "x"}), tt.want)
 			if n := api.count("sendMessage"); n != 1 {
 				t.Errorf("tried %d times", n)
 			}
@@ -201,10 +184,7 @@ func TestSendFaults(t *testing.T) {
 // Where nothing listens, or the request did not get out whole, another try cannot send twice.
 func TestSendAgain(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testworld.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	go func() {
 		for {
@@ -218,9 +198,7 @@ func TestSendAgain(t *testing.T) {
 		}
 	}()
 	big := filepath.Join(t.TempDir(), "big")
-	if err := os.WriteFile(big, make([]byte, 32<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(big, make([]byte, 32<<20), 0o600))
 	r := send(t, bot(t, "http://"+l.Addr().String()), chat.Outgoing{Chat: private, File: big})
 	if r.State != chat.Failed || !r.Again {
 		t.Errorf("cut short: %+v", r)
@@ -266,14 +244,10 @@ func TestClearChoices(t *testing.T) {
 	tr := bot(t, api.URL)
 	r := send(t, tr, chat.Outgoing{Chat: private, Text: "x", Choices: []string{"yes abcde"}})
 	for range 2 {
-		if err := tr.ClearChoices(t.Context(), private, r.GUID); err != nil {
-			t.Error(err)
-		}
+		testworld.Equal(t, tr.ClearChoices(t.Context(), private, r.GUID), nil)
 	}
 	for _, guid := range []string{"", "x", "654321:" + private.GUID + ":9001", "123456:1:9001", "123456:" + private.GUID} {
-		if err := tr.ClearChoices(t.Context(), private, guid); err == nil {
-			t.Errorf("%q is one of its messages", guid)
-		}
+		testworld.Fails(t, tr.ClearChoices(t.Context(), private, guid), "", "%q is one of its messages", guid)
 	}
 	want := private.GUID + " 9001 <nil>"
 	if !slices.Equal(api.edits, []string{want, want}) {
@@ -287,14 +261,10 @@ func TestSendToTopic(t *testing.T) {
 	api := newAPI(t)
 	tr := bot(t, api.URL)
 	file := filepath.Join(t.TempDir(), "a.txt")
-	if err := os.WriteFile(file, []byte("a"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(file, []byte("a"), 0o600))
 	topic := private
 	topic.GUID = "42/7"
-	if r := send(t, tr, chat.Outgoing{Chat: topic, Text: "here"}); r != (chat.Receipt{State: chat.Sent, GUID: "123456:42:9001"}) {
-		t.Errorf("a text: %+v", r)
-	}
+	testworld.Equal(t, send(t, tr, chat.Outgoing{Chat: topic, Text: "here"}), (chat.Receipt{State: chat.Sent, GUID: "123456:42:9001"}), "a text")
 	if r := send(t, tr, chat.Outgoing{Chat: topic, File: file}); r.State != chat.Sent || api.uploads[0].chat != "42/7" {
 		t.Errorf("a file: %+v, %+v", r, api.uploads)
 	}
@@ -310,9 +280,7 @@ func TestSendToTopic(t *testing.T) {
 	if r := send(t, tr, chat.Outgoing{Chat: topic, Text: "there"}); r.State != chat.Sent {
 		t.Errorf("its topic is gone: %+v", r)
 	}
-	if got := fmt.Sprint(api.sent[0]["message_thread_id"], " ", api.sent[1]["message_thread_id"]); got != "7 <nil>" {
-		t.Errorf("sent to %s", got)
-	}
+	testworld.Equal(t, fmt.Sprint(api.sent[0]["message_thread_id"], " ", api.sent[1]["message_thread_id"]), "7 <nil>", "sent to")
 	for _, guid := range []string{"42/", "42/x", "/7", "42/07", "42/0", "42/7/1"} {
 		topic.GUID = guid
 		if r := send(t, tr, chat.Outgoing{Chat: topic, Text: "x"}); r.State != chat.Failed {

@@ -2,9 +2,10 @@ package telegram_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 // A text that the phone has cut and an album are told apart from what stands alone, also where they
@@ -47,7 +48,5 @@ func TestSplits(t *testing.T) {
 	push(125, 42, `"text":"and now"`)
 	take()
 	want := []string{"1  true", "2 1 true", "3  false", "4 2 false", "5  false", "6  true", "7  false", "8  true", "9 8 true", "10  true", "11 10 true", "12  false"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
+	testworld.EqualList(t, got, want)
 }
