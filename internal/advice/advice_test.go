@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"netsky/internal/advice"
+	"netsky/internal/testworld"
 )
 
 func TestOf(t *testing.T) {
@@ -23,9 +24,7 @@ func TestOf(t *testing.T) {
 		{advice.With(inner, "begin again"), "begin again"},
 		{advice.With(nil, "begin again"), ""},
 	} {
-		if got := advice.Of(tt.err); got != tt.want {
-			t.Errorf("Of(%v) = %q, want %q", tt.err, got, tt.want)
-		}
+		testworld.Equal(t, advice.Of(tt.err), tt.want, "Of(%v)", tt.err)
 	}
 	if !errors.Is(inner, io.EOF) || inner.Error() != io.EOF.Error() {
 		t.Errorf("With changes the error: %v", inner)

@@ -26,9 +26,7 @@ func TestFind(t *testing.T) {
 	if got, want := execx.Find(path, "tool"), dir+"/b/tool"; got != want {
 		t.Errorf("Find = %q, want %q", got, want)
 	}
-	if got := execx.Find(dir+"/a:"+dir+"/d", "tool"); got != "" {
-		t.Errorf("Find = %q, want none", got)
-	}
+	testworld.Equal(t, execx.Find(dir+"/a:"+dir+"/d", "tool"), "", "Find")
 }
 
 func sh(script string) execx.Question {
@@ -96,9 +94,7 @@ func TestEnvironment(t *testing.T) {
 		"CODEX_THREAD_ID=t", "CODEX_SESSION_ID=t", "CODEX_CI=1", "AI_AGENT=x",
 		"TMUX=/t", "TMUX_PANE=%1", "NETSKY_START=s", "AGENT_N=1", "_=/bin/x", "NETSKY_HOME=/h",
 	}
-	if got := execx.Value(env, "A"); got != "2" {
-		t.Errorf("Value = %q, want the last", got)
-	}
+	testworld.Equal(t, execx.Value(env, "A"), "2", "the last")
 	settings := env[:8]
 	if got, want := execx.Clean(env), slices.Concat(settings, env[17:]); !slices.Equal(got, want) {
 		t.Errorf("Clean = %q, want %q", got, want)
@@ -106,7 +102,5 @@ func TestEnvironment(t *testing.T) {
 	if got, want := execx.Inherited(env), append(slices.Clone(settings), "NETSKY_HOME=/h"); !slices.Equal(got, want) {
 		t.Errorf("Inherited = %q, want %q", got, want)
 	}
-	if env[8] != "CLAUDECODE=1" {
-		t.Error("the caller's list was changed")
-	}
+	testworld.Equal(t, env[8], "CLAUDECODE=1", "the caller's list was changed")
 }

@@ -24,8 +24,7 @@ func BenchmarkDeath(b *testing.B) {
 			return func() { <-w.Deaths() }
 		}))
 		bare = append(bare, noticed(b, func(p proc.Process) func() {
-			fd, err := unix.PidfdOpen(p.PID, 0)
-			testworld.Must(b, err)
+			fd := testworld.Got(unix.PidfdOpen(p.PID, 0))(b)
 			return func() {
 				defer unix.Close(fd)
 				poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
@@ -50,8 +49,7 @@ func noticed(b *testing.B, watch func(proc.Process) (wait func())) time.Duration
 	cmd := exec.Command("/bin/sleep", "1000")
 	testworld.Must(b, cmd.Start())
 	defer cmd.Wait()
-	p, err := proc.Find(cmd.Process.Pid)
-	testworld.Must(b, err)
+	p := testworld.Got(proc.Find(cmd.Process.Pid))(b)
 	wait := watch(p)
 	began := make(chan time.Time, 1)
 	// The killer starts once the waiter below is asleep, or nearly.

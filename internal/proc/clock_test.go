@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"netsky/internal/proc"
+	"netsky/internal/testworld"
 )
 
 // A clock that was set is one whose wall time and monotonic time disagree; only a process
@@ -21,8 +22,6 @@ func TestSetBack(t *testing.T) {
 		{"read at once", from, from, false},
 		{"without monotonic readings", from.Round(0), from.Round(0).Add(-time.Hour), false},
 	} {
-		if got := proc.SetBack(tc.from, tc.to); got != tc.want {
-			t.Errorf("%s: SetBack = %v", tc.name, got)
-		}
+		testworld.Equal(t, proc.SetBack(tc.from, tc.to), tc.want, "%s: SetBack", tc.name)
 	}
 }

@@ -77,8 +77,7 @@ func TestEndKills(t *testing.T) {
 
 func TestEndSparesInitAndItself(t *testing.T) {
 	self := proc.Self()
-	first, err := proc.Find(1)
-	testworld.Must(t, err)
+	first := testworld.Got(proc.Find(1))(t)
 	left := proc.End(context.Background(), []proc.Process{self, first, {}, {PID: -1}}, 0)
 	if len(left) != 2 || left[0] != self || left[1] != first {
 		t.Errorf("left %v, want %v and %v", left, self, first)

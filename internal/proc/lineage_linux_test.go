@@ -2,7 +2,6 @@ package proc_test
 
 import (
 	"bufio"
-	"errors"
 	"io"
 	"os/exec"
 	"slices"
@@ -48,8 +47,7 @@ func TestSurvivors(t *testing.T) {
 
 	d := proc.Descent{First: first, Lineage: above}
 	below := func() (n int) {
-		lists, err := proc.Survivors([]proc.Descent{d})
-		testworld.Must(t, err)
+		lists := testworld.Got(proc.Survivors([]proc.Descent{d}))(t)
 		at := slices.Index(lists[0], left)
 		if at < 0 {
 			t.Fatalf("%v, want %v among them", lists[0], left)
@@ -65,9 +63,7 @@ func TestSurvivors(t *testing.T) {
 	if lists, err := proc.Survivors([]proc.Descent{d}, left); err != nil || slices.Contains(lists[0], left) {
 		t.Errorf("with it known: %v, %v", lists, err)
 	}
-	if !strings.Contains(left.Command(), "sleep 7776") {
-		t.Errorf("command: %q", left.Command())
-	}
+	testworld.Contains(t, left.Command(), "sleep 7776")
 	if began, err := left.Began(); err != nil || time.Since(began) > time.Minute || time.Since(began) < -time.Second {
 		t.Errorf("began %v, %v", began, err)
 	}
@@ -77,13 +73,9 @@ func TestSurvivors(t *testing.T) {
 	}
 
 	d.Space = "pid:[1]"
-	if _, err := proc.Survivors([]proc.Descent{d}); !errors.Is(err, proc.ErrUntold) {
-		t.Errorf("in another namespace: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(proc.Survivors([]proc.Descent{d})), proc.ErrUntold, "in another namespace")
 	d.Lineage = proc.Lineage{}
-	if _, err := proc.Survivors([]proc.Descent{d}); !errors.Is(err, proc.ErrUntold) {
-		t.Errorf("without a lineage: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(proc.Survivors([]proc.Descent{d})), proc.ErrUntold, "without a lineage")
 }
 
 // Which processes could be of a dead one is a matter of their parent and birth.
@@ -115,15 +107,11 @@ func TestSurvivorsOf(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := proc.Descent{First: first, Lineage: proc.Lineage{Ancestors: above}}
-			if got := proc.SurvivorsOf(tt.table, d, tt.known); !slices.Equal(got, tt.want) {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
+			testworld.EqualList(t, proc.SurvivorsOf(tt.table, d, tt.known), tt.want)
 		})
 	}
 	d := proc.Descent{First: first, Lineage: proc.Lineage{Ancestors: []proc.Process{p(40, 1000), p(1, 1)}}}
-	if got := proc.SurvivorsOf([][3]int64{{1, 0, 1}, {40, 1, 1000}, {60, 40, 1001}}, d, nil); !slices.Equal(got, []int{60}) {
-		t.Errorf("below a tmux as young as the first: %v, want 60 alone", got)
-	}
+	testworld.EqualList(t, proc.SurvivorsOf([][3]int64{{1, 0, 1}, {40, 1, 1000}, {60, 40, 1001}}, d, nil), []int{60}, "60 alone")
 }
 
 // Processor time is that of the process and of its children which have ended.
@@ -147,9 +135,7 @@ func TestCPUWaits(t *testing.T) {
 		testworld.Must(t, err)
 		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 		testworld.Must(t, unix.SchedSetaffinity(cmd.Process.Pid, &one))
-		if _, err := io.WriteString(in, "go\n"); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(io.WriteString(in, "go\n"))(t)
 		p, err := proc.Find(cmd.Process.Pid)
 		testworld.Must(t, err)
 		list = append(list, p)
@@ -165,10 +151,7 @@ func TestCPU(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; exec sleep 1000")
 	testworld.Must(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	p, err := proc.Find(cmd.Process.Pid)
-	testworld.Must(t, err)
+	p := testworld.Got(proc.Find(cmd.Process.Pid))(t)
 	testworld.Wait(t, "the child's time", func() bool { return proc.CPU([]proc.Process{p}) >= 50*time.Millisecond })
-	if got := proc.CPU([]proc.Process{{PID: 1 << 30}}); got != 0 {
-		t.Errorf("nobody used %v", got)
-	}
+	testworld.Equal(t, proc.CPU([]proc.Process{{PID: 1 << 30}}), 0, "nobody used")
 }

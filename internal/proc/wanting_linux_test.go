@@ -25,19 +25,14 @@ func TestNoDescriptorLeft(t *testing.T) {
 		return
 	}
 	above, self := proc.OwnLineage(), proc.Self()
-	next, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	testworld.Must(t, err)
+	next := testworld.Got(unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0))(t)
 	unix.Close(next)
 	for _, left := range []int{0, 1} { // not even for the list of them; for that alone
 		limit := unix.Rlimit{Cur: uint64(next + left), Max: uint64(next + 100)}
 		testworld.Must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 		list, err := proc.Descendants(self.PID, "A=1")
-		if err == nil {
-			t.Errorf("%d left: Descendants() = %v without an error", left, list)
-		}
+		testworld.Fails(t, err, "", "%d left: Descendants() = %v without an error", left, list)
 		lists, err := proc.Survivors([]proc.Descent{{First: self, Lineage: above}})
-		if err == nil {
-			t.Errorf("%d left: Survivors() = %v without an error", left, lists)
-		}
+		testworld.Fails(t, err, "", "%d left: Survivors() = %v without an error", left, lists)
 	}
 }

@@ -2,7 +2,6 @@ package proc_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,8 +17,7 @@ import (
 
 func mustWatcher(tb testing.TB) *proc.Watcher {
 	tb.Helper()
-	w, err := proc.NewWatcher()
-	testworld.Must(tb, err)
+	w := testworld.Got(proc.NewWatcher())(tb)
 	tb.Cleanup(func() { w.Close() })
 	return w
 }
@@ -69,9 +67,7 @@ func sleepers(tb testing.TB, n int) []proc.Process {
 	})
 	for i := range list {
 		var pid int
-		if _, err := fmt.Fscan(out, &pid); err != nil {
-			tb.Fatal(err)
-		}
+		testworld.Got(fmt.Fscan(out, &pid))(tb)
 		if list[i], err = proc.Find(pid); err != nil {
 			tb.Fatal(err)
 		}
@@ -154,9 +150,7 @@ func TestWatcherAdd(t *testing.T) {
 		t.Errorf("told %+v, want replaced", d)
 	}
 	for _, pid := range []int{0, -1} {
-		if err := w.Add("no process", proc.Process{PID: pid}); err == nil {
-			t.Errorf("Add of %d: no error", pid)
-		}
+		testworld.Fails(t, w.Add("no process", proc.Process{PID: pid}), "", "Add of %d: no error", pid)
 	}
 }
 
@@ -166,8 +160,7 @@ func TestWatcherClose(t *testing.T) {
 	list := sleepers(t, 5)
 	before := descriptors(t)
 	for range 100 {
-		w, err := proc.NewWatcher()
-		testworld.Must(t, err)
+		w := testworld.Got(proc.NewWatcher())(t)
 		for i, p := range list {
 			mustAdd(t, w, fmt.Sprint(i), p)
 		}
@@ -177,12 +170,8 @@ func TestWatcherClose(t *testing.T) {
 		for range w.Deaths() {
 			t.Error("told after Close")
 		}
-		if err := w.Add("late", list[0]); !errors.Is(err, proc.ErrClosed) {
-			t.Errorf("Add after Close: %v", err)
-		}
-		if err := w.Close(); err != nil {
-			t.Errorf("second Close: %v", err)
-		}
+		testworld.ErrorIs(t, w.Add("late", list[0]), proc.ErrClosed, "Add after Close")
+		testworld.Equal(t, w.Close(), nil, "second Close")
 	}
 	if after := descriptors(t); after > before+10 {
 		t.Errorf("%d descriptors open, %d before", after, before)
@@ -191,7 +180,6 @@ func TestWatcherClose(t *testing.T) {
 
 func descriptors(tb testing.TB) int {
 	tb.Helper()
-	list, err := os.ReadDir("/dev/fd")
-	testworld.Must(tb, err)
+	list := testworld.Got(os.ReadDir("/dev/fd"))(tb)
 	return len(list)
 }

@@ -12,8 +12,7 @@ import (
 
 func mustStart(t *testing.T, script string) *tty.Child {
 	t.Helper()
-	c, err := tty.Start(nil, "/bin/sh", []string{"sh", "-c", script}, nil, "/")
-	testworld.Must(t, err)
+	c := testworld.Got(tty.Start(nil, "/bin/sh", []string{"sh", "-c", script}, nil, "/"))(t)
 	return c
 }
 

@@ -25,8 +25,7 @@ func (w *world) mustReady() {
 // mustSend sends texts through the messaging socket, as another session does.
 func (w *world) mustSend(texts ...string) {
 	w.Helper()
-	conn, err := net.Dial("unix", w.session().Socket)
-	testworld.Must(w, err)
+	conn := testworld.Got(net.Dial("unix", w.session().Socket))(w)
 	defer conn.Close()
 	for _, text := range texts {
 		testworld.Must(w, json.NewEncoder(conn).Encode(map[string]any{"type": "user", "message": map[string]string{"role": "user", "content": text}}))

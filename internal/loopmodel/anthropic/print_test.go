@@ -51,9 +51,7 @@ func TestRequest(t *testing.T) {
 	w := mustWorld(t)
 	const id = "0a0a0a0a-0b0b-4c0c-8d0d-0e0e0e0e0e0e"
 	w.mustPrint("loop: shell echo out", "--session-id", id, "--append-system-prompt", "RULES of the test", "--model", "claude-opus-4-7")
-	if got := w.mustPrint("loop: users", "--resume", id); got != "users: 2" {
-		t.Errorf("resumed = %q, want users: 2", got)
-	}
+	testworld.Equal(t, w.mustPrint("loop: users", "--resume", id), "users: 2", "users: 2")
 	list := w.model.Requests()
 	if len(list) != 3 {
 		t.Fatalf("%d requests, want 3", len(list))
@@ -166,13 +164,11 @@ func TestReplyAll(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	w.model.Handle(anthropic.ReplyAll)
-	program, err := os.Executable()
-	testworld.Must(t, err)
+	program := testworld.Got(os.Executable())(t)
 	log := filepath.Join(w.dir, "replies")
-	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"agent": map[string]any{
+	config := testworld.Got(json.Marshal(map[string]any{"mcpServers": map[string]any{"agent": map[string]any{
 		"command": program, "env": map[string]string{"LOOPMODEL_MCP": log},
-	}}})
-	testworld.Must(t, err)
+	}}}))(t)
 	prompt := `<channel source="netsky">
 a notice
 </channel>
@@ -183,16 +179,12 @@ one
 loop: shell echo ran > ran
 loop: say two &lt;2&gt;
 </channel>`
-	if got := w.mustPrint(prompt, "--mcp-config", string(config), "--strict-mcp-config"); got != "answered 2" {
-		t.Errorf("claude -p = %q, want answered 2", got)
-	}
+	testworld.Equal(t, w.mustPrint(prompt, "--mcp-config", string(config), "--strict-mcp-config"), "answered 2", "answered 2")
 	data, _ := os.ReadFile(log)
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	slices.Sort(lines)
 	if want := []string{`m1 "echo: one"`, `m2 "two <2>"`}; !slices.Equal(lines, want) {
 		t.Errorf("replies = %q, want %q", lines, want)
 	}
-	if _, err := os.Stat(filepath.Join(w.dir, "ran")); err != nil {
-		t.Errorf("the shell command of a message: %v", err)
-	}
+	testworld.Equal(t, testworld.Err(os.Stat(filepath.Join(w.dir, "ran"))), nil, "the shell command of a message")
 }

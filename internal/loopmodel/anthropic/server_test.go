@@ -16,11 +16,9 @@ import (
 // mustPost posts a body to the model and returns the status and the answer.
 func mustPost(tb testing.TB, url, body string) (int, string) {
 	tb.Helper()
-	answer, err := http.Post(url, "application/json", strings.NewReader(body))
-	testworld.Must(tb, err)
+	answer := testworld.Got(http.Post(url, "application/json", strings.NewReader(body)))(tb)
 	defer answer.Body.Close()
-	data, err := io.ReadAll(answer.Body)
-	testworld.Must(tb, err)
+	data := testworld.Got(io.ReadAll(answer.Body))(tb)
 	return answer.StatusCode, string(data)
 }
 
@@ -59,9 +57,7 @@ func TestRules(t *testing.T) {
 		})
 	}
 	for said, want := range map[string]string{"both": "new", "one": "old", "none": "echo: none"} {
-		if got := answer(said); got != want {
-			t.Errorf("answer to %q = %q, want %q", said, got, want)
-		}
+		testworld.Equal(t, answer(said), want, "answer to %q", said)
 	}
 }
 
@@ -82,12 +78,8 @@ func TestOthers(t *testing.T) {
 			t.Errorf("POST %s = %d, %s; want %d and an error as JSON", path, status, answer, want)
 		}
 	}
-	if got := model.Strays(); !slices.Equal(got, []string{"POST /v1/files"}) {
-		t.Errorf("strays = %q", got)
-	}
-	if got := len(model.Requests()); got != 0 {
-		t.Errorf("%d requests, want none", got)
-	}
+	testworld.EqualList(t, model.Strays(), []string{"POST /v1/files"}, "strays")
+	testworld.Equal(t, len(model.Requests()), 0, "requests")
 }
 
 // Close ends what is being answered and what is waited for.
@@ -107,13 +99,9 @@ func TestClose(t *testing.T) {
 		t.Fatal("the request was not seen")
 	}
 	for range 2 {
-		if err := model.Close(); err != nil {
-			t.Errorf("Close = %v", err)
-		}
+		testworld.Equal(t, model.Close(), nil, "Close")
 	}
-	if err := <-ended; err == nil {
-		t.Error("the held request was answered")
-	}
+	testworld.Fails(t, <-ended, "", "the held request was answered")
 	done := make(chan struct{})
 	close(done)
 	if _, ok := model.Wait(done, said("never")); ok {

@@ -131,9 +131,7 @@ type result struct {
 func (w *world) mustResult(prompt string, args ...string) (r result) {
 	w.Helper()
 	out := w.mustPrint(prompt, append(args, "--output-format", "json")...)
-	if err := json.Unmarshal([]byte(out), &r); err != nil {
-		w.Fatalf("claude -p %q printed %s: %v", prompt, out, err)
-	}
+	testworld.Must(w, json.Unmarshal([]byte(out), &r), "claude -p %q printed %s", prompt, out)
 	return r
 }
 

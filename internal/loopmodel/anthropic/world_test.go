@@ -18,8 +18,7 @@ func TestMain(m *testing.M) {
 
 func mustModel(tb testing.TB) *anthropic.Server {
 	tb.Helper()
-	model, err := anthropic.Start()
-	testworld.Must(tb, err)
+	model := testworld.Got(anthropic.Start())(tb)
 	tb.Cleanup(func() { model.Close() })
 	return model
 }
