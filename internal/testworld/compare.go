@@ -35,6 +35,22 @@ func Contains(tb testing.TB, text, want string, what ...any) {
 	}
 }
 
+// Lacks reports a text that contains another.
+func Lacks(tb testing.TB, text, unwanted string, what ...any) {
+	tb.Helper()
+	if strings.Contains(text, unwanted) {
+		tb.Errorf("%s%q is in %s", words(what), unwanted, shown(text))
+	}
+}
+
+// Len reports a list that is not of the length wanted.
+func Len[E any](tb testing.TB, list []E, want int, what ...any) {
+	tb.Helper()
+	if len(list) != want {
+		tb.Errorf("%sgot %d, want %d: %+v", words(what), len(list), want, list)
+	}
+}
+
 // ErrorIs reports an error that is not the one wanted.
 func ErrorIs(tb testing.TB, err, want error, what ...any) {
 	tb.Helper()

@@ -29,6 +29,8 @@ func TestCompare(t *testing.T) {
 		`agent1: got 1, want 2`:                                     func(tb testing.TB) { testworld.Equal(tb, 1, 2, "agent%d", 1) },
 		"got\na\nb\nwant\n\"b\"":                                    func(tb testing.TB) { testworld.Equal(tb, "a\nb", "b") },
 		`order: got [1 2], want [2 1]`:                              func(tb testing.TB) { testworld.EqualList(tb, []int{1, 2}, []int{2, 1}, "order") },
+		`"b" is in "abc"`:                                           func(tb testing.TB) { testworld.Lacks(tb, "abc", "b") },
+		`left: got 1, want 0: [7]`:                                  func(tb testing.TB) { testworld.Len(tb, []int{7}, 0, "left") },
 		`"x" is not in "abc"`:                                       func(tb testing.TB) { testworld.Contains(tb, "abc", "x") },
 		`got EOF, want file does not exist`:                         func(tb testing.TB) { testworld.ErrorIs(tb, errors.New("EOF"), fs.ErrNotExist) },
 		`none: error <nil>, want one with ""`:                       func(tb testing.TB) { testworld.Fails(tb, nil, "", "none") },
@@ -38,6 +40,8 @@ func TestCompare(t *testing.T) {
 			testworld.Equal(tb, 1, 1)
 			testworld.EqualList(tb, []int{}, nil)
 			testworld.Contains(tb, "abc", "b")
+			testworld.Lacks(tb, "abc", "x")
+			testworld.Len(tb, []int{7}, 1)
 			testworld.ErrorIs(tb, testworld.Err(1, missing), fs.ErrNotExist)
 			testworld.Fails(tb, missing, "")
 			testworld.Must(tb, nil)
