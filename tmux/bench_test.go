@@ -67,8 +67,7 @@ func BenchmarkKill(b *testing.B) {
 	mustStart(b, s, idle("stays"))
 	for b.Loop() {
 		b.StopTimer()
-		panes, err := s.Start(b.Context(), nil, fifty())
-		testworld.Must(b, err)
+		panes := testworld.Got(s.Start(b.Context(), nil, fifty()))(b)
 		var list []tmux.Pane
 		for _, p := range panes {
 			if p.Session != "stays" {
@@ -111,9 +110,7 @@ func BenchmarkDo(b *testing.B) {
 		{"list", do(list), raw(list, 1)},
 		{"two", do("display-message -p x ; display-message -p y"), raw("display-message -p x ; display-message -p y", 2)},
 		{"capture", func(b *testing.B) {
-			if _, err := c.Capture(b.Context(), p.ID, tmux.Capture{Escapes: true}); err != nil {
-				b.Fatal(err)
-			}
+			testworld.Got(c.Capture(b.Context(), p.ID, tmux.Capture{Escapes: true}))(b)
 		}, raw("capture-pane -e -b x -t "+p.ID+" ; show-buffer -b x", 2)},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
@@ -144,10 +141,8 @@ type bareClient struct {
 func newBare(b *testing.B, s *tmux.Server) bareClient {
 	b.Helper()
 	cmd := plainCommand(s, "-C", "attach-session", "-t", "=agent1", "-f", "no-output,ignore-size")
-	in, err := cmd.StdinPipe()
-	testworld.Must(b, err)
-	out, err := cmd.StdoutPipe()
-	testworld.Must(b, err)
+	in := testworld.Got(cmd.StdinPipe())(b)
+	out := testworld.Got(cmd.StdoutPipe())(b)
 	testworld.Must(b, cmd.Start())
 	b.Cleanup(func() {
 		_ = in.Close()
@@ -159,9 +154,7 @@ func newBare(b *testing.B, s *tmux.Server) bareClient {
 }
 
 func (c bareClient) call(b *testing.B, line string, replies int) {
-	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
-		b.Fatal(err)
-	}
+	testworld.Got(io.WriteString(c.in, line+"\n"))(b)
 	c.replies(b, replies)
 }
 

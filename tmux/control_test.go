@@ -18,8 +18,7 @@ import (
 
 func mustControl(tb testing.TB, s *tmux.Server, session string) *tmux.Client {
 	tb.Helper()
-	c, err := s.Control(tb.Context(), session)
-	testworld.Must(tb, err)
+	c := testworld.Got(s.Control(tb.Context(), session))(tb)
 	tb.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -27,9 +26,7 @@ func mustControl(tb testing.TB, s *tmux.Server, session string) *tmux.Client {
 func mustDo(tb testing.TB, c *tmux.Client, line ...string) string {
 	tb.Helper()
 	out, err := c.Do(tb.Context(), line...)
-	if err != nil {
-		tb.Fatalf("Do(%q) = %v", line, err)
-	}
+	testworld.Must(tb, err, "Do(%q)", line)
 	return out
 }
 
@@ -60,9 +57,7 @@ func TestDo(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := c.Do(t.Context(), tt.lines...)
-			if got != tt.want {
-				t.Errorf("Do(%q) = %q, want %q", tt.lines, got, tt.want)
-			}
+			testworld.Equal(t, got, tt.want, "Do(%q)", tt.lines)
 			if tt.failing == "" && err != nil || tt.failing != "" && (err == nil || !strings.Contains(err.Error(), tt.failing)) {
 				t.Errorf("Do(%q) = %v, want %q", tt.lines, err, tt.failing)
 			}
@@ -84,14 +79,10 @@ func TestHooks(t *testing.T) {
 			"list-panes -F x": "x", "display-message -p " + itoa(i): itoa(i), "send-keys a": "",
 			"if-shell -F 1 { display-message -p y } ; display-message -p z": "y\nz",
 		} {
-			if got := mustDo(t, c, line); got != want {
-				t.Errorf("Do(%q) = %q, want %q", line, got, want)
-			}
+			testworld.Equal(t, mustDo(t, c, line), want, "Do(%q)", line)
 		}
 	}
-	if got := names(mustStart(t, s, idle("agent2"))); !slices.Equal(got, []string{"agent1", "agent2"}) {
-		t.Errorf("Start() = %v", got)
-	}
+	testworld.EqualList(t, names(mustStart(t, s, idle("agent2"))), []string{"agent1", "agent2"}, "Start()")
 }
 
 // Each caller gets the reply to its own line, also after others gave up.
@@ -143,13 +134,9 @@ func TestDoBlocked(t *testing.T) {
 func TestControlRefused(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	if _, err := s.Control(t.Context(), "agent1"); !errors.Is(err, tmux.ErrNoServer) {
-		t.Errorf("Control() without a server = %v, want ErrNoServer", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(s.Control(t.Context(), "agent1")), tmux.ErrNoServer, "Control() without a server")
 	mustStart(t, s, idle("agent10"))
-	if _, err := s.Control(t.Context(), "agent1"); !errors.Is(err, tmux.ErrNotFound) {
-		t.Errorf("Control(agent1) beside agent10 = %v, want ErrNotFound", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(s.Control(t.Context(), "agent1")), tmux.ErrNotFound, "Control(agent1) beside agent10")
 }
 
 func TestNotices(t *testing.T) {
@@ -179,14 +166,10 @@ func TestServerDies(t *testing.T) {
 	mustStart(t, s, idle("agent1"))
 	c := mustControl(t, s, "agent1")
 	testworld.Must(t, syscall.Kill(serverPID(t, s), syscall.SIGKILL))
-	if _, err := c.Do(t.Context(), "list-sessions"); !errors.Is(err, tmux.ErrClosed) {
-		t.Errorf("Do() = %v, want ErrClosed", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(c.Do(t.Context(), "list-sessions")), tmux.ErrClosed, "Do()")
 	for range c.Notices() {
 	}
-	if err := c.Close(); err != nil {
-		t.Errorf("Close() = %v", err)
-	}
+	testworld.Equal(t, c.Close(), nil, "Close()")
 	if panes, err := s.Panes(t.Context()); panes != nil || err != nil {
 		t.Errorf("Panes() = %v, %v, want nothing", panes, err)
 	}
@@ -219,18 +202,13 @@ func TestCapture(t *testing.T) {
 			t.Errorf("Client.Capture(%+v) has %d lines", o, n)
 		}
 	}
-	if _, err := c.Capture(t.Context(), "%99", tmux.Capture{}); !errors.Is(err, tmux.ErrNotFound) {
-		t.Errorf("Client.Capture(%%99) = %v, want ErrNotFound", err)
-	}
-	if got := plain(t, s, "list-buffers"); got != "" {
-		t.Errorf("buffers left: %s", got)
-	}
+	testworld.ErrorIs(t, testworld.Err(c.Capture(t.Context(), "%99", tmux.Capture{})), tmux.ErrNotFound, "Client.Capture(%%99)")
+	testworld.Equal(t, plain(t, s, "list-buffers"), "", "buffers left")
 }
 
 func mustHub(tb testing.TB, s *tmux.Server) *tmux.Client {
 	tb.Helper()
-	c, err := s.OpenHub(tb.Context(), "hub")
-	testworld.Must(tb, err)
+	c := testworld.Got(s.OpenHub(tb.Context(), "hub"))(tb)
 	tb.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -244,34 +222,22 @@ func TestHub(t *testing.T) {
 		mustDo(t, c, "link-window -d -s ="+name+":0 -t =hub:")
 	}
 	panes := mustPanes(t, s)
-	if got := names(panes); !slices.Equal(got, []string{"agent1", "agent10", "agent2"}) {
-		t.Errorf("Panes() beside a hub = %v", got)
-	}
+	testworld.EqualList(t, names(panes), []string{"agent1", "agent10", "agent2"}, "Panes() beside a hub")
 	testworld.Must(t, s.Kill(t.Context(), find(t, panes, "agent1")))
 	testworld.Wait(t, "end of agent1", func() bool { return syscall.Kill(find(t, panes, "agent1").PID, 0) != nil })
 	// A person kills a session: its program lives on, only in the hub.
 	orphan := find(t, panes, "agent2").PID
 	plain(t, s, "kill-session", "-t", "=agent2")
-	if err := syscall.Kill(orphan, 0); err != nil {
-		t.Fatalf("the orphan: %v", err)
-	}
+	testworld.Must(t, syscall.Kill(orphan, 0), "the orphan")
 	testworld.Must(t, c.Close())
 	again := mustHub(t, s)
 	testworld.Wait(t, "end of the orphan", func() bool { return syscall.Kill(orphan, 0) != nil })
-	if err := syscall.Kill(find(t, panes, "agent10").PID, 0); err != nil {
-		t.Errorf("agent10 did not outlive the stale hub: %v", err)
-	}
-	if got := mustDo(t, again, "list-windows -t =hub -F '#{window_name}'"); got != "hub" {
-		t.Errorf("windows of the new hub: %q", got)
-	}
+	testworld.Equal(t, syscall.Kill(find(t, panes, "agent10").PID, 0), nil, "agent10 did not outlive the stale hub")
+	testworld.Equal(t, mustDo(t, again, "list-windows -t =hub -F '#{window_name}'"), "hub", "windows of the new hub")
 	for range 2 {
-		if err := s.CloseHub(t.Context(), "hub"); err != nil {
-			t.Errorf("CloseHub() = %v", err)
-		}
+		testworld.Equal(t, s.CloseHub(t.Context(), "hub"), nil, "CloseHub()")
 	}
-	if got := plain(t, s, "list-sessions", "-F", "#{session_name}"); got != "agent10" {
-		t.Errorf("sessions after CloseHub: %q", got)
-	}
+	testworld.Equal(t, plain(t, s, "list-sessions", "-F", "#{session_name}"), "agent10", "sessions after CloseHub")
 	if err := s.CloseHub(t.Context(), "agent10"); err != nil || !slices.Contains(names(mustPanes(t, s)), "agent10") {
 		t.Errorf("CloseHub() of a session that is no hub = %v, want it to stay", err)
 	}
@@ -303,9 +269,7 @@ func TestHubOwnerKilled(t *testing.T) {
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	})
 	mustHub(t, s)
-	if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"agent1"}) {
-		t.Errorf("left are %v", got)
-	}
+	testworld.EqualList(t, names(mustPanes(t, s)), []string{"agent1"}, "left")
 }
 
 func TestMain(m *testing.M) {

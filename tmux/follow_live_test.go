@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,12 +57,8 @@ func TestOvergrownHub(t *testing.T) {
 	overgrow()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"agent1", "agent2"}) {
-		t.Errorf("Panes() = %v", got)
-	}
-	if err := s.Kill(t.Context(), find(t, panes, "agent2")); err != nil {
-		t.Error(err)
-	}
+	testworld.EqualList(t, names(mustPanes(t, s)), []string{"agent1", "agent2"}, "Panes()")
+	testworld.Equal(t, s.Kill(t.Context(), find(t, panes, "agent2")), nil)
 	mustHub(t, s)
 	if got := windows(t, s); len(got) > 0 {
 		t.Errorf("the next hub has %v", got)
@@ -72,9 +67,7 @@ func TestOvergrownHub(t *testing.T) {
 	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {
 		t.Errorf("used %d bytes", used)
 	}
-	if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"agent1"}) {
-		t.Errorf("Panes() = %v", got)
-	}
+	testworld.EqualList(t, names(mustPanes(t, s)), []string{"agent1"}, "Panes()")
 }
 
 // However early its caller goes, OpenHub leaves no hub that nobody knows of, and

@@ -47,8 +47,7 @@ func (e *ear) heard() []string {
 
 func mustScreen(tb testing.TB, c *tmux.Client, pane string, lines int) tmux.Screen {
 	tb.Helper()
-	sc, err := c.Screen(tb.Context(), pane, lines)
-	testworld.Must(tb, err)
+	sc := testworld.Got(c.Screen(tb.Context(), pane, lines))(tb)
 	return sc
 }
 
@@ -78,22 +77,16 @@ func TestFollow(t *testing.T) {
 	if !strings.HasPrefix(sc.Text, "\x1b[31mhello") || sc.Width != 200 || sc.Height != 50 || sc.Row != 1 || sc.Column != 0 || !sc.Cursor || sc.History != 0 {
 		t.Errorf("Screen() = %+v", sc)
 	}
-	if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"agent1", "agent2"}) {
-		t.Errorf("while one is followed, Panes() = %v", got)
-	}
+	testworld.EqualList(t, names(mustPanes(t, s)), []string{"agent1", "agent2"}, "while one is followed, Panes()")
 	testworld.Must(t, c.Unfollow(t.Context(), one.Window))
-	if err := c.Unfollow(t.Context(), one.Window); err != nil {
-		t.Errorf("Unfollow() again = %v", err)
-	}
+	testworld.Equal(t, c.Unfollow(t.Context(), one.Window), nil, "Unfollow() again")
 	ear.heard() // of before
 	testworld.Must(t, s.Keys(t.Context(), one.ID, "again", "Enter"))
 	testworld.Wait(t, "the words", func() bool { return strings.Contains(mustScreen(t, c, one.ID, 0).Text, "again") })
 	if list := ear.heard(); len(list) > 0 {
 		t.Errorf("told of %v after Unfollow", list)
 	}
-	if err := c.Follow(t.Context(), "agent1"); err == nil {
-		t.Error("Follow() took a name for an id")
-	}
+	testworld.Fails(t, c.Follow(t.Context(), "agent1"), "", "Follow() took a name for an id")
 }
 
 // What is above the screen is there on demand.
@@ -146,9 +139,7 @@ func TestScreens(t *testing.T) {
 	}
 	testworld.Must(t, c.Close())
 	for _, got := range c.Screens(t.Context(), ids, 0) {
-		if got.Err == nil {
-			t.Errorf("an ended client shows %+v", got)
-		}
+		testworld.Fails(t, got.Err, "", "an ended client shows %+v", got)
 	}
 }
 
@@ -193,9 +184,7 @@ func TestFollowOnce(t *testing.T) {
 	for range 3 {
 		testworld.Must(t, c.Follow(t.Context(), p.Window))
 	}
-	if got := windows(t, s); !slices.Equal(got, []string{p.Window}) {
-		t.Errorf("followed three times, the hub has %v", got)
-	}
+	testworld.EqualList(t, windows(t, s), []string{p.Window}, "followed three times, the hub")
 	if err := c.Unfollow(t.Context(), p.Window); err != nil || len(windows(t, s)) > 0 {
 		t.Fatalf("Unfollow() = %v, the hub has %v", err, windows(t, s))
 	}
@@ -230,12 +219,8 @@ func TestFollowUnanswered(t *testing.T) {
 	t.Cleanup(resume)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if err := c.Follow(ctx, p.Window); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Follow() = %v, want a deadline error", err)
-	}
-	if _, err := c.Do(t.Context(), "list-sessions"); !errors.Is(err, tmux.ErrClosed) {
-		t.Errorf("Do() afterwards = %v, want ErrClosed", err)
-	}
+	testworld.ErrorIs(t, c.Follow(ctx, p.Window), context.DeadlineExceeded, "a deadline")
+	testworld.ErrorIs(t, testworld.Err(c.Do(t.Context(), "list-sessions")), tmux.ErrClosed, "Do() afterwards")
 	resume()
 	mustHub(t, s)
 	if got := windows(t, s); len(got) > 0 {

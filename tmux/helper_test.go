@@ -12,8 +12,7 @@ import (
 // to be killed.
 func mustHelper(tb testing.TB, socket string) *exec.Cmd {
 	tb.Helper()
-	self, err := os.Executable()
-	testworld.Must(tb, err)
+	self := testworld.Got(os.Executable())(tb)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), "HUB_OWNER="+socket)
 	cmd.Stderr = os.Stderr

@@ -1,7 +1,6 @@
 package tmux_test
 
 import (
-	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -31,13 +30,10 @@ func refuse(path string) {
 // Reap makes room for a new server where an old one refuses everything.
 func TestReap(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "n")
-	testworld.Must(t, err)
+	dir := testworld.Got(os.MkdirTemp("", "n"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) }) // after the server has gone by its socket
 	s := &tmux.Server{Socket: filepath.Join(dir, "s")}
-	if err := s.Reap(t.Context()); err != nil {
-		t.Errorf("without a server: %v", err)
-	}
+	testworld.Equal(t, s.Reap(t.Context()), nil, "without a server")
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "REFUSER="+s.Socket)
 	testworld.Must(t, cmd.Start())
@@ -45,24 +41,16 @@ func TestReap(t *testing.T) {
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	testworld.Wait(t, "the socket", func() bool { _, err := os.Stat(s.Socket); return err == nil })
-	if _, err := s.Start(t.Context(), nil, []tmux.Session{idle("a")}); !errors.Is(err, tmux.ErrNoServer) {
-		t.Errorf("Start() = %v, want ErrNoServer", err)
-	}
-	if err := s.Reap(t.Context()); err != nil {
-		t.Errorf("Reap() = %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(s.Start(t.Context(), nil, []tmux.Session{idle("a")})), tmux.ErrNoServer, "Start()")
+	testworld.Equal(t, s.Reap(t.Context()), nil, "Reap()")
 	<-ended
 	mustStart(t, s, idle("a"))
 	t.Cleanup(func() { mustStop(t, s) })
 
 	// One that answers is not Reap's business.
-	if err := s.Reap(t.Context()); err == nil {
-		t.Error("Reap() of a server that answers: no error")
-	}
+	testworld.Fails(t, s.Reap(t.Context()), "", "Reap() of a server that answers: no error")
 	if got := names(mustPanes(t, s)); len(got) != 1 {
 		t.Errorf("sessions %v", got)
 	}
-	if err := (&tmux.Server{}).Reap(t.Context()); err == nil {
-		t.Error("Reap() of a person's own server: no error")
-	}
+	testworld.Fails(t, (&tmux.Server{}).Reap(t.Context()), "", "Reap() of a person's own server: no error")
 }

@@ -23,8 +23,7 @@ func TestServerUnreachable(t *testing.T) {
 	testworld.Must(t, os.Mkdir(filepath.Dir(s.Socket), 0o700))
 	mustStart(t, s, idle("a"))
 	t.Cleanup(func() { mustStop(t, s) })
-	p, err := proc.Find(serverPID(t, s))
-	testworld.Must(t, err)
+	p := testworld.Got(proc.Find(serverPID(t, s)))(t)
 	if got := s.Unreachable(t.Context()); len(got) != 0 {
 		t.Errorf("Unreachable() = %v of a server that answers", got)
 	}
@@ -60,9 +59,7 @@ func TestServerReplaced(t *testing.T) {
 	if out, err := exec.Command("tmux", "-f", os.DevNull, "-S", s.Socket, "new-session", "-d", "-s", "b", "sleep 1000").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"b"}) {
-		t.Errorf("the second server has %v", got)
-	}
+	testworld.EqualList(t, names(mustPanes(t, s)), []string{"b"}, "the second server")
 	if got := s.Unreachable(t.Context()); len(got) != 1 || got[0].PID != first {
 		t.Errorf("Unreachable() = %v, want %d", got, first)
 	}

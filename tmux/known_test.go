@@ -34,8 +34,7 @@ func (m *memory) NoteTmuxServer(_ string, p proc.Process) error {
 // knownServer is a server on a socket below a directory of its own.
 func knownServer(t *testing.T) *tmux.Server {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "n")
-	testworld.Must(t, err)
+	dir := testworld.Got(os.MkdirTemp("", "n"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return &tmux.Server{Socket: filepath.Join(dir, "d", "s"), Known: new(memory)}
 }
@@ -52,14 +51,10 @@ func TestSocketRemoved(t *testing.T) {
 	pid := serverPID(t, s)
 	for _, remove := range []func(string) error{os.Remove, func(string) error { return os.RemoveAll(dir) }} {
 		testworld.Must(t, remove(s.Socket))
-		if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"a"}) {
-			t.Errorf("without its socket: sessions %v", got)
-		}
+		testworld.EqualList(t, names(mustPanes(t, s)), []string{"a"}, "without its socket: sessions")
 	}
 	testworld.Must(t, os.Remove(s.Socket))
-	if got := names(mustStart(t, s, idle("b"))); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("Start() = %v", got)
-	}
+	testworld.EqualList(t, names(mustStart(t, s, idle("b"))), []string{"a", "b"}, "Start()")
 	if now := serverPID(t, s); now != pid {
 		t.Errorf("server %d, before %d", now, pid)
 	}

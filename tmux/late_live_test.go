@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
 	"netsky/tmux"
 )
 
@@ -51,9 +52,7 @@ func TestLateAnswer(t *testing.T) {
 			if took > 3*within {
 				t.Errorf("took %v with %v allowed", took, within)
 			}
-			if got := errors.Is(err, tmux.ErrUnanswered); got != tt.unknown {
-				t.Errorf("Start() = %v; unanswered %v, want %v", err, got, tt.unknown)
-			}
+			testworld.Equal(t, errors.Is(err, tmux.ErrUnanswered), tt.unknown, "Start() = %v; unanswered", err)
 			var not *tmux.NotStarted
 			switch {
 			case tt.unknown && panes != nil:

@@ -19,8 +19,7 @@ import (
 // listed. $REAL is tmux, $PID the server that runs.
 func slowly(tb testing.TB, s *tmux.Server, told, asked string) *tmux.Server {
 	tb.Helper()
-	real, err := exec.LookPath("tmux")
-	testworld.Must(tb, err)
+	real := testworld.Got(exec.LookPath("tmux"))(tb)
 	dir := tb.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\nREAL=%s PID=%d\ncase $* in\n*source-file*) %s ;;\n*list-panes*) %s ;;\nesac\nexec $REAL \"$@\"\n",
 		real, serverPID(tb, s), told, asked)
@@ -34,9 +33,7 @@ func TestOutputHeldOpen(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	mustStart(t, s, idle("agent1"))
-	if got := names(mustPanes(t, slowly(t, s, ":", `$REAL "$@"; sleep 1 & exit`))); !slices.Equal(got, []string{"agent1"}) {
-		t.Errorf("sessions %v, want agent1", got)
-	}
+	testworld.EqualList(t, names(mustPanes(t, slowly(t, s, ":", `$REAL "$@"; sleep 1 & exit`))), []string{"agent1"}, "sessions")
 }
 
 // An error about a thousand sessions names a few.

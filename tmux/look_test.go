@@ -13,9 +13,7 @@ import (
 func mustLook(tb testing.TB, s *tmux.Server, p tmux.Pane) tmux.Look {
 	tb.Helper()
 	l, err := s.Look(tb.Context(), p)
-	if err != nil {
-		tb.Fatalf("Look(%s) = %v", p.ID, err)
-	}
+	testworld.Must(tb, err, "Look(%s)", p.ID)
 	return l
 }
 
@@ -76,9 +74,7 @@ func TestLook(t *testing.T) {
 	if !l.Person.IsZero() {
 		t.Errorf("Look().Person = %v, want none", l.Person)
 	}
-	if _, err := s.Look(t.Context(), tmux.Pane{Session: "agent10", ID: p.ID}); err == nil {
-		t.Error("Look of a pane of another session: no error")
-	}
+	testworld.Fails(t, testworld.Err(s.Look(t.Context(), tmux.Pane{Session: "agent10", ID: p.ID})), "", "Look of a pane of another session: no error")
 }
 
 func quoted(argv []string) []string {

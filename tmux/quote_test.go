@@ -30,8 +30,7 @@ type bridge struct {
 func newBridge(tb testing.TB) bridge {
 	s := newServer(tb)
 	mustStart(tb, s, idle("agent1"))
-	c, err := s.Control(tb.Context(), "agent1")
-	testworld.Must(tb, err)
+	c := testworld.Got(s.Control(tb.Context(), "agent1"))(tb)
 	tb.Cleanup(func() { _ = c.Close() })
 	return bridge{client: c, file: filepath.Join(tb.TempDir(), "word")}
 }
@@ -55,8 +54,7 @@ func (b bridge) carry(tb testing.TB, word string) string {
 // show is the same word by way of a reply to a control client.
 func (b bridge) show(tb testing.TB) string {
 	tb.Helper()
-	got, err := tmux.Unvis(mustDo(tb, b.client, "show-buffer -b word"))
-	testworld.Must(tb, err)
+	got := testworld.Got(tmux.Unvis(mustDo(tb, b.client, "show-buffer -b word")))(tb)
 	return strings.TrimSuffix(strings.TrimPrefix(got, "<"), ">")
 }
 
@@ -67,9 +65,7 @@ func FuzzQuote(f *testing.F) {
 	b := newBridge(f)
 	f.Fuzz(func(t *testing.T, word string) {
 		if strings.Contains(word, "\x00") {
-			if !strings.Contains(tmux.Quote(word), "\x00") {
-				t.Errorf("Quote(%q) hides a NUL", word)
-			}
+			testworld.Contains(t, tmux.Quote(word), "\x00", "Quote(%q) hides a NUL", word)
 			return
 		}
 		if strings.Contains(tmux.Quote(word), "\n") {
@@ -99,9 +95,7 @@ func FuzzUnvis(f *testing.F) {
 		if !strings.Contains(text, `\`) && (got != text || err != nil) {
 			t.Errorf("Unvis(%q) = %q, %v", text, got, err)
 		}
-		if back, err := tmux.Unvis(strings.ReplaceAll(text, `\`, `\\`)); back != text || err != nil {
-			t.Errorf("Unvis() of doubled backslashes = %q, %v, want %q", back, err, text)
-		}
+		testworld.Equal(t, testworld.Got(tmux.Unvis(strings.ReplaceAll(text, `\`, `\\`)))(t), text, "Unvis() of doubled backslashes")
 	})
 }
 
@@ -114,9 +108,7 @@ func TestQuoteSourceFile(t *testing.T) {
 	for i, word := range odd {
 		setup = append(setup, "set-buffer -b w "+tmux.Quote("<"+word+">")+" ; save-buffer -b w "+tmux.Quote(filepath.Join(dir, itoa(i))))
 	}
-	if _, err := s.Start(t.Context(), setup, []tmux.Session{idle("agent1")}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(s.Start(t.Context(), setup, []tmux.Session{idle("agent1")}))(t)
 	for i, word := range odd {
 		if got := mustRead(t, filepath.Join(dir, itoa(i))); got != "<"+word+">" {
 			t.Errorf("Quote(%q) = %s, which tmux takes for %q", word, tmux.Quote(word), got)

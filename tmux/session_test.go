@@ -32,15 +32,14 @@ func TestStart(t *testing.T) {
 	odd := filepath.Join(dir, "a #{pid} #(id) ##[x #, b;")
 	testworld.Must(t, os.Mkdir(odd, 0o700))
 	secret := "s3cr3t-value"
-	panes, err := s.Start(t.Context(), []string{`set -g @made "by us"`}, []tmux.Session{{
+	panes := testworld.Got(s.Start(t.Context(), []string{`set -g @made "by us"`}, []tmux.Session{{
 		Name: "agent1", Dir: odd, Width: 90, Height: 30,
 		Command: `{ pwd; env; } > "$OUT.x"; mv "$OUT.x" "$OUT"; exec sleep 1000`,
 		Env:     []string{"OUT=" + dir + "/out", "KEY=" + secret, "ODD=a\n  b;\\ \"'$HOME ~ü", "PATH=/odd dir:/usr/bin:/bin"},
 		Tags:    map[string]string{"@owner": "/home/x y;", "@run": "1"},
 	}, {
 		Name: "agent10", Command: "exec sleep 1000", Tags: map[string]string{"@run": "2\n  ü"},
-	}})
-	testworld.Must(t, err)
+	}}))(t)
 	if got := names(panes); !slices.Equal(got, []string{"agent1", "agent10"}) {
 		t.Fatalf("Start() = %v", got)
 	}
@@ -51,18 +50,14 @@ func TestStart(t *testing.T) {
 	if q := find(t, panes, "agent10"); q.Width != 200 || q.Height != 50 || q.Tags["@run"] != "2\n  ü" || q.Tags["@owner"] != "" {
 		t.Errorf("agent10 is %+v", q)
 	}
-	if got := plain(t, s, "show", "-gv", "@made"); got != "by us" {
-		t.Errorf("@made = %q", got)
-	}
+	testworld.Equal(t, plain(t, s, "show", "-gv", "@made"), "by us", "@made")
 	testworld.Wait(t, "output of agent1", func() bool {
 		_, err := os.Stat(dir + "/out")
 		return err == nil
 	})
 	out := mustRead(t, dir+"/out")
 	for _, want := range []string{odd + "\n", "KEY=" + secret + "\n", "ODD=a\n  b;\\ \"'$HOME ~ü\n", "PATH=/odd dir:/usr/bin:/bin\n"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("agent1 does not say %q:\n%s", want, out)
-		}
+		testworld.Contains(t, out, want, "agent1 does not say")
 	}
 	if line := mustRead(t, fmt.Sprintf("/proc/%d/cmdline", serverPID(t, s))); strings.Contains(line, secret) {
 		t.Errorf("the server's argument list shows a secret: %q", line)
@@ -95,17 +90,13 @@ func TestStartRefuses(t *testing.T) {
 			x := idle("agent1")
 			tt.edit(&x)
 			_, err := s.Start(t.Context(), nil, []tmux.Session{x})
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("Start() = %v, want %q", err, tt.want)
-			}
+			testworld.Fails(t, err, tt.want, "Start()")
 			if err != nil && strings.Contains(err.Error(), "vvv") {
 				t.Error("the error shows the value")
 			}
 		})
 	}
-	if _, err := s.Start(t.Context(), []string{"set -g @a 1\nkill-server"}, nil); err == nil {
-		t.Error("Start() took a setup line of two lines")
-	}
+	testworld.Fails(t, testworld.Err(s.Start(t.Context(), []string{"set -g @a 1\nkill-server"}, nil)), "", "Start() took a setup line of two lines")
 }
 
 // The largest variable that is let through really reaches the program.
@@ -131,9 +122,7 @@ func TestStartPartly(t *testing.T) {
 	again.Tags = map[string]string{"@run": "new"}
 	panes, err := s.Start(t.Context(), []string{"set -g no-such-option 1"}, []tmux.Session{again, idle("agent10")})
 	for _, want := range []string{"not started: agent1\n", "duplicate session: agent1", "invalid option: no-such-option"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Start() = %v, want %q", err, want)
-		}
+		testworld.Fails(t, err, want, "Start()")
 	}
 	if got := names(panes); !slices.Equal(got, []string{"agent1", "agent10"}) {
 		t.Fatalf("Start() = %v", got)
@@ -173,24 +162,14 @@ func TestKillIsExact(t *testing.T) {
 	plain(t, s, "link-window", "-d", "-s", "=agent1:1", "-t", "=mine:")
 	plain(t, s, "link-window", "-d", "-s", "=agent2:0", "-t", "=mine:")
 	testworld.Must(t, s.Kill(t.Context(), find(t, panes, "agent1"), find(t, panes, "agent2")))
-	if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"agent10", "mine"}) {
-		t.Errorf("left are %v", got)
-	}
-	if err := s.Kill(t.Context(), find(t, panes, "agent1")); err != nil {
-		t.Errorf("Kill() of a session that is gone = %v", err)
-	}
-	if err := s.Kill(t.Context(), tmux.Pane{Session: "agent10"}); err == nil {
-		t.Error("Kill() of a pane without ids = nil")
-	}
-	if err := s.Kill(t.Context(), mustPanes(t, s)...); err != nil {
-		t.Errorf("Kill() of all = %v", err)
-	}
+	testworld.EqualList(t, names(mustPanes(t, s)), []string{"agent10", "mine"}, "left")
+	testworld.Equal(t, s.Kill(t.Context(), find(t, panes, "agent1")), nil, "Kill() of a session that is gone")
+	testworld.Fails(t, s.Kill(t.Context(), tmux.Pane{Session: "agent10"}), "", "Kill() of a pane without ids = nil")
+	testworld.Equal(t, s.Kill(t.Context(), mustPanes(t, s)...), nil, "Kill() of all")
 	if got := mustPanes(t, s); got != nil {
 		t.Errorf("left are %v", names(got))
 	}
-	if err := s.Kill(t.Context(), panes...); err != nil {
-		t.Errorf("Kill() without a server = %v", err)
-	}
+	testworld.Equal(t, s.Kill(t.Context(), panes...), nil, "Kill() without a server")
 }
 
 // The ids of a server that is gone mean nothing in the next one.
@@ -201,9 +180,7 @@ func TestKillOtherServer(t *testing.T) {
 	mustStop(t, s)
 	mustStart(t, s, idle("agent1"))
 	testworld.Must(t, s.Kill(t.Context(), old...))
-	if got := names(mustPanes(t, s)); !slices.Equal(got, []string{"agent1"}) {
-		t.Errorf("left are %v, want the new agent1", got)
-	}
+	testworld.EqualList(t, names(mustPanes(t, s)), []string{"agent1"}, "the new agent1")
 }
 
 // ~/.tmux.conf is never read.
@@ -221,9 +198,7 @@ func TestHostileConf(t *testing.T) {
 	s.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home+"/.config", "TMUX=/tmp/x,1,0", "TMUX_TMPDIR="+home)
 	mustStart(t, s, idle("agent1"))
 	p := find(t, mustPanes(t, s), "agent1")
-	if got := plain(t, s, "display-message", "-p", "-t", p.ID, "#{window_index} #{destroy-unattached}"); got != "0 0" {
-		t.Errorf("window index and destroy-unattached are %q, want 0 0", got)
-	}
+	testworld.Equal(t, plain(t, s, "display-message", "-p", "-t", p.ID, "#{window_index} #{destroy-unattached}"), "0 0", "0 0")
 }
 
 func TestStop(t *testing.T) {
@@ -236,8 +211,7 @@ func TestStop(t *testing.T) {
 	socket := plain(t, s, "display-message", "-p", "#{socket_path}")
 	// A client of somebody else's that keeps its input open.
 	cmd := plainCommand(s, "-C", "attach-session", "-t", "=agent1")
-	in, err := cmd.StdinPipe()
-	testworld.Must(t, err)
+	in := testworld.Got(cmd.StdinPipe())(t)
 	testworld.Must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -256,9 +230,7 @@ func TestStop(t *testing.T) {
 	if _, err := os.Lstat(socket); !os.IsNotExist(err) {
 		t.Errorf("socket %s: %v, want gone", socket, err)
 	}
-	if err := s.Stop(t.Context()); err != nil {
-		t.Errorf("Stop() again = %v", err)
-	}
+	testworld.Equal(t, s.Stop(t.Context()), nil, "Stop() again")
 }
 
 // A server whose last session has ended may answer for a while yet: its socket is
@@ -273,10 +245,6 @@ func TestSweepEmptyServer(t *testing.T) {
 	go func() { swept <- s.Sweep(t.Context()) }()
 	testworld.Wait(t, "a look at the socket", func() bool { _, err := os.Stat(path + ".lock"); return err == nil })
 	plain(t, s, "set-option", "-s", "exit-empty", "on")
-	if err := <-swept; err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the socket is still there: %v", err)
-	}
+	testworld.Equal(t, <-swept, nil)
+	testworld.ErrorIs(t, testworld.Err(os.Lstat(path)), fs.ErrNotExist, "the socket is still there")
 }

@@ -42,46 +42,32 @@ func TestPaste(t *testing.T) {
 	testworld.Must(t, s.Paste(t.Context(), p.ID, long))
 	want := "\x1b[200~" + long + "\x1b[201~"
 	typed(want)
-	if err := s.Paste(t.Context(), "=agent1", "-x;"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.Paste(t.Context(), "=agent1", "-x;"))
 	want += "\x1b[200~-x;\x1b[201~"
 	typed(want)
 	for _, bad := range []string{"\x1b[201~\x03rm -rf x\n", "a\rb", "\x00", "\x7f", "\u009b31m", "\xff", "\x1b"} {
-		if err := s.Paste(t.Context(), p.ID, bad); err == nil {
-			t.Errorf("Paste(%q) = nil", bad)
-		}
+		testworld.Fails(t, s.Paste(t.Context(), p.ID, bad), "", "Paste(%q) = nil", bad)
 	}
-	if err := s.Paste(t.Context(), p.ID, ""); err != nil {
-		t.Errorf("Paste(nothing) = %v", err)
-	}
+	testworld.Equal(t, s.Paste(t.Context(), p.ID, ""), nil, "Paste(nothing)")
 	testworld.Must(t, s.Keys(t.Context(), p.ID, "x"))
 	typed(want + "x")
-	if got := plain(t, s, "list-buffers"); got != "" {
-		t.Errorf("buffers left: %s", got)
-	}
+	testworld.Equal(t, plain(t, s, "list-buffers"), "", "buffers left")
 }
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	p, typed := recorder(t, s, "")
-	if err := s.Keys(t.Context(), p.ID, "Enter", "C-c", "Escape", "run the tests;", "-l", "a b", "$HOME", "~"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.Keys(t.Context(), p.ID, "Enter", "C-c", "Escape", "run the tests;", "-l", "a b", "$HOME", "~"))
 	typed("\r\x03\x1brun the tests;-la b$HOME~")
-	if err := s.Keys(t.Context(), p.ID, strings.Repeat("k", 40000)); err != nil {
-		t.Errorf("Keys() with more than an argument list holds = %v", err)
-	}
+	testworld.Equal(t, s.Keys(t.Context(), p.ID, strings.Repeat("k", 40000)), nil, "Keys() with more than an argument list holds")
 }
 
 // What does not reach the program is an error, and never goes to a neighbour.
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	if err := s.Keys(t.Context(), "%0", "x"); !errors.Is(err, tmux.ErrNoServer) {
-		t.Errorf("Keys() without a server = %v, want ErrNoServer", err)
-	}
+	testworld.ErrorIs(t, s.Keys(t.Context(), "%0", "x"), tmux.ErrNoServer, "Keys() without a server")
 	p, typed := recorder(t, s, "")
 	mustStart(t, s, idle("other10")) // tmux takes a beginning of one name, and of no other, for it
 	calls := map[string]func(target string) error{
@@ -94,9 +80,7 @@ func TestTargets(t *testing.T) {
 	}
 	for what, call := range calls {
 		for _, target := range []string{"%99", "@99", "$99", "=agent", "=agent100", "=other1"} {
-			if err := call(target); !errors.Is(err, tmux.ErrNotFound) {
-				t.Errorf("%s(%s) = %v, want ErrNotFound", what, target, err)
-			}
+			testworld.ErrorIs(t, call(target), tmux.ErrNotFound, "%s(%s)", what, target)
 		}
 		for _, target := range []string{"agent1", "", "=", "%", "{last}", "=agent1:0", "agent1:", "=a*"} {
 			if err := call(target); err == nil || errors.Is(err, tmux.ErrNotFound) {
@@ -106,9 +90,7 @@ func TestTargets(t *testing.T) {
 	}
 	plain(t, s, "copy-mode", "-t", p.ID)
 	for _, what := range []string{"Keys", "Paste"} {
-		if err := calls[what](p.ID); !errors.Is(err, tmux.ErrInMode) {
-			t.Errorf("%s() in copy mode = %v, want ErrInMode", what, err)
-		}
+		testworld.ErrorIs(t, calls[what](p.ID), tmux.ErrInMode, "%s() in copy mode", what)
 	}
 	plain(t, s, "send-keys", "-t", p.ID, "-X", "cancel")
 	testworld.Must(t, calls["Keys"](p.ID))
@@ -117,11 +99,7 @@ func TestTargets(t *testing.T) {
 	plain(t, s, "new-session", "-d", "-s", "dead", "true")
 	testworld.Wait(t, "dead pane", func() bool { return find(t, mustPanes(t, s), "dead").Dead })
 	for _, what := range []string{"Keys", "Paste"} {
-		if err := calls[what]("=dead"); !errors.Is(err, tmux.ErrNotFound) {
-			t.Errorf("%s() to a dead pane = %v, want ErrNotFound", what, err)
-		}
+		testworld.ErrorIs(t, calls[what]("=dead"), tmux.ErrNotFound, "%s() to a dead pane", what)
 	}
-	if got := plain(t, s, "list-buffers"); got != "" {
-		t.Errorf("buffers left: %s", got)
-	}
+	testworld.Equal(t, plain(t, s, "list-buffers"), "", "buffers left")
 }

@@ -19,8 +19,7 @@ func TestHungServer(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	panes := mustStart(t, s, idle("agent1"))
-	client, err := s.Control(t.Context(), "agent1")
-	testworld.Must(t, err)
+	client := testworld.Got(s.Control(t.Context(), "agent1"))(t)
 	pid := serverPID(t, s)
 	testworld.Must(t, syscall.Kill(pid, syscall.SIGSTOP))
 	resume := func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
@@ -46,15 +45,11 @@ func TestHungServer(t *testing.T) {
 	go func() { done <- client.Close() }()
 	select {
 	case err := <-done:
-		if err != nil {
-			t.Errorf("Close() with a hung server = %v", err)
-		}
+		testworld.Equal(t, err, nil, "Close() with a hung server")
 	case <-time.After(time.Minute):
 		t.Error("Close() with a hung server hangs")
 	}
 	resume()
 	// What was asked before may still be carried out; the server answers again.
-	if _, err := s.Panes(t.Context()); err != nil {
-		t.Errorf("Panes() afterwards = %v", err)
-	}
+	testworld.Equal(t, testworld.Err(s.Panes(t.Context())), nil, "Panes() afterwards")
 }

@@ -24,26 +24,20 @@ func newServer(tb testing.TB, tags ...string) *tmux.Server {
 
 func mustStop(tb testing.TB, s *tmux.Server) {
 	tb.Helper()
-	if err := s.Stop(context.Background()); err != nil {
-		tb.Errorf("Stop() = %v", err)
-	}
+	testworld.Equal(tb, s.Stop(context.Background()), nil, "Stop()")
 }
 
 func mustStart(tb testing.TB, s *tmux.Server, list ...tmux.Session) []tmux.Pane {
 	tb.Helper()
 	panes, err := s.Start(tb.Context(), nil, list)
-	if err != nil {
-		tb.Fatalf("Start() = %v", err)
-	}
+	testworld.Must(tb, err, "Start()")
 	return panes
 }
 
 func mustPanes(tb testing.TB, s *tmux.Server) []tmux.Pane {
 	tb.Helper()
 	panes, err := s.Panes(tb.Context())
-	if err != nil {
-		tb.Fatalf("Panes() = %v", err)
-	}
+	testworld.Must(tb, err, "Panes()")
 	return panes
 }
 
@@ -84,15 +78,13 @@ func plain(tb testing.TB, s *tmux.Server, args ...string) string {
 
 func serverPID(tb testing.TB, s *tmux.Server) int {
 	tb.Helper()
-	pid, err := strconv.Atoi(plain(tb, s, "display-message", "-p", "#{pid}"))
-	testworld.Must(tb, err)
+	pid := testworld.Got(strconv.Atoi(plain(tb, s, "display-message", "-p", "#{pid}")))(tb)
 	return pid
 }
 
 func mustRead(tb testing.TB, path string) string {
 	tb.Helper()
-	data, err := os.ReadFile(path)
-	testworld.Must(tb, err)
+	data := testworld.Got(os.ReadFile(path))(tb)
 	return string(data)
 }
 
@@ -103,9 +95,7 @@ func TestVersion(t *testing.T) {
 		t.Errorf("Version() = %q, %v, want a bare version", got, err)
 	}
 	none := &tmux.Server{Env: []string{"PATH=" + t.TempDir()}}
-	if _, err := none.Version(t.Context()); err == nil || !strings.Contains(err.Error(), "no such program") {
-		t.Errorf("Version() without tmux in PATH = %v, want an error that says so", err)
-	}
+	testworld.Fails(t, testworld.Err(none.Version(t.Context())), "no such program", "an error that says so")
 }
 
 func TestArgv(t *testing.T) {

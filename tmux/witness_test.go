@@ -43,9 +43,7 @@ func TestWitness(t *testing.T) {
 	// A title that the witness can't read.
 	const odd = "a-:-b"
 	plain(t, s, "select-pane", "-t", "=agent10:", "-T", odd)
-	if have := find(t, mustPanes(t, s), "agent10").Title; have != odd {
-		t.Errorf("the title is %q, want %q", have, odd)
-	}
+	testworld.Equal(t, find(t, mustPanes(t, s), "agent10").Title, odd, "the title")
 	if seen, err := testworld.Witness(t.Context(), plain(t, s, "display-message", "-p", "#{socket_path}")); err == nil {
 		t.Errorf("the witness reads %q; what ARCHITECTURE says of gotmux is no longer so", seen)
 	}
