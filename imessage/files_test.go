@@ -28,9 +28,7 @@ func TestFile(t *testing.T) {
 	w := mustWorld(t, nil)
 	path := mustWrite(t, filepath.Join(t.TempDir(), "a report.pdf"), "hello")
 	r := w.send(chat.Outgoing{Chat: direct, File: path})
-	if r.State != chat.Sent {
-		t.Errorf("receipt %+v", r)
-	}
+	testworld.Equal(t, r.State, chat.Sent, "receipt %+v", r)
 	c := w.script.Calls()[0]
 	staged := c.Args[4]
 	below := filepath.Join(filepath.Dir(w.sim.Path), "Attachments", "netsky")
@@ -44,8 +42,7 @@ func TestFile(t *testing.T) {
 
 func TestRefusedFiles(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	testworld.Must(t, err)
+	dir := testworld.Got(filepath.EvalSymlinks(t.TempDir()))(t)
 	w := mustWorld(t, nil)
 	home := filepath.Join(dir, "home")
 	w.open(func(o *imessage.Options) {
@@ -57,10 +54,8 @@ func TestRefusedFiles(t *testing.T) {
 		}
 	})
 	ok := mustWrite(t, filepath.Join(dir, "ok"), "x")
-	if err := errors.Join(os.Mkdir(home, 0o700), os.Symlink(ok, filepath.Join(dir, "link")), os.Symlink(home, filepath.Join(dir, "way")),
-		syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, errors.Join(os.Mkdir(home, 0o700), os.Symlink(ok, filepath.Join(dir, "link")), os.Symlink(home, filepath.Join(dir, "way")),
+		syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600)))
 	mustWrite(t, filepath.Join(home, "secret"), "x")
 	testworld.Must(t, os.Truncate(mustWrite(t, filepath.Join(dir, "huge"), ""), 100<<20+1))
 	for _, name := range []string{"link", "pipe", "huge", "gone", "home", "home/secret", "way/secret", "home/../home/secret"} {
@@ -71,9 +66,7 @@ func TestRefusedFiles(t *testing.T) {
 	if r, err := w.Send(t.Context(), chat.Outgoing{Chat: direct, File: "ok"}); err == nil {
 		t.Errorf("a relative path: %+v", r)
 	}
-	if n := len(w.script.Calls()); n != 0 {
-		t.Errorf("%d calls", n)
-	}
+	testworld.Equal(t, len(w.script.Calls()), 0, "calls")
 	if list, _ := os.ReadDir(filepath.Join(filepath.Dir(w.sim.Path), "Attachments", "netsky")); len(list) > 0 {
 		t.Errorf("left: %v", list)
 	}
@@ -94,9 +87,7 @@ func TestCopiesOfTries(t *testing.T) {
 			t.Fatalf("receipt %+v", r)
 		}
 	}
-	if n := copies(); n != 0 {
-		t.Errorf("%d copies after two tries", n)
-	}
+	testworld.Equal(t, copies(), 0, "copies after two tries")
 	if r := w.send(out); r.State != chat.Unconfirmed || copies() != 1 {
 		t.Errorf("receipt %+v, %d copies: Messages may still read it", r, copies())
 	}
@@ -129,9 +120,7 @@ func TestCopiesRemoved(t *testing.T) {
 	}
 	now = now.Add(2 * time.Hour)
 	w.send(chat.Outgoing{Chat: direct, Text: "x"})
-	if _, err := os.Stat(fresh); err == nil {
-		t.Error("a copy of 25 hours is still there")
-	}
+	testworld.Fails(t, testworld.Err(os.Stat(fresh)), "", "a copy of 25 hours is still there")
 }
 
 // What arrived can be read through the transport.
@@ -188,7 +177,5 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s is %s elsewhere than on a Mac:\n%s", name, state, all)
 		}
 	}
-	if _, err := os.Stat(filepath.Dir(filepath.Dir(nowhere))); err == nil {
-		t.Error("Check made directories of Messages'")
-	}
+	testworld.Fails(t, testworld.Err(os.Stat(filepath.Dir(filepath.Dir(nowhere)))), "", "Check made directories of Messages'")
 }

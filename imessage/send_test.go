@@ -91,9 +91,7 @@ func TestArguments(t *testing.T) {
 	}
 	w := mustWorld(t, nil)
 	w.send(chat.Outgoing{Chat: direct, Text: "a\x00b\xff"})
-	if got := w.script.Calls()[0].Args[4]; got != "ab\ufffd" {
-		t.Errorf("NUL and no UTF-8: %q", got)
-	}
+	testworld.Equal(t, w.script.Calls()[0].Args[4], "ab\ufffd", "NUL and no UTF-8")
 }
 
 func TestTargets(t *testing.T) {
@@ -152,16 +150,12 @@ func TestCancel(t *testing.T) {
 	testworld.Wait(t, "the first call", func() bool { return len(w.script.Calls()) == 1 })
 	second, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer stop()
-	if _, err := w.Send(second, chat.Outgoing{Chat: direct, Text: "two"}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a second send meanwhile: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(w.Send(second, chat.Outgoing{Chat: direct, Text: "two"})), context.DeadlineExceeded, "a second send meanwhile")
 	cancel()
 	if r := <-done; r.State != chat.Sent {
 		t.Errorf("receipt %+v", r)
 	}
-	if n := len(w.script.Calls()); n != 1 {
-		t.Errorf("%d calls, want 1", n)
-	}
+	testworld.Equal(t, len(w.script.Calls()), 1, "calls")
 }
 
 func TestNothingTried(t *testing.T) {
@@ -178,16 +172,10 @@ func TestNothingTried(t *testing.T) {
 		}
 	}
 	w.open(func(o *imessage.Options) { o.Env = []string{"PATH=/nowhere"} })
-	if _, err := w.Send(t.Context(), chat.Outgoing{Chat: direct, Text: "x"}); err == nil || !strings.Contains(err.Error(), "osascript: not found") {
-		t.Errorf("without osascript: %v", err)
-	}
-	if n := len(w.script.Calls()); n != 0 {
-		t.Errorf("%d calls", n)
-	}
+	testworld.Fails(t, testworld.Err(w.Send(t.Context(), chat.Outgoing{Chat: direct, Text: "x"})), "osascript: not found", "without osascript")
+	testworld.Equal(t, len(w.script.Calls()), 0, "calls")
 	w.Close()
-	if _, err := w.Send(t.Context(), chat.Outgoing{Chat: direct, Text: "x"}); err == nil {
-		t.Error("sent after Close")
-	}
+	testworld.Fails(t, testworld.Err(w.Send(t.Context(), chat.Outgoing{Chat: direct, Text: "x"})), "", "sent after Close")
 }
 
 // Without the database, the message goes out, and nobody claims to know what became of it.
@@ -204,10 +192,7 @@ func TestBlind(t *testing.T) {
 func TestFind(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
-	mark, err := w.Mark(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	mark := testworld.Got(w.Mark(t.Context()))(t)
 	out := chat.Outgoing{ID: "1", Chat: direct, Text: "Done: 3 files", Mark: mark}
 	find := func(want chat.State, again bool) {
 		t.Helper()
@@ -248,9 +233,7 @@ func TestFind(t *testing.T) {
 	}
 	w.sim.Replace(15)
 	find(chat.Unconfirmed, false)
-	if _, err := w.Find(t.Context(), chat.Outgoing{Chat: direct, Text: "x"}); !errors.Is(err, chat.ErrCannotLook) {
-		t.Errorf("without a mark: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(w.Find(t.Context(), chat.Outgoing{Chat: direct, Text: "x"})), chat.ErrCannotLook, "without a mark")
 }
 
 // Sends after one another find their own messages.
@@ -259,15 +242,11 @@ func TestSameTextTwice(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.script.Mode("row", "ok", "row")
 	mark, err := w.Mark(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	var guids []string
 	for i, want := range []chat.State{chat.Sent, chat.Unconfirmed, chat.Sent} {
 		r := w.send(chat.Outgoing{ID: fmt.Sprint(i), Chat: direct, Text: "ok"})
-		if r.State != want {
-			t.Errorf("send %d: %+v, want %s", i, r, want)
-		}
+		testworld.Equal(t, r.State, want, "send %d: %+v", i, r)
 		guids = append(guids, r.GUID)
 	}
 	if guids[0] == guids[2] {

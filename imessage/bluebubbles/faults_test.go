@@ -14,6 +14,7 @@ import (
 
 	"netsky/imessage/bluebubbles"
 	"netsky/internal/advice"
+	"netsky/internal/testworld"
 	"netsky/phone/chat"
 )
 
@@ -46,9 +47,7 @@ func TestOpen(t *testing.T) {
 	} {
 		tr, err := bluebubbles.Open(bluebubbles.Options{URL: tt.url, PasswordFile: tt.file})
 		if err == nil {
-			if e := tr.Close(); e != nil {
-				t.Errorf("%s: Close: %v", tt.name, e)
-			}
+			testworld.Equal(t, tr.Close(), nil, "%s: Close", tt.name)
 		}
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: Open: %v, want %q", tt.name, err, tt.want)
@@ -216,12 +215,8 @@ func TestOpenAttachment(t *testing.T) {
 	if s, err := read("at_0_A", 1000); err != nil || len(s) != 1000 {
 		t.Errorf("Open has %d bytes, %v", len(s), err)
 	}
-	if s, err := read("p:/B c?d", 10); err != nil || s != "odd" {
-		t.Errorf("Open = %q, %v", s, err)
-	}
-	if _, err := read("at_0_A", 999); err == nil {
-		t.Error("Open returns more than was allowed")
-	}
+	testworld.Equal(t, testworld.Got(read("p:/B c?d", 10))(t), "odd", "Open")
+	testworld.Fails(t, testworld.Err(read("at_0_A", 999)), "", "Open returns more than was allowed")
 	// No length in front.
 	m.set(func() {
 		m.fault = func(w http.ResponseWriter, _ *http.Request) bool {
@@ -281,13 +276,9 @@ func TestCheck(t *testing.T) {
 			}
 		}
 		for name, state := range tt.want {
-			if got[name] != state {
-				t.Errorf("%s: %s is %q, want %q", tt.name, name, got[name], state)
-			}
+			testworld.Equal(t, got[name], state, "%s: %s", tt.name, name)
 		}
-		if len(m.get().sent) != 0 {
-			t.Errorf("%s: Check sent something", tt.name)
-		}
+		testworld.Equal(t, len(m.get().sent), 0, "%s: Check sent something", tt.name)
 	}
 }
 
@@ -311,7 +302,5 @@ func TestPasswordInQueryOnly(t *testing.T) {
 			t.Errorf("the server saw %q", seen)
 		}
 	})
-	if _, err := os.Stat("password"); err == nil {
-		t.Error("a file was written")
-	}
+	testworld.Fails(t, testworld.Err(os.Stat("password")), "", "a file was written")
 }

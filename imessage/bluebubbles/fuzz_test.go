@@ -20,8 +20,7 @@ func FuzzResponse(f *testing.F) {
 	m := newMac(f)
 	m.deaf = true
 	tr := m.open(f, nil)
-	row, err := json.Marshal(m.add(object{"attachments": []object{{"guid": "a"}}}))
-	testworld.Must(f, err)
+	row := testworld.Got(json.Marshal(m.add(object{"attachments": []object{{"guid": "a"}}})))(f)
 	for _, seed := range []string{
 		`{"status":200,"message":"Success","data":[` + string(row) + `]}`,
 		`{"data":[{"originalROWID":1,"guid":"g","associatedMessageType":"-like","chats":[{}],"attachments":[{}]}]}`,
@@ -84,9 +83,7 @@ func TestSocketJunk(t *testing.T) {
 		if _, texts := mustNext(t, tr, cursor); len(texts) != 1 {
 			t.Errorf("after %q: Next = %q", junk, texts)
 		}
-		if err := tr.Close(); err != nil {
-			t.Error(err)
-		}
+		testworld.Equal(t, tr.Close(), nil)
 	}
 }
 
@@ -118,8 +115,6 @@ func TestSocketRefused(t *testing.T) {
 		cursor = b.Cursor
 	}
 	m.set(func() {
-		if dials != 1 {
-			t.Errorf("%d sockets were dialed", dials)
-		}
+		testworld.Equal(t, dials, 1, "sockets were dialed")
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netsky/imessage/bluebubbles"
+	"netsky/internal/testworld"
 )
 
 // What a server makes long does not make the cursor long, and it still knows its table.
@@ -62,9 +63,7 @@ func TestLongTexts(t *testing.T) {
 		notes = append(notes, b.Notes...)
 		cursor = b.Cursor
 	}
-	if s := strings.Join(got, ""); s != "023" {
-		t.Errorf("Next returned %q", s)
-	}
+	testworld.Equal(t, strings.Join(got, ""), "023", "Next returned")
 	if len(notes) != 1 || !strings.Contains(notes[0], "more than 8 MiB") {
 		t.Errorf("notes %q", notes)
 	}

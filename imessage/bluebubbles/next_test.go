@@ -17,8 +17,7 @@ import (
 // mustNext returns the texts of a batch and its cursor.
 func mustNext(tb testing.TB, t *bluebubbles.Transport, cursor string) (chat.Batch, []string) {
 	tb.Helper()
-	b, err := t.Next(tb.Context(), cursor)
-	testworld.Must(tb, err)
+	b := testworld.Got(t.Next(tb.Context(), cursor))(tb)
 	var texts []string
 	for _, m := range b.Messages {
 		texts = append(texts, m.Text)
@@ -57,9 +56,7 @@ func TestReads(t *testing.T) {
 	if want := []string{"same 0", "same 1", "same 2", "delayed"}; !slices.Equal(texts, want) {
 		t.Fatalf("Next = %q, want %q", texts, want)
 	}
-	if at := b.Messages[3].At; at.UnixMilli() != 1_600_000_000_123 {
-		t.Errorf("At = %d", at.UnixMilli())
-	}
+	testworld.Equal(t, b.Messages[3].At.UnixMilli(), 1_600_000_000_123, "At")
 	// The same cursor again, in a new process: the same batch; the new one: nothing.
 	again := m.open(t, nil)
 	if _, twice := mustNext(t, again, cursor); !slices.Equal(twice, texts) {
@@ -150,9 +147,7 @@ func TestBacklog(t *testing.T) {
 				break
 			}
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("joined %v: %d messages of %d, or another order", old, len(got), len(want))
-		}
+		testworld.EqualList(t, got, want, "joined %v: %d messages of %d, or another order", old, len(got), len(want))
 	}
 }
 
@@ -373,9 +368,7 @@ func TestNextEnds(t *testing.T) {
 		cursor := mustBegin(t, tr)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Millisecond, func() { end(cancel, tr) })
-		if _, err := tr.Next(ctx, cursor); err == nil {
-			t.Error("Next ends without an error")
-		}
+		testworld.Fails(t, testworld.Err(tr.Next(ctx, cursor)), "", "Next ends without an error")
 		cancel()
 	}
 }

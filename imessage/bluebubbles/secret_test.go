@@ -62,9 +62,7 @@ func mustReplace(tb testing.TB, file, text string) {
 	if err == nil {
 		err = os.Rename(next, file)
 	}
-	if err != nil {
-		tb.Error(err)
-	}
+	testworld.Equal(tb, err, nil)
 }
 
 // Nothing waits for the other end of a pipe, be it the password's file or one to send.
@@ -85,9 +83,7 @@ func TestPipes(t *testing.T) {
 	select {
 	case errs := <-done:
 		for _, err := range errs {
-			if err == nil || !strings.Contains(err.Error(), "not a") {
-				t.Errorf("a pipe: %v", err)
-			}
+			testworld.Fails(t, err, "not a", "a pipe")
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("a pipe is waited for")

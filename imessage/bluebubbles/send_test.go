@@ -2,7 +2,6 @@ package bluebubbles_test
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net/http"
 	"os"
@@ -24,8 +23,7 @@ func text(s string) chat.Outgoing { return chat.Outgoing{ID: "m-1", Chat: peer, 
 
 func mustMark(tb testing.TB, t *bluebubbles.Transport) string {
 	tb.Helper()
-	mark, err := t.Mark(tb.Context())
-	testworld.Must(tb, err)
+	mark := testworld.Got(t.Mark(tb.Context()))(tb)
 	return mark
 }
 
@@ -123,9 +121,7 @@ func TestSendCut(t *testing.T) {
 	if r, err := tr.Send(ctx, out); err != nil || r.State != chat.Sent {
 		t.Errorf("Send = %+v, %v", r, err)
 	}
-	if _, err := tr.Send(ctx, out); !errors.Is(err, context.Canceled) {
-		t.Errorf("Send with an ended context: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(tr.Send(ctx, out)), context.Canceled, "Send with an ended context")
 }
 
 func TestSendRefusals(t *testing.T) {
@@ -155,9 +151,7 @@ func TestSendRefusals(t *testing.T) {
 			t.Errorf("%s: Send = %+v", name, r)
 		}
 	}
-	if n := len(m.get().sent); n != 0 {
-		t.Errorf("%d were sent", n)
-	}
+	testworld.Equal(t, len(m.get().sent), 0, "were sent")
 }
 
 func TestSendFile(t *testing.T) {
@@ -196,9 +190,7 @@ func TestFind(t *testing.T) {
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
 	out := text("hello")
-	if _, err := tr.Find(t.Context(), out); !errors.Is(err, chat.ErrCannotLook) {
-		t.Errorf("Find without a mark: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(tr.Find(t.Context(), out)), chat.ErrCannotLook, "Find without a mark")
 	out.Mark = mustMark(t, tr)
 	if r, err := tr.Find(t.Context(), out); err != nil || r.State != chat.Unconfirmed {
 		t.Errorf("Find = %+v, %v", r, err)
@@ -226,9 +218,7 @@ func TestFind(t *testing.T) {
 	if r, err := tr.Find(t.Context(), out); err == nil {
 		t.Errorf("Find = %+v where the server does not answer", r)
 	}
-	if _, err := tr.Mark(t.Context()); err == nil {
-		t.Error("Mark where the server does not answer")
-	}
+	testworld.Fails(t, testworld.Err(tr.Mark(t.Context())), "", "Mark where the server does not answer")
 	if calls := m.get().calls; slices.Contains(calls, "POST /api/v1/message/text") {
 		t.Errorf("Find sent something: %q", calls)
 	}

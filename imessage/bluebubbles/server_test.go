@@ -351,8 +351,7 @@ func (m *mac) open(tb testing.TB, change func(*bluebubbles.Options)) *bluebubble
 	if change != nil {
 		change(&o)
 	}
-	t, err := bluebubbles.Open(o)
-	testworld.Must(tb, err)
+	t := testworld.Got(bluebubbles.Open(o))(tb)
 	tb.Cleanup(func() { t.Close() })
 	return t
 }

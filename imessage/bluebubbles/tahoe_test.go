@@ -3,10 +3,10 @@ package bluebubbles_test
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 
+	"netsky/internal/testworld"
 	"netsky/phone/chat"
 )
 
@@ -37,9 +37,7 @@ func TestLinks(t *testing.T) {
 		got = append(got, fmt.Sprint(m.GUID, " ", m.After, " ", m.More))
 	}
 	want := []string{"plain  false", "another's  false", "later  false", "words  true", "theirs words false", "alone  false"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
+	testworld.EqualList(t, got, want)
 	// What was read before is looked at for it too, also by a later run.
 	put("c, again", "https://c.example", "alone", 212, link)
 	put("last", "the end", "", 213, nil)
@@ -87,9 +85,7 @@ func TestSendOnTahoe(t *testing.T) {
 			for _, s := range m.get().sent {
 				got = append(got, fmt.Sprint(s["method"], " ", s["chatGuid"]))
 			}
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("sent %q, want %q", got, tt.want)
-			}
+			testworld.EqualList(t, got, tt.want, "sent")
 		})
 	}
 }

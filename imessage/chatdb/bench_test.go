@@ -42,13 +42,10 @@ func BenchmarkChatIdle(b *testing.B) {
 	const every = time.Millisecond
 	db := chatdb.New(chatdb.Options{Path: sim.Path, Decode: decode, Every: every, Wait: time.Second})
 	defer db.Close()
-	batch, err := db.Next(b.Context(), "")
-	testworld.Must(b, err)
+	batch := testworld.Got(db.Next(b.Context(), ""))(b)
 	before, looks := used(b), 0
 	for b.Loop() {
-		if _, err := db.Next(b.Context(), batch.Cursor); err != nil {
-			b.Fatal(err)
-		}
+		testworld.Got(db.Next(b.Context(), batch.Cursor))(b)
 		looks += int(time.Second / every)
 	}
 	perLook := (used(b) - before) / time.Duration(looks)

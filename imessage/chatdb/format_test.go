@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"netsky/imessage/chatdb"
+	"netsky/internal/testworld"
 )
 
 // The beginning of an archive of "x", up to what its dictionary has. The string table has "@",
@@ -48,9 +49,7 @@ func TestValues(t *testing.T) {
 		"\x81\x96\xff\x01x",                  // "+" by a reference of two bytes
 		"\x92\x84\x96\x86",                   // an object of a known class without values
 	} {
-		if got, err := chatdb.Text(with(values)); err != nil || got != "x" {
-			t.Errorf("Text(% x) = %q, %v", values, got, err)
-		}
+		testworld.Equal(t, testworld.Got(chatdb.Text(with(values)))(t), "x", "Text(% x)", values)
 	}
 }
 
@@ -153,7 +152,5 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	most := typed("c", "x") + strings.Repeat("\x99x", 500_000) // 1 MB of values
-	if got, err := chatdb.Text(with(most)); err != nil || got != "x" {
-		t.Errorf("Text(many values) = %q, %v", got, err)
-	}
+	testworld.Equal(t, testworld.Got(chatdb.Text(with(most)))(t), "x", "Text(many values)")
 }

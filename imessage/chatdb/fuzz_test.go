@@ -21,8 +21,7 @@ func FuzzRow(f *testing.F) {
 	f.Add("\ufffc\xff", []byte{4}, "/", int64(-1), int64(-1), "\xff", "", "chat1", "a@b", "x")
 	s := messagesim.Start(f, 26)
 	s.Kill()
-	w, err := sql.Open("sqlite3", "file:"+s.Path+"?_journal_mode=WAL")
-	testworld.Must(f, err)
+	w := testworld.Got(sql.Open("sqlite3", "file:"+s.Path+"?_journal_mode=WAL"))(f)
 	f.Cleanup(func() { w.Close() })
 	clock := newClock()
 	db := chatdb.New(chatdb.Options{Path: filepath.Clean(s.Path), Decode: decode, Now: clock.now, Every: time.Microsecond, Wait: time.Microsecond})
@@ -42,9 +41,7 @@ func FuzzRow(f *testing.F) {
 				VALUES (hex(randomblob(8)), ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)`, []any{text, body, about, kind, item, emoji, service, balloon, kind}},
 			{"INSERT INTO chat_message_join (chat_id, message_id) SELECT 1, max(ROWID) FROM message", nil},
 		} {
-			if _, err := w.Exec(st.sql, st.args...); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Got(w.Exec(st.sql, st.args...))(t)
 		}
 		var got []chat.Message
 		for range 4 {

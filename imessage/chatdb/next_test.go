@@ -10,6 +10,7 @@ import (
 
 	"netsky/imessage/chatdb"
 	"netsky/internal/messagesim"
+	"netsky/internal/testworld"
 	"netsky/phone/chat"
 )
 
@@ -208,9 +209,7 @@ func TestManyNeverJoined(t *testing.T) {
 		t.Errorf("the cursor has %d bytes", n)
 	}
 	lost := slices.DeleteFunc(r.notes, func(n string) bool { return !strings.Contains(n, "not delivered") })
-	if len(lost) != 50 {
-		t.Errorf("%d rows given up, want 50", len(lost))
-	}
+	testworld.Equal(t, len(lost), 50, "rows given up")
 }
 
 func TestLateBody(t *testing.T) {
@@ -290,9 +289,7 @@ func TestTwoChats(t *testing.T) {
 	r.sim.Join(guid, "SMS;-;"+friend)
 	list := r.after(soon)
 	r.want(list, "once")
-	if got := list[0].Chat.GUID; got != messagesim.DefaultChat {
-		t.Errorf("two direct chats: %q, want the older one", got)
-	}
+	testworld.Equal(t, list[0].Chat.GUID, messagesim.DefaultChat, "the older one")
 	guid = r.sim.Insert(message{From: friend, Text: "also in a group"})
 	r.sim.Join(guid, "iMessage;+;chat7")
 	list = r.after(soon)
@@ -391,9 +388,7 @@ func TestCloseEndsNext(t *testing.T) {
 		done <- err
 	}()
 	r.db.Close()
-	if err := <-done; err == nil {
-		t.Error("Next returned without an error after Close")
-	}
+	testworld.Fails(t, <-done, "", "Next returned without an error after Close")
 }
 
 // A guid of any length, which is its writer's, makes no cursor longer, and belongs to its row.

@@ -122,9 +122,7 @@ func TestChats(t *testing.T) {
 		list := r.after(soon)
 		r.want(list, "a")
 		tt.want.GUID = tt.guid
-		if list[0].Chat != tt.want {
-			t.Errorf("chat %q = %+v, want %+v", tt.guid, list[0].Chat, tt.want)
-		}
+		testworld.Equal(t, list[0].Chat, tt.want, "chat %q", tt.guid)
 	}
 	for _, style := range []any{nil, 0, 43, 99} {
 		r := mustReader(t, 15, nil)
@@ -256,15 +254,11 @@ func TestOpen(t *testing.T) {
 		r.sim.Insert(message{From: friend, Text: "a", Files: []messagesim.File{{GUID: guid, Path: tt.path, State: 5}}})
 		f, err := r.db.Open(t.Context(), guid, tt.limit)
 		if tt.path == tilde {
-			if err == nil {
-				t.Error("a directory was opened")
-			}
+			testworld.Fails(t, err, "", "a directory was opened")
 			continue
 		}
 		if tt.want != "" {
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("Open(%q) = %v, want %q", tt.path, err, tt.want)
-			}
+			testworld.Fails(t, err, tt.want, "Open(%q)", tt.path)
 			continue
 		}
 		if err != nil {
@@ -276,9 +270,7 @@ func TestOpen(t *testing.T) {
 		}
 		f.Close()
 	}
-	if _, err := r.db.Open(t.Context(), "unknown", 9); err == nil {
-		t.Error("an unknown attachment was opened")
-	}
+	testworld.Fails(t, testworld.Err(r.db.Open(t.Context(), "unknown", 9)), "", "an unknown attachment was opened")
 }
 
 func TestSent(t *testing.T) {
@@ -328,8 +320,7 @@ func TestSent(t *testing.T) {
 func TestSentFilesAndEmoji(t *testing.T) {
 	t.Parallel()
 	r := mustReader(t, 26, nil)
-	mark, err := r.db.Mark(t.Context())
-	testworld.Must(t, err)
+	mark := testworld.Got(r.db.Mark(t.Context()))(t)
 	r.sim.Insert(message{GUID: "thumb", Text: "👍"})
 	r.sim.Insert(message{GUID: "file", Files: []messagesim.File{{GUID: "f", Name: "a.pdf", State: 5}}})
 	for _, tt := range []struct{ text, file, want string }{
@@ -340,9 +331,7 @@ func TestSentFilesAndEmoji(t *testing.T) {
 			t.Errorf("Sent(%q, %q) = %+v, %v, want %q", tt.text, tt.file, got, err, tt.want)
 		}
 	}
-	if _, err := r.db.Sent(t.Context(), "x", chatdb.Wanted{}); err == nil {
-		t.Error("a mark that is none was accepted")
-	}
+	testworld.Fails(t, testworld.Err(r.db.Sent(t.Context(), "x", chatdb.Wanted{})), "", "a mark that is none was accepted")
 }
 
 // Texts that are in the attributedBody alone are returned exactly, or not at all.

@@ -135,9 +135,7 @@ func TestSamplesCurrent(t *testing.T) {
 	}
 	files := testworld.Files(t, samplesDir)
 	for _, s := range samples() {
-		if files[s.name+".hex"] != dump(s.blob) {
-			t.Errorf("%s.hex is not what the encoder writes; -update writes it", s.name)
-		}
+		testworld.Equal(t, files[s.name+".hex"], dump(s.blob), "%s.hex is not what the encoder writes; -update writes it", s.name)
 		delete(files, s.name+".hex")
 	}
 	for name := range files {

@@ -65,9 +65,7 @@ func TestBackOff(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.db.Next(ctx, r.cursor); !errors.Is(err, context.Canceled) {
-		t.Errorf("Next = %v, want canceled", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(r.db.Next(ctx, r.cursor)), context.Canceled, "Next")
 }
 
 func TestKilledInTransaction(t *testing.T) {
@@ -168,15 +166,11 @@ func TestFacts(t *testing.T) {
 		r.sim.Insert(message{From: friend, Text: "secret", At: time.Now().Add(-time.Hour)})
 		var all string
 		for _, f := range r.db.Facts(t.Context()) {
-			if f.State != chat.OK {
-				t.Errorf("%+v", f)
-			}
+			testworld.Equal(t, f.State, chat.OK, "%+v", f)
 			all += f.Name + ": " + f.Detail + "\n"
 		}
 		for _, want := range []string{fmt.Sprintf("as of macOS %d", int(p)), "1 chats", "1h0m", r.sim.Path} {
-			if !strings.Contains(all, want) {
-				t.Errorf("no %q in\n%s", want, all)
-			}
+			testworld.Contains(t, all, want)
 		}
 		if strings.Contains(all, friend) || strings.Contains(all, "secret") {
 			t.Errorf("a handle or a text in\n%s", all)
@@ -188,8 +182,7 @@ func TestFacts(t *testing.T) {
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	r := mustReader(t, 15, nil)
-	mark, err := r.db.Mark(t.Context())
-	testworld.Must(t, err)
+	mark := testworld.Got(r.db.Mark(t.Context()))(t)
 	done := make(chan error, 4)
 	for range 4 {
 		go func() {
@@ -212,8 +205,6 @@ func TestTogether(t *testing.T) {
 		r.want(r.after(soon), fmt.Sprint(i))
 	}
 	for range 4 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		testworld.Equal(t, <-done, nil)
 	}
 }

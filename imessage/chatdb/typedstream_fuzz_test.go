@@ -100,8 +100,7 @@ func TestMutations(t *testing.T) {
 	t.Parallel()
 	count, seed := 50_000, uint64(time.Now().UnixNano())
 	if s := os.Getenv("NETSKY_MUTATIONS"); s != "" {
-		n, err := strconv.Atoi(s)
-		testworld.Must(t, err)
+		n := testworld.Got(strconv.Atoi(s))(t)
 		count = n
 	}
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -133,9 +132,7 @@ func BenchmarkText(b *testing.B) {
 			b.SetBytes(int64(len(blob)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := chatdb.Text(blob); err != nil {
-					b.Fatal(err)
-				}
+				testworld.Got(chatdb.Text(blob))(b)
 			}
 		})
 	}

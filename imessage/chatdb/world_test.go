@@ -91,8 +91,7 @@ func (r *reader) open(edit func(*chatdb.Options)) {
 // next returns what one call does.
 func (r *reader) next() []chat.Message {
 	r.Helper()
-	b, err := r.db.Next(context.Background(), r.cursor)
-	testworld.Must(r, err)
+	b := testworld.Got(r.db.Next(context.Background(), r.cursor))(r)
 	r.cursor = b.Cursor
 	r.notes = append(r.notes, b.Notes...)
 	return b.Messages
