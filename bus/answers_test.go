@@ -10,6 +10,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
 
 // TestAnswersPassTheBrake: each message that has come to an agent has one answer
@@ -20,9 +21,7 @@ func TestAnswersPassTheBrake(t *testing.T) {
 	const asked = 150
 	take := func() {
 		t.Helper()
-		if _, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil }))(t)
 	}
 	for i := range asked {
 		e := message(agent.Owner, a1, "?")
@@ -42,9 +41,7 @@ func TestAnswersPassTheBrake(t *testing.T) {
 		}
 	}
 	for what, id := range map[string]string{"a second answer": "q149", "an answer to nothing": "invented"} {
-		if err := answer(b, id); !errors.Is(err, bus.ErrBrake) {
-			t.Errorf("%s = %v, want ErrBrake", what, err)
-		}
+		testworld.ErrorIs(t, answer(b, id), bus.ErrBrake, "%s", what)
 	}
 	flood := message(a1, agent.Owner, "may I?")
 	flood.Kind = envelope.KindApproval
@@ -59,9 +56,7 @@ func TestAnswersPassTheBrake(t *testing.T) {
 	e.ID = "roots"
 	mustSend(t, b, e)
 	take()
-	if err := answer(b, "roots"); !errors.Is(err, bus.ErrBrake) {
-		t.Errorf("an answer to somebody else's = %v, want ErrBrake", err)
-	}
+	testworld.ErrorIs(t, answer(b, "roots"), bus.ErrBrake, "an answer to somebody else's")
 	// A full mailbox.
 	for i := range 1000 {
 		mustDrop(t, home, agent.Root, bus.Inbox, fmt.Sprintf("%d.json", i), handmade)
@@ -86,9 +81,7 @@ func TestAnswersAreBoundedByHops(t *testing.T) {
 	last := mustSend(t, b, message(agent.Root, a1, "begin")).ID
 	from, to := a1, agent.Root
 	for n := 1; ; n++ {
-		if _, err := b.Drain(t.Context(), from, 0, func(envelope.Envelope) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(b.Drain(t.Context(), from, 0, func(envelope.Envelope) error { return nil }))(t)
 		e := message(from, to, "!")
 		e.Kind, e.InReplyTo, e.Hops = envelope.KindReply, last, 1
 		r, err := b.Send(t.Context(), e)
@@ -112,9 +105,7 @@ func TestRefusedAnswerIsTold(t *testing.T) {
 		q := message(from, a1, "the last hop")
 		q.ID, q.Hops, q.RequiresAck = "q-"+string(from), 16, true
 		mustSend(t, b, q)
-		if _, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil }))(t)
 		for range 3 {
 			e := message(a1, from, "!")
 			e.Kind, e.InReplyTo = envelope.KindReply, q.ID
@@ -136,14 +127,10 @@ func TestRefusedAnswerIsTold(t *testing.T) {
 		}
 	}
 	// agent0 answers the error.
-	if _, err := b.Drain(t.Context(), agent.Root, 0, func(envelope.Envelope) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(b.Drain(t.Context(), agent.Root, 0, func(envelope.Envelope) error { return nil }))(t)
 	reply := message(agent.Root, a1, "!")
 	reply.InReplyTo = envelope.AnswerID(a1, "q-agent0", envelope.KindError)
-	if _, err := b.Send(t.Context(), reply); !errors.Is(err, bus.ErrBrake) {
-		t.Errorf("Send = %v, want ErrBrake", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), reply)), bus.ErrBrake, "Send")
 	mustCount(t, b, a1, bus.Inbox, 0)
 }
 
@@ -157,9 +144,7 @@ func TestOwnNoticeHasNoBrake(t *testing.T) {
 	for range 60 {
 		mustSend(t, b, e)
 	}
-	if _, err := b.Send(t.Context(), e); !errors.Is(err, bus.ErrBrake) {
-		t.Errorf("the agent's own notice = %v, want ErrBrake", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), e)), bus.ErrBrake, "the agent's own notice")
 	e.Via = "code"
 	mustSend(t, b, e)
 }

@@ -2,7 +2,6 @@ package bus_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,10 +17,7 @@ func mustBatch(tb testing.TB, r *bus.Receiver, max, bytes int) (list []*bus.Deli
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
-	list, err := r.Batch(ctx, max, bytes)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	list = testworld.Got(r.Batch(ctx, max, bytes))(tb)
 	var got []string
 	for _, d := range list {
 		got = append(got, strings.Trim(d.Envelope().Text, "x"))
@@ -99,9 +95,7 @@ func TestBatchLeaves(t *testing.T) {
 	mustDo(t, r.Close())
 	r = mustReceive(t, b, a1, bus.ReceiveOptions{})
 	list, got := mustBatch(t, r, 9, 10_000)
-	if got != "long last" {
-		t.Errorf("the next holder's batch: %s", got)
-	}
+	testworld.Equal(t, got, "long last", "the next holder's batch")
 	mustConfirmAll(t, list)
 }
 
@@ -142,17 +136,11 @@ func TestBatchEnds(t *testing.T) {
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Start: "s"})
 	short, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.Batch(short, 9, 1000); !errors.Is(err, context.Canceled) {
-		t.Errorf("Batch after the end of ctx = %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(r.Batch(short, 9, 1000)), context.Canceled, "Batch after the end of ctx")
 	e := message(agent.Owner, a1, "the end")
 	e.Kind, e.Start = envelope.KindShutdown, "s"
 	mustSend(t, b, e)
-	if _, err := r.Batch(t.Context(), 9, 1000); !errors.Is(err, bus.ErrShutdown) {
-		t.Errorf("Batch after a shutdown = %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(r.Batch(t.Context(), 9, 1000)), bus.ErrShutdown, "Batch after a shutdown")
 	mustDo(t, r.Close())
-	if _, err := r.Batch(t.Context(), 9, 1000); !errors.Is(err, bus.ErrClosed) {
-		t.Errorf("Batch after Close = %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(r.Batch(t.Context(), 9, 1000)), bus.ErrClosed, "Batch after Close")
 }

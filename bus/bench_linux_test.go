@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/internal/testworld"
 )
 
 // bareClaims watches a directory with inotify and renames what comes to
@@ -20,9 +21,7 @@ func (f *bare) bareClaims(path string, to int) <-chan time.Time {
 	if err == nil {
 		_, err = unix.InotifyAddWatch(fd, path, unix.IN_CREATE|unix.IN_MOVED_TO)
 	}
-	if err != nil {
-		f.tb.Fatal(err)
-	}
+	testworld.Must(f.tb, err)
 	claims := make(chan time.Time, 1)
 	go func() {
 		defer unix.Close(fd)

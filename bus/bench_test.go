@@ -15,6 +15,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // The benchmarks measure a path of ours and the bare system calls of the same
@@ -30,18 +31,13 @@ type bare struct {
 
 func mustBare(tb testing.TB, path string) *bare {
 	tb.Helper()
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, os.MkdirAll(path, 0o700))
 	return &bare{tb: tb, dir: mustDirFD(tb, path)}
 }
 
 func mustDirFD(tb testing.TB, path string) int {
 	tb.Helper()
-	fd, err := unix.Open(path, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fd := testworld.Got(unix.Open(path, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0))(tb)
 	tb.Cleanup(func() { unix.Close(fd) })
 	return fd
 }
@@ -68,9 +64,7 @@ func (f *bare) send(prefix string, data []byte) string {
 	if err == nil {
 		err = unix.Fsync(f.dir)
 	}
-	if err != nil {
-		f.tb.Error(err)
-	}
+	testworld.Equal(f.tb, err, nil)
 	return name
 }
 
@@ -144,10 +138,7 @@ func BenchmarkSend(b *testing.B) {
 
 func mustEmpty(tb testing.TB, dir string) {
 	tb.Helper()
-	list, err := filepath.Glob(filepath.Join(dir, "*.json"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	list := testworld.Got(filepath.Glob(filepath.Join(dir, "*.json")))(tb)
 	for _, name := range list {
 		os.Remove(name)
 	}
@@ -160,9 +151,7 @@ func BenchmarkWriters(b *testing.B) {
 	s, h := mustBus(b, bus.Options{})
 	var floors [writers][boxes]*bare
 	for i := range boxes {
-		if err := s.Make(agent.Clone(i + 1)); err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, s.Make(agent.Clone(i+1)))
 		for w := range writers {
 			floors[w][i] = mustBare(b, h.Path(fmt.Sprintf("bare/%d", i)))
 		}
@@ -209,9 +198,7 @@ func BenchmarkClaimFull(b *testing.B) {
 	full := h.Path(home.Mailbox(agent.Clone(1)), "delivered")
 	for i := range 100_000 {
 		name := fmt.Sprintf("%020d-%010d-%08x-%010d-from-agent0.json", i, 1, 0, i)
-		if err := os.WriteFile(filepath.Join(full, name), nil, 0o600); err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, os.WriteFile(filepath.Join(full, name), nil, 0o600))
 	}
 	var receivers [2]*bus.Receiver
 	for i := range receivers {
@@ -237,9 +224,7 @@ func BenchmarkFindAnswer(b *testing.B) {
 	full := h.Path(home.Mailbox(agent.Clone(1)), "delivered")
 	for i := range 100_000 {
 		name := fmt.Sprintf("%020d-%010d-%08x-%010d-from-agent0.json", i, 1, 0, i)
-		if err := os.WriteFile(filepath.Join(full, name), nil, 0o600); err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, os.WriteFile(filepath.Join(full, name), nil, 0o600))
 	}
 	b.ResetTimer()
 	for b.Loop() {

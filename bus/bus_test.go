@@ -24,9 +24,7 @@ func mustBusIn(tb testing.TB, home home.Dir, o bus.Options, boxes ...agent.ID) (
 	tb.Helper()
 	b := bus.New(home, o)
 	for _, id := range boxes {
-		if err := b.Make(id); err != nil {
-			tb.Fatal(err)
-		}
+		testworld.Must(tb, b.Make(id))
 	}
 	return b, home
 }
@@ -34,18 +32,13 @@ func mustBusIn(tb testing.TB, home home.Dir, o bus.Options, boxes ...agent.ID) (
 func mustSend(tb testing.TB, b *bus.Bus, e envelope.Envelope) bus.Receipt {
 	tb.Helper()
 	r, err := b.Send(tb.Context(), e)
-	if err != nil {
-		tb.Fatalf("Send(%s to %s) = %v", e.From, e.To, err)
-	}
+	testworld.Must(tb, err, "Send(%s to %s)", e.From, e.To)
 	return r
 }
 
 func mustReceive(tb testing.TB, b *bus.Bus, id agent.ID, o bus.ReceiveOptions) *bus.Receiver {
 	tb.Helper()
-	r, err := b.Receive(tb.Context(), id, o)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	r := testworld.Got(b.Receive(tb.Context(), id, o))(tb)
 	tb.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			tb.Error(err)
@@ -63,17 +56,13 @@ func mustNext(tb testing.TB, r *bus.Receiver) *bus.Delivery {
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
 	d, err := r.Next(ctx)
-	if err != nil {
-		tb.Fatalf("Next() = %v", err)
-	}
+	testworld.Must(tb, err, "Next()")
 	return d
 }
 
 func mustConfirm(tb testing.TB, d *bus.Delivery) {
 	tb.Helper()
-	if err := d.Confirm(); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, d.Confirm())
 }
 
 // mustNone checks that nothing is handed over.
@@ -88,10 +77,7 @@ func mustNone(tb testing.TB, r *bus.Receiver) {
 
 func mustCount(tb testing.TB, b *bus.Bus, id agent.ID, p bus.Place, want int) {
 	tb.Helper()
-	n, err := b.Count(id, p)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	n := testworld.Got(b.Count(id, p))(tb)
 	if n != want {
 		tb.Fatalf("%s: %d files in %s, want %d", id, n, p, want)
 	}
@@ -101,9 +87,7 @@ func mustCount(tb testing.TB, b *bus.Bus, id agent.ID, p bus.Place, want int) {
 func mustDrop(tb testing.TB, h home.Dir, id agent.ID, p bus.Place, name, text string) string {
 	tb.Helper()
 	file := h.Path(home.Mailbox(id), string(p), name)
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, os.WriteFile(file, []byte(text), 0o644))
 	return file
 }
 
@@ -160,9 +144,7 @@ func TestDrainAndRoute(t *testing.T) {
 	b, home := mustBus(t, bus.Options{}, agent.Root, agent.Clone(1))
 	mustDrop(t, home, agent.Clone(1), bus.Outbox, "a.json", `{"to":"agent0","text":"done"}`)
 	mustDrop(t, home, agent.Clone(1), bus.Outbox, "b.json", `{"from":"agent1","to":"agent7","text":"who?"}`)
-	if err := b.Route(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, b.Route(t.Context()))
 	mustCount(t, b, agent.Clone(1), bus.Outbox, 0)
 	mustCount(t, b, agent.Clone(1), bus.Sent, 1)
 	mustCount(t, b, agent.Clone(1), bus.Poison, 1)

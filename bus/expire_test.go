@@ -68,9 +68,7 @@ func TestExpiresUntaken(t *testing.T) {
 			})
 			mustCount(t, b, a1, bus.Inbox, 1)
 			d := mustNext(t, r)
-			if d.Envelope().Text != kept.Text {
-				t.Errorf("took %q", d.Envelope().Text)
-			}
+			testworld.Equal(t, d.Envelope().Text, kept.Text, "took")
 			mustConfirm(t, d)
 			mustCount(t, b, agent.Clone(2), bus.Inbox, 1)
 		})
@@ -99,9 +97,7 @@ func TestOfferedStays(t *testing.T) {
 	<-passed // the receiver has looked at it by itself
 	for _, id := range []string{"first", "second"} {
 		d := mustNext(t, r)
-		if d.Envelope().ID != id {
-			t.Errorf("took %s, want %s", d.Envelope().ID, id)
-		}
+		testworld.Equal(t, d.Envelope().ID, id, "took")
 		mustConfirm(t, d)
 	}
 	mustCount(t, b, agent.Owner, bus.Inbox, 0)

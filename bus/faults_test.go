@@ -55,25 +55,17 @@ type trial struct {
 var trials = []trial{
 	{"sender", func(testing.TB, *bus.Bus, home.Dir) {}, faultSender, checkSender},
 	{"receiver", func(tb testing.TB, b *bus.Bus, home home.Dir) {
-		if err := prepareReceiver(b, home); err != nil {
-			tb.Fatal(err)
-		}
+		testworld.Must(tb, prepareReceiver(b, home))
 	}, faultReceiver, checkReceiver},
 	{"batcher", func(tb testing.TB, b *bus.Bus, home home.Dir) {
-		if err := prepareReceiver(b, home); err != nil {
-			tb.Fatal(err)
-		}
+		testworld.Must(tb, prepareReceiver(b, home))
 	}, faultBatcher, checkReceiver},
 	{"router", func(tb testing.TB, _ *bus.Bus, home home.Dir) {
-		if err := prepareRouter(home); err != nil {
-			tb.Fatal(err)
-		}
+		testworld.Must(tb, prepareRouter(home))
 	}, faultRouter, checkRouter},
 	{"retracter", func(tb testing.TB, b *bus.Bus, _ home.Dir) {
 		for i := range faultMessages {
-			if _, err := b.Send(tb.Context(), faultEnvelope(i)); err != nil {
-				tb.Fatal(err)
-			}
+			testworld.Got(b.Send(tb.Context(), faultEnvelope(i)))(tb)
 		}
 	}, faultRetracter, checkRetracter},
 }
@@ -196,9 +188,7 @@ func failEveryStep(t *testing.T, tr trial, mode failure) {
 		})
 		err := untilDone(t, tr, home)
 		mailbox.SetFault(nil)
-		if err != nil {
-			t.Fatalf("%s, %s at step %d: %v", tr.role, mode.name, k, err)
-		}
+		testworld.Must(t, err, "%s, %s at step %d", tr.role, mode.name, k)
 		checks += tr.check(t, b, home, "")
 		if t.Failed() {
 			t.Fatalf("%s, %s at step %d", tr.role, mode.name, k)
@@ -239,18 +229,14 @@ func checkSender(tb testing.TB, b *bus.Bus, home home.Dir, out string) (checks i
 	checks += mustWhole(tb, b, agent.Clone(1), bus.Inbox)
 	acked := strings.Count(out, "acked ")
 	// In doubt, everything is sent again under the same IDs.
-	if err := faultSender(tb.Context(), home); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, faultSender(tb.Context(), home))
 	got := mustTakeAll(tb, b, agent.Clone(1))
 	mustOnce(tb, "delivered", got)
 	if len(got) != faultMessages {
 		tb.Errorf("%d of %d messages delivered, %d had been acknowledged: %v", len(got), faultMessages, acked, got)
 	}
 	for i, id := range got {
-		if id != faultID(i) {
-			tb.Errorf("message %d is %s, want %s", i, id, faultID(i))
-		}
+		testworld.Equal(tb, id, faultID(i), "message %d", i)
 	}
 	return checks + len(got)
 }
@@ -276,34 +262,26 @@ func mustTakeAll(tb testing.TB, b *bus.Bus, id agent.ID) (ids []string) {
 
 func checkReceiver(tb testing.TB, b *bus.Bus, home home.Dir, _ string) (checks int) {
 	me := agent.Clone(1)
-	if err := faultReceiver(tb.Context(), home); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, faultReceiver(tb.Context(), home))
 	effects := mustOnce(tb, "effects", mustEffects(tb, home, me))
 	for _, id := range []string{"left", faultID(0), faultID(1), faultID(2)} {
 		if !effects[id] {
 			tb.Errorf("%s had no effect", id)
 		}
 	}
-	if len(effects) != 4 {
-		tb.Errorf("effects: %v, want 4", effects)
-	}
+	testworld.Equal(tb, len(effects), 4, "effects: %v", effects)
 	mustCount(tb, b, me, bus.Claimed, 0)
 	mustCount(tb, b, me, bus.Delivered, 8) // with the one sent twice, the expired, the control mail
 	mustCount(tb, b, me, bus.Poison, 1)
 	checks += mustWhole(tb, b, me, bus.Delivered)
 	// Four answers and the error about the expired one, each once.
 	answers := mustOnce(tb, "answers", mustTakeAll(tb, b, agent.Clone(2)))
-	if len(answers) != 5 {
-		tb.Errorf("answers: %v, want 5", answers)
-	}
+	testworld.Equal(tb, len(answers), 5, "answers: %v", answers)
 	// The shutdown was acked, at most once to those who look at IDs. Another
 	// process had another start, so none is fine too.
 	acks := mustWhole(tb, b, agent.Root, bus.Inbox)
 	mustTakeAll(tb, b, agent.Root)
-	if n, err := b.Count(agent.Root, bus.Delivered); err != nil || n != acks {
-		tb.Errorf("%d acks delivered of %d", n, acks)
-	}
+	testworld.Equal(tb, testworld.Got(b.Count(agent.Root, bus.Delivered))(tb), acks, "acks delivered of")
 	return checks + len(effects) + len(answers) + acks
 }
 
@@ -320,27 +298,20 @@ func checkRouter(tb testing.TB, b *bus.Bus, h home.Dir, _ string) (checks int) {
 	mustCount(tb, b, agent.Clone(1), bus.Sent, 2)
 	mustCount(tb, b, agent.Clone(1), bus.Poison, 2)
 	got := mustTakeAll(tb, b, agent.Root)
-	if len(mustOnce(tb, "routed", got)) != 2 {
-		tb.Errorf("routed: %v, want 2", got)
-	}
+	testworld.Equal(tb, len(mustOnce(tb, "routed", got)), 2, "routed: %v", got)
 	return checks + len(got)
 }
 
 // checkRetracter looks for mail that was taken back and does not say so: it would count as
 // delivered. A process that was not killed has reported that it could not say so.
 func checkRetracter(tb testing.TB, b *bus.Bus, h home.Dir, out string) (checks int) {
-	delivered, err := b.List(agent.Clone(1), bus.Delivered, 0)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	delivered := testworld.Got(b.List(agent.Clone(1), bus.Delivered, 0))(tb)
 	for _, e := range delivered {
 		if out != "" && e.Reason != mailbox.Retracted {
 			tb.Errorf("%s is in delivered/ without its reason: %+v", e.Name, e)
 		}
 	}
-	if err := faultRetracter(tb.Context(), h); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, faultRetracter(tb.Context(), h))
 	mustCount(tb, b, agent.Clone(1), bus.Inbox, 0)
 	mustCount(tb, b, agent.Clone(1), bus.Delivered, faultMessages)
 	return len(delivered)
@@ -369,9 +340,7 @@ func faultInFsync(t *testing.T) {
 		return nil
 	})
 	defer mailbox.SetFault(nil)
-	if _, err := b.Send(t.Context(), message(agent.Owner, agent.Clone(1), "hi")); err != nil {
-		t.Fatalf("Send with one bad fsync = %v", err)
-	}
+	testworld.Must(t, testworld.Err(b.Send(t.Context(), message(agent.Owner, agent.Clone(1), "hi"))), "Send with one bad fsync")
 	got := strings.Join(ops, " ")
 	if want := "write fsync unlink open fstat write fsync link unlink fsync"; !strings.Contains(got, want) &&
 		!strings.Contains(got, strings.Replace(want, "fstat ", "", 1)) {
@@ -416,9 +385,7 @@ func faultInFsync(t *testing.T) {
 	mustConfirm(t, d)
 	mu.Lock()
 	defer mu.Unlock()
-	if got := strings.Join(ops, " "); !strings.Contains(got, "rename fsync") {
-		t.Errorf("steps: %s, want a fresh file renamed over seen", got)
-	}
+	testworld.Contains(t, strings.Join(ops, " "), "rename fsync", "a fresh file renamed over seen")
 	seen, err := os.ReadFile(h.Path(home.Mailbox(agent.Clone(1)), "seen"))
 	if err != nil || bytes.Count(seen, []byte("\n")) != 1 {
 		t.Errorf("seen: %q, %v, want one line", seen, err)

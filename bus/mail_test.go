@@ -1,7 +1,6 @@
 package bus_test
 
 import (
-	"errors"
 	"io/fs"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // TestFile: what a reader has read in the inbox is filed in one go, copies with
@@ -47,23 +47,17 @@ func TestFile(t *testing.T) {
 	if e, err := b.Find(agent.Owner, names[2]); err != nil || !strings.Contains(e.Why, "already delivered") {
 		t.Errorf("the copy: %+v, %v", e, err)
 	}
-	if _, err := b.Find(agent.Owner, "gone.json"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("Find of nothing = %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(b.Find(agent.Owner, "gone.json")), fs.ErrNotExist, "Find of nothing")
 	// What is filed is remembered, by whoever comes next.
 	list := []envelope.Envelope{{From: agent.Root, ID: "a"}, {From: a1, ID: "a"}, {From: agent.Root, ID: left.ID}, {From: agent.Root, ID: "c"}}
 	known, err := b.Remembered(agent.Owner, list)
 	if err != nil || !known[0] || known[1] || known[2] || !known[3] {
 		t.Errorf("Remembered = %v, %v", known, err)
 	}
-	if n, err := b.Drain(t.Context(), agent.Owner, 0, func(envelope.Envelope) error { return nil }); err != nil || n != 1 {
-		t.Errorf("Drain = %d, %v, want what was left", n, err)
-	}
+	testworld.Equal(t, testworld.Got(b.Drain(t.Context(), agent.Owner, 0, func(envelope.Envelope) error { return nil }))(t), 1, "what was left")
 	// A receiver has the mailbox: it files them itself.
 	mustReceive(t, b, agent.Owner, bus.ReceiveOptions{})
-	if _, err := b.File(agent.Owner, names); !errors.Is(err, home.ErrLocked) {
-		t.Errorf("File beside a receiver = %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(b.File(agent.Owner, names)), home.ErrLocked, "File beside a receiver")
 }
 
 // TestFileAfterACrash: what a dead holder had claimed is filed too.

@@ -51,9 +51,7 @@ func TestDrainLeaves(t *testing.T) {
 		t.Errorf("took %q, want %q", got, want)
 	}
 	mustCount(t, b, agent.Owner, bus.Inbox, 1) // the shutdown is nobody's here
-	if _, err := b.Drain(t.Context(), agent.Clone(9), 0, nil); !errors.Is(err, bus.ErrNoMailbox) {
-		t.Errorf("Drain of no mailbox = %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(b.Drain(t.Context(), agent.Clone(9), 0, nil)), bus.ErrNoMailbox, "Drain of no mailbox")
 }
 
 func TestRetract(t *testing.T) {
@@ -81,9 +79,7 @@ func TestPoisonRetryAndDrop(t *testing.T) {
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 	age(t, mustDrop(t, home, a1, bus.Inbox, "x.json", "bad"))
 	age(t, mustDrop(t, home, a1, bus.Inbox, "y.json", "bad"))
-	if _, err := b.Drain(t.Context(), a1, 0, nil); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(b.Drain(t.Context(), a1, 0, nil))(t)
 	mustCount(t, b, a1, bus.Poison, 2)
 	mustDo(t, os.WriteFile(box(home, bus.Poison, "x.json"), []byte(handmade), 0o600)) // mended
 	mustRetry(t, b, a1, "x.json", bus.Inbox)
@@ -95,9 +91,7 @@ func TestPoisonRetryAndDrop(t *testing.T) {
 	if err != nil || n != 1 {
 		t.Errorf("Drain = %d, %v, want the mended one", n, err)
 	}
-	if _, err := b.PoisonRetry(a1, "x.json"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("PoisonRetry of nothing = %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(b.PoisonRetry(a1, "x.json")), os.ErrNotExist, "PoisonRetry of nothing")
 }
 
 func TestDeliveryPoison(t *testing.T) {
@@ -148,9 +142,7 @@ func TestFindAnswer(t *testing.T) {
 		if err != nil || !ok || e.Envelope.Text != "second" {
 			t.Errorf("FindAnswer = %+v, %v, %v", e, ok, err)
 		}
-		if _, err := b.Drain(t.Context(), agent.Root, 3, func(envelope.Envelope) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(b.Drain(t.Context(), agent.Root, 3, func(envelope.Envelope) error { return nil }))(t)
 	}
 	if _, ok, err := b.FindAnswer(t.Context(), "", agent.Root, "q", time.Now().Add(1500*time.Millisecond)); ok || err != nil {
 		t.Errorf("found one older than wanted: %v", err)
@@ -175,9 +167,7 @@ func TestFindAnswerUnchanged(t *testing.T) {
 		{-100*time.Millisecond + 1, false},
 	} {
 		at := sent.Add(tt.changed)
-		if err := os.Chtimes(h.Path(home.Mailbox(agent.Root), "inbox"), at, at); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Chtimes(h.Path(home.Mailbox(agent.Root), "inbox"), at, at))
 		if _, ok, err := b.FindAnswer(t.Context(), "", agent.Root, "q", sent); ok != tt.listed || err != nil {
 			t.Errorf("changed %v before: found %v, %v, want %v", tt.changed, ok, err, tt.listed)
 		}
@@ -212,16 +202,13 @@ func TestLists(t *testing.T) {
 	if e, err := b.Read(agent.Clone(9), bus.Inbox, names[0]); err != nil || e.Envelope.Text != "a" || e.Size == 0 || time.Since(e.Time) > time.Minute {
 		t.Errorf("Read = %+v, %v", e, err)
 	}
-	if _, err := b.Names(a1, bus.Inbox); !errors.Is(err, bus.ErrNoMailbox) {
-		t.Errorf("Names of no mailbox = %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(b.Names(a1, bus.Inbox)), bus.ErrNoMailbox, "Names of no mailbox")
 }
 
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	b, home := mustBus(t, bus.Options{}, agent.Root)
-	w, err := b.Watch(t.Context(), bus.Spot{Place: bus.Inbox}, bus.Spot{Place: bus.Claimed})
-	mustDo(t, err)
+	w := testworld.Got(b.Watch(t.Context(), bus.Spot{Place: bus.Inbox}, bus.Spot{Place: bus.Claimed}))(t)
 	defer w.Close()
 	if w.Polling() {
 		t.Error("polls where the system watches")
@@ -289,14 +276,12 @@ func TestDrainPasses(t *testing.T) {
 	t.Parallel()
 	b, h := mustBus(t, bus.Options{}, a1, agent.Owner)
 	mustSend(t, b, message(agent.Owner, a1, "hello"))
-	if _, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error {
+	testworld.Got(b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error {
 		if who, held := h.LockHolder(home.ReceiverLock(a1)); !held || !who.Passing() {
 			t.Errorf("while it is drained: held %v by %+v", held, who)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	mustReceive(t, b, a1, bus.ReceiveOptions{})
 	if who, held := h.LockHolder(home.ReceiverLock(a1)); !held || who.Passing() {
 		t.Errorf("held %v by %+v, want its receiver", held, who)

@@ -13,6 +13,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // TestMain lets the test binary stand in for the processes that the tests kill.
@@ -97,15 +98,10 @@ func mustEffects(tb testing.TB, h home.Dir, id agent.ID) (ids []string) {
 	tb.Helper()
 	tail := home.Events(h).TailAll(id) // which reads what stands behind half a line of one that was killed
 	defer tail.Close()
-	err := tail.Read(func(e agent.Event) {
-		if e.Event != agent.EventSeen {
-			tb.Errorf("%s: an event that is no sighting: %+v", id, e)
-		}
+	testworld.Must(tb, tail.Read(func(e agent.Event) {
+		testworld.Equal(tb, e.Event, agent.EventSeen, "%s: an event that is no sighting: %+v", id, e)
 		ids = append(ids, e.ID)
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}))
 	return ids
 }
 
@@ -114,14 +110,9 @@ func mustEffects(tb testing.TB, h home.Dir, id agent.ID) (ids []string) {
 func mustWhole(tb testing.TB, b *bus.Bus, id agent.ID, places ...bus.Place) (n int) {
 	tb.Helper()
 	for _, p := range places {
-		list, err := b.List(id, p, 0)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		list := testworld.Got(b.List(id, p, 0))(tb)
 		for _, e := range list {
-			if e.Err != nil {
-				tb.Fatalf("%s: %s/%s: %v", id, p, e.Name, e.Err)
-			}
+			testworld.Must(tb, e.Err, "%s: %s/%s", id, p, e.Name)
 			n++
 		}
 	}

@@ -70,15 +70,11 @@ func TestPoisonRetryChecks(t *testing.T) {
 				t.Fatal("retried what is still bad")
 			}
 			for _, want := range tt.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("PoisonRetry = %v, want also %q", err, want)
-				}
+				testworld.Contains(t, err.Error(), want, "PoisonRetry")
 			}
 			mustCount(t, b, a1, bus.Poison, 1)
 			mustCount(t, b, a1, tt.found, 0)
-			if after := mustRead(t, box(home, bus.Poison, "x.json.why")); after != before {
-				t.Errorf("the .why has changed: %s", after)
-			}
+			testworld.Equal(t, mustRead(t, box(home, bus.Poison, "x.json.why")), before, "the .why has changed")
 		})
 	}
 }
@@ -137,9 +133,6 @@ func TestForSomebodyElse(t *testing.T) {
 
 func mustRead(tb testing.TB, file string) string {
 	tb.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	data := testworld.Got(os.ReadFile(file))(tb)
 	return string(data)
 }

@@ -11,6 +11,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // mustRemember lays down a file seen of n lines: m-0, m-1, … of agent0.
@@ -67,13 +68,9 @@ func TestSeen(t *testing.T) {
 		{[]string{"agent0"}, false}, // a sender
 		{[]string{"1"}, false},      // hops
 	} {
-		if all, err := seen(b, a1, tt.ids...); all != tt.want || err != nil {
-			t.Errorf("Seen(%v) = %v, %v, want %v", tt.ids, all, err, tt.want)
-		}
+		testworld.Equal(t, testworld.Got(seen(b, a1, tt.ids...))(t), tt.want, "Seen(%v)", tt.ids)
 	}
-	if _, err := seen(b, "../agent1", "a"); err == nil {
-		t.Error("Seen of no address is no error")
-	}
+	testworld.Fails(t, testworld.Err(seen(b, "../agent1", "a")), "", "Seen of no address is no error")
 }
 
 // TestSeenOfAReceiver: what a receiver confirmed is remembered at once, with the
@@ -116,9 +113,7 @@ func BenchmarkSeen(b *testing.B) {
 	}{{"new", "m-new"}, {"last", remembered(99_999)}, {"first", remembered(0)}} {
 		b.Run(tt.name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := seen(w, a1, tt.id); err != nil {
-					b.Fatal(err)
-				}
+				testworld.Got(seen(w, a1, tt.id))(b)
 			}
 		})
 	}

@@ -95,17 +95,14 @@ func TestOnce(t *testing.T) {
 	r = mustReceive(t, bus.New(home, bus.Options{}), a1, bus.ReceiveOptions{})
 	mustNone(t, r)
 	mustCount(t, b, a1, bus.Delivered, 7)
-	list, err := b.List(a1, bus.Delivered, 0)
-	mustDo(t, err)
+	list := testworld.Got(b.List(a1, bus.Delivered, 0))(t)
 	unread := 0
 	for _, e := range list {
 		if strings.Contains(e.Why, "already delivered") {
 			unread++
 		}
 	}
-	if unread != 4 {
-		t.Errorf("%d filed unread with the reason, want 4", unread)
-	}
+	testworld.Equal(t, unread, 4, "filed unread with the reason")
 }
 
 func TestForgetting(t *testing.T) {
@@ -136,9 +133,7 @@ func TestForgetting(t *testing.T) {
 		t.Errorf("Prune = %d, %v, want the two old ones", n, err)
 	}
 	mustSend(t, b, e) // after keep an ID is new again
-	if n, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil }); err != nil || n != 1 {
-		t.Errorf("Drain after keep = %d, %v, want 1", n, err)
-	}
+	testworld.Equal(t, testworld.Got(b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil }))(t), 1, "Drain after keep")
 	if whys, _ := os.ReadDir(h.Path(home.Mailbox(a1), "delivered")); len(whys) > 2 {
 		t.Errorf("left in delivered: %v", whys)
 	}
@@ -202,28 +197,21 @@ func TestWitness(t *testing.T) {
 		t.Fatal("not witnessed")
 	}
 	mustDo(t, r.Close()) // before it is confirmed
-	if err := d.Confirm(); !errors.Is(err, bus.ErrClosed) {
-		t.Errorf("Confirm after Close = %v", err)
-	}
+	testworld.ErrorIs(t, d.Confirm(), bus.ErrClosed, "Confirm after Close")
 	// A hook's half line at a crash, and other programs' lines.
-	f, err := h.OpenAppend(home.EventsFile(a1))
-	mustDo(t, err)
+	f := testworld.Got(h.OpenAppend(home.EventsFile(a1)))(t)
 	fmt.Fprintf(f, "not JSON\n{\"ms\":1,\"event\":\"stop\",\"id\":%q}\n{\"ms\":1,\"event\":\"seen\",\"id\":%q", unseen.ID, unseen.ID)
 	mustDo(t, f.Close())
 	mustSend(t, b, message(agent.Owner, a1, "new"))
 	r = mustReceive(t, b, a1, bus.ReceiveOptions{})
 	for _, want := range []string{"unseen", "new"} {
 		d := mustNext(t, r)
-		if d.Envelope().Text != want {
-			t.Errorf("got %q, want %q", d.Envelope().Text, want)
-		}
+		testworld.Equal(t, d.Envelope().Text, want)
 		mustConfirm(t, d)
 	}
 	mustCount(t, b, a1, bus.Delivered, 3)
 	mustDo(t, b.Witness(a1))
-	if err := b.Witness(a1, "x", "../x"); !errors.Is(err, envelope.ErrInvalid) {
-		t.Errorf("Witness of no ID = %v", err)
-	}
+	testworld.ErrorIs(t, b.Witness(a1, "x", "../x"), envelope.ErrInvalid, "Witness of no ID")
 }
 
 // TestWitnessesAndRotation: several are witnessed in one write, and a receiver
@@ -244,8 +232,7 @@ func TestWitnessesAndRotation(t *testing.T) {
 			held = append(held, mustNext(t, r))
 		}
 		mustDo(t, b.Witness(a1, ids[:3]...))
-		f, err := h.OpenAppend(home.EventsFile(a1))
-		mustDo(t, err)
+		f := testworld.Got(h.OpenAppend(home.EventsFile(a1)))(t)
 		fmt.Fprintln(f, strings.Repeat("x", 5<<20))
 		mustDo(t, f.Close())
 		mustDo(t, home.Events(h).Rotate(a1))
@@ -290,9 +277,7 @@ func TestShutdownWaitsForTheTurn(t *testing.T) {
 		ask(end) // down was called twice
 		testworld.Wait(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 3 })
 		mustNone(t, r) // and no more work
-		if n := acks(); n != before {
-			t.Errorf("%s: acked during the turn", end)
-		}
+		testworld.Equal(t, acks(), before, "%s: acked during the turn", end)
 		if end == "45 s" {
 			ahead.Add(int64(44 * time.Second))
 			r.Prod()
@@ -338,9 +323,7 @@ func TestShutdownBeforeTheTurn(t *testing.T) {
 		t.Error("acked before a turn was told of")
 	}
 	r.Turn()()
-	if _, err := r.Next(t.Context()); !errors.Is(err, bus.ErrShutdown) {
-		t.Errorf("Next = %v, want ErrShutdown", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(r.Next(t.Context())), bus.ErrShutdown, "Next")
 }
 
 func TestControlMail(t *testing.T) {
@@ -353,9 +336,7 @@ func TestControlMail(t *testing.T) {
 		e.Kind, e.InReplyTo = kind, "it"
 		mustSend(t, b, e)
 	}
-	if got := <-cancelled; got != "it" {
-		t.Errorf("cancelled %q", got)
-	}
+	testworld.Equal(t, <-cancelled, "it", "cancelled")
 	testworld.Wait(t, "filed", func() bool { n, _ := b.Count(a1, bus.Delivered); return n == 4 })
 	mustNone(t, r)
 	mustCount(t, b, agent.Root, bus.Inbox, 0)
@@ -407,10 +388,7 @@ func TestConfirmWhileMailboxIsAway(t *testing.T) {
 	b, h := mustBus(t, bus.Options{}, agent.Root, a1)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	mustSend(t, b, message(agent.Owner, a1, "hi"))
-	d, err := r.Next(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testworld.Got(r.Next(t.Context()))(t)
 	box, away := h.Path(home.Mailbox(a1)), h.Path("away")
 	mustDo(t, os.Rename(box, away))
 	testworld.Wait(t, "the receiver makes it anew", func() bool { return b.Exists(a1) })

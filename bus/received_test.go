@@ -12,6 +12,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // What came to a mailbox is found by its id or the beginning of one, wherever it
@@ -56,10 +57,7 @@ func TestReceived(t *testing.T) {
 	mustDrop(t, h, a1, bus.Inbox, "nameless.json", `{"from":"owner","text":"nameless","ts":"2026-11-20T12:00:00Z"}`)
 	take(2)
 	nameless := ""
-	all, err := b.List(a1, bus.Delivered, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := testworld.Got(b.List(a1, bus.Delivered, 0))(t)
 	for _, e := range all {
 		if e.Envelope.Text == "nameless" {
 			nameless = e.Envelope.ID
@@ -108,9 +106,7 @@ func TestReceived(t *testing.T) {
 	}
 	// Without what is remembered all is looked through.
 	r.Close()
-	if err := os.Remove(h.Path(home.Mailbox(a1), "seen")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(h.Path(home.Mailbox(a1), "seen")))
 	if list, err := b.Received(t.Context(), a1, "m-aaaa2"); err != nil || len(list) != 1 || list[0].Envelope.From != agent.Owner {
 		t.Errorf("without what is remembered: %v, %v", list, err)
 	}

@@ -70,23 +70,15 @@ func TestUnfinished(t *testing.T) {
 			mustDrop(t, home, a1, bus.Inbox, "x.json", tt.text)
 			look := func() int {
 				t.Helper()
-				_, err := b.Drain(t.Context(), a1, 0, nil)
-				mustDo(t, err)
-				n, err := b.Count(a1, bus.Poison)
-				mustDo(t, err)
+				testworld.Got(b.Drain(t.Context(), a1, 0, nil))(t)
+				n := testworld.Got(b.Count(a1, bus.Poison))(t)
 				return n
 			}
-			if look() != 0 {
-				t.Error("judged at once")
-			}
+			testworld.Equal(t, look(), 0, "judged at once")
 			clock.add(5 * time.Second)
-			if got := look() == 1; got != tt.whole {
-				t.Errorf("judged after 5 s: %v, want %v", got, tt.whole)
-			}
+			testworld.Equal(t, look() == 1, tt.whole, "judged after 5 s")
 			clock.add(6 * time.Second)
-			if look() != 1 {
-				t.Error("not judged after 11 s")
-			}
+			testworld.Equal(t, look(), 1, "not judged after 11 s")
 		})
 	}
 }
@@ -111,13 +103,10 @@ func TestHeldOpen(t *testing.T) {
 					mustDo(t, b.Route(t.Context()))
 					return
 				}
-				_, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil })
-				mustDo(t, err)
+				testworld.Got(b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil }))(t)
 			}
-			f, err := os.Create(box(home, place, "hello.json"))
-			mustDo(t, err)
-			other, err := os.Create(box(home, place, "other.json"))
-			mustDo(t, err)
+			f := testworld.Got(os.Create(box(home, place, "hello.json")))(t)
+			other := testworld.Got(os.Create(box(home, place, "other.json")))(t)
 			mustDo(t, other.Close())
 			for range 3 {
 				clock.add(time.Hour)
@@ -125,8 +114,7 @@ func TestHeldOpen(t *testing.T) {
 			}
 			mustCount(t, b, a1, bus.Poison, 1) // the one that nobody has open
 			mustCount(t, b, a1, place, 1)
-			_, err = f.WriteString(atLast[place])
-			mustDo(t, err)
+			testworld.Got(f.WriteString(atLast[place]))(t)
 			mustDo(t, f.Close())
 			look()
 			mustCount(t, b, a1, place, 0)
@@ -147,8 +135,7 @@ func TestMended(t *testing.T) {
 				var told said
 				b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 				late := box(home, place, "late.json")
-				f, err := os.Create(late)
-				mustDo(t, err)
+				f := testworld.Got(os.Create(late))(t)
 				mustDo(t, f.Close())
 				age(t, late)
 				age(t, mustDrop(t, home, a1, place, "never.json", "{"))

@@ -2,7 +2,6 @@ package bus_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -39,10 +38,7 @@ func mustPoison(t *testing.T, files map[string]string, reasons ...string) {
 	}
 	mustConfirm(t, d)
 	testworld.Wait(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == len(files) })
-	list, err := b.List(a1, bus.Poison, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testworld.Got(b.List(a1, bus.Poison, 0))(t)
 	whys := ""
 	for _, e := range list {
 		data, err := os.ReadFile(h.Path(home.Mailbox(a1), "poison", e.Name))
@@ -55,9 +51,7 @@ func mustPoison(t *testing.T, files map[string]string, reasons ...string) {
 		whys += e.Why
 	}
 	for _, want := range reasons {
-		if !strings.Contains(whys, want) {
-			t.Errorf("no reason says %q: %s", want, whys)
-		}
+		testworld.Contains(t, whys, want, "reasons")
 	}
 	mustCount(t, b, a1, bus.Inbox, 0)
 	mustCount(t, b, a1, bus.Claimed, 0)
@@ -77,9 +71,7 @@ func clipped(data []byte) string { return string(data[:min(len(data), 100)]) }
 func age(tb testing.TB, file string) {
 	tb.Helper()
 	old := time.Now().Add(-time.Minute)
-	if err := os.Chtimes(file, old, old); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, os.Chtimes(file, old, old))
 }
 
 // mustRefuse checks that Send takes none of the envelopes.
@@ -87,9 +79,7 @@ func mustRefuse(t *testing.T, want error, list ...envelope.Envelope) {
 	t.Helper()
 	b, _ := mustBus(t, bus.Options{}, agent.Root, a1, agent.Owner)
 	for _, e := range list {
-		if _, err := b.Send(t.Context(), e); !errors.Is(err, want) {
-			t.Errorf("Send(%+v) = %v, want %v", e, err, want)
-		}
+		testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), e)), want, "Send(%+v)", e)
 	}
 	mustCount(t, b, a1, bus.Inbox, 0)
 }
@@ -156,9 +146,7 @@ func row26Terminal(t *testing.T) {
 	const text = "a\x1b]52;c;aGk=\x07 \x1b]0;t\x07 \x1b[2J over\rwrite \u009b \x7f b\u202ec\u200b\nd\te\ufeff"
 	want := `a\x1b]52;c;aGk=\x07 \x1b]0;t\x07 \x1b[2J over\rwrite \x9b \x7f b\u202ec\u200b` + "\nd\te" + `\ufeff`
 	want = strings.Replace(want, `\r`, `\x0d`, 1)
-	if got := envelope.Plain(text); got != want {
-		t.Errorf("Plain = %q, want %q", got, want)
-	}
+	testworld.Equal(t, envelope.Plain(text), want, "Plain")
 	e := message(agent.Root, a1, text)
 	e.Time = time.Now()
 	data, err := e.MarshalJSON()
@@ -182,22 +170,14 @@ func row13Names(t *testing.T) {
 	before := mustTree(t, home.Root())
 	for _, name := range []string{"../x", "a/b", "", ".", "..", ".hidden", "agent01", "AGENT1", "agent1\n", "agent１", strings.Repeat("a", 300), "-rf", "agent1\x00"} {
 		id := agent.ID(name)
-		if err := b.Make(id); err == nil {
-			t.Errorf("Make(%q) = nil", name)
-		}
-		if _, err := b.Send(t.Context(), message(agent.Root, id, "hi")); !errors.Is(err, envelope.ErrInvalid) {
-			t.Errorf("Send to %q = %v, want ErrInvalid", name, err)
-		}
-		if _, err := b.Receive(t.Context(), id, bus.ReceiveOptions{}); err == nil {
-			t.Errorf("Receive(%q) = nil", name)
-		}
+		testworld.Fails(t, b.Make(id), "", "Make(%q) = nil", name)
+		testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), message(agent.Root, id, "hi"))), envelope.ErrInvalid, "Send to %q", name)
+		testworld.Fails(t, testworld.Err(b.Receive(t.Context(), id, bus.ReceiveOptions{})), "", "Receive(%q) = nil", name)
 		for _, file := range []string{name, name + ".json"} {
 			if _, err := b.PoisonRetry(a1, file); err == nil || b.PoisonDrop(a1, file) == nil {
 				t.Errorf("took %q out of poison", file)
 			}
-			if _, err := b.Read(a1, bus.Inbox, file); err == nil {
-				t.Errorf("Read(%q) = nil", file)
-			}
+			testworld.Fails(t, testworld.Err(b.Read(a1, bus.Inbox, file)), "", "Read(%q) = nil", file)
 		}
 	}
 	if after := mustTree(t, home.Root()); after != before {
@@ -212,9 +192,7 @@ func row14TheSameNanosecond(t *testing.T) {
 	for i := range writers {
 		writers[i] = bus.New(home, bus.Options{Now: func() time.Time { return now }})
 	}
-	if err := writers[0].Make(a1); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, writers[0].Make(a1))
 	done := make(chan error, len(writers))
 	for i, b := range writers {
 		go func() {
@@ -228,25 +206,18 @@ func row14TheSameNanosecond(t *testing.T) {
 		}()
 	}
 	for range writers {
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, <-done)
 	}
-	if n := mustWhole(t, writers[0], a1, bus.Inbox); n != 100 {
-		t.Errorf("%d files, want 100", n)
-	}
+	testworld.Equal(t, mustWhole(t, writers[0], a1, bus.Inbox), 100, "files")
 }
 
 // mustTree lists all paths below a directory but the locks'.
 func mustTree(tb testing.TB, dir string) string {
 	tb.Helper()
 	var b strings.Builder
-	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+	testworld.Must(tb, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		b.WriteString(path + "\n")
 		return err
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}))
 	return b.String()
 }

@@ -57,18 +57,14 @@ func row07Huge(t *testing.T) {
 func row08Growing(t *testing.T) {
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
-	f, err := os.Create(box(home, bus.Inbox, "slow.json"))
-	mustDo(t, err)
+	f := testworld.Got(os.Create(box(home, bus.Inbox, "slow.json")))(t)
 	whole := newEnvelope(`"text":"` + strings.Repeat("slowly ", 40) + `"`)
 	for i := 0; i < len(whole); i += 10 { // a person's typing, within the second
-		_, err := f.WriteString(whole[i:min(i+10, len(whole))])
-		mustDo(t, err)
+		testworld.Got(f.WriteString(whole[i:min(i+10, len(whole))]))(t)
 		mustNoneFor(t, r, i+10 >= len(whole))
 	}
 	d := mustNext(t, r)
-	if e := d.Envelope(); e.Text != strings.Repeat("slowly ", 40) {
-		t.Errorf("half delivered: %q", e.Text)
-	}
+	testworld.Equal(t, d.Envelope().Text, strings.Repeat("slowly ", 40), "half delivered")
 	mustConfirm(t, d)
 	age(t, mustDrop(t, home, a1, bus.Inbox, "never.json", whole[:50]))
 	testworld.Wait(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 1 })

@@ -2,7 +2,6 @@ package bus_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -21,9 +20,7 @@ func box(h home.Dir, p bus.Place, name string) string {
 
 func mustDo(tb testing.TB, err error) {
 	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, err)
 }
 
 func TestRowsOfDirectories(t *testing.T) {
@@ -40,19 +37,11 @@ func row11LinksOnTheWay(t *testing.T) {
 		mustDo(t, os.Rename(h.Path(rel), filepath.Join(outside, "moved")))
 		mustDo(t, os.Symlink(filepath.Join(outside, "moved"), h.Path(rel)))
 		before := mustTree(t, outside)
-		if _, err := b.Send(t.Context(), message(agent.Owner, a1, "hi")); !errors.Is(err, home.ErrLink) {
-			t.Errorf("%s: Send = %v, want ErrLink", rel, err)
-		}
-		if _, err := b.Receive(t.Context(), a1, bus.ReceiveOptions{}); !errors.Is(err, home.ErrLink) {
-			t.Errorf("%s: Receive = %v, want ErrLink", rel, err)
-		}
-		if err := b.Make(a1); !errors.Is(err, home.ErrLink) {
-			t.Errorf("%s: Make = %v, want ErrLink", rel, err)
-		}
+		testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), message(agent.Owner, a1, "hi"))), home.ErrLink, "%s: Send", rel)
+		testworld.ErrorIs(t, testworld.Err(b.Receive(t.Context(), a1, bus.ReceiveOptions{})), home.ErrLink, "%s: Receive", rel)
+		testworld.ErrorIs(t, b.Make(a1), home.ErrLink, "%s: Make", rel)
 		b.Route(t.Context())
-		if after := mustTree(t, outside); after != before {
-			t.Errorf("%s: written outside:\n%s", rel, after)
-		}
+		testworld.Equal(t, mustTree(t, outside), before, "%s: written outside", rel)
 	}
 }
 
@@ -97,9 +86,7 @@ func row11SwappedInALoop(t *testing.T) {
 		got++
 	}
 	wg.Wait()
-	if after := mustTree(t, outside); after != before {
-		t.Errorf("written outside:\n%s", after)
-	}
+	testworld.Equal(t, mustTree(t, outside), before, "written outside")
 	if acked == 0 {
 		t.Error("not one send got through")
 	}

@@ -71,9 +71,7 @@ func row19NoRoom(t *testing.T) {
 	t.Parallel()
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 	mustRole(t, home, "full")
-	if n := mustWhole(t, b, a1, bus.Inbox); n != 1 {
-		t.Errorf("%d messages, want 1", n)
-	}
+	testworld.Equal(t, mustWhole(t, b, a1, bus.Inbox), 1, "messages")
 }
 
 func row21DeletedWhileRunning(t *testing.T) {
@@ -167,9 +165,7 @@ func row24TwoHolders(t *testing.T) {
 	if !errors.Is(err, home.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(cmd.Process.Pid)) {
 		t.Errorf("a second Receive = %v, want ErrLocked with the holder's pid", err)
 	}
-	if _, err := b.Drain(t.Context(), a1, 0, nil); !errors.Is(err, home.ErrLocked) {
-		t.Errorf("Drain = %v, want ErrLocked", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(b.Drain(t.Context(), a1, 0, nil)), home.ErrLocked, "Drain")
 	mustDo(t, cmd.Process.Kill())
 	cmd.Wait()
 	d := mustNext(t, mustReceive(t, b, a1, bus.ReceiveOptions{}))

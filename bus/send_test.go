@@ -57,9 +57,7 @@ func TestWhoMayWrite(t *testing.T) {
 	} {
 		e := message(tt.from, tt.to, "hi")
 		e.Kind, e.InReplyTo = tt.kind, tt.answers
-		if _, err := b.Send(t.Context(), e); !errors.Is(err, tt.want) {
-			t.Errorf("Send(%s to %s, kind %q, in reply to %q) = %v, want %v", tt.from, tt.to, tt.kind, tt.answers, err, tt.want)
-		}
+		testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), e)), tt.want, "Send(%s to %s, kind %q, in reply to %q)", tt.from, tt.to, tt.kind, tt.answers)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -90,17 +88,11 @@ func TestNoticeIDs(t *testing.T) {
 	for _, id := range []string{"approval-abcde-s", "budget-0123", "crash-loop-agent1-1", "no-restart-s", "hang-s-1-0", "alone-agent1-5", "lost-agent1-s", "unready-s"} {
 		e := message(clone, agent.Owner, "all is well")
 		e.ID, e.Kind = id, envelope.KindNotice
-		if _, err := b.Send(t.Context(), e); !errors.Is(err, envelope.ErrInvalid) {
-			t.Errorf("%s: %v", id, err)
-		}
+		testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), e)), envelope.ErrInvalid, "%s", id)
 		e.Via, e.Text = "code", "it is dead"
-		if _, err := b.Send(t.Context(), e); err != nil {
-			t.Errorf("netsky's own %s: %v", id, err)
-		}
+		testworld.Equal(t, testworld.Err(b.Send(t.Context(), e)), nil, "netsky's own %s", id)
 		e.To, e.Kind, e.Via = agent.Root, "", "cli"
-		if _, err := b.Send(t.Context(), e); err != nil {
-			t.Errorf("%s to another agent: %v", id, err)
-		}
+		testworld.Equal(t, testworld.Err(b.Send(t.Context(), e)), nil, "%s to another agent", id)
 	}
 }
 
@@ -143,9 +135,7 @@ func TestBrakes(t *testing.T) {
 			}
 			mustDo(t, err)
 			if n%2 == 0 { // in claimed/ or remembered: both are looked at
-				if _, err := b.Drain(t.Context(), to, 0, func(envelope.Envelope) error { return nil }); err != nil {
-					t.Fatal(err)
-				}
+				testworld.Got(b.Drain(t.Context(), to, 0, func(envelope.Envelope) error { return nil }))(t)
 			} else {
 				rc := mustReceive(t, bus.New(home, o), to, bus.ReceiveOptions{})
 				for mustNext(t, rc).Envelope().ID != r.ID { // what is still in hand from before
@@ -175,9 +165,7 @@ func TestExtraFieldsAreKept(t *testing.T) {
 	t.Parallel()
 	const odd = `{"z":{"b" : [1.50, "<\u003c"]},"from":"agent0","to":null,"id":null,"hops":null,"text":"hi","ts":"2026-11-20T12:00:00Z","a":"\ud83d\ude00"}`
 	e, err := envelope.Parse([]byte(odd))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	got, err := e.MarshalJSON()
 	want := `{"from":"agent0","text":"hi","ts":"2026-11-20T12:00:00Z","a":"\ud83d\ude00","z":{"b" : [1.50, "<\u003c"]}}`
 	if err != nil || string(got) != want {
@@ -188,9 +176,7 @@ func TestExtraFieldsAreKept(t *testing.T) {
 	e.To = a1
 	mustSend(t, b, e)
 	d := mustNext(t, mustReceive(t, b, a1, bus.ReceiveOptions{}))
-	if got := string(d.Envelope().Extra["z"]); got != `{"b" : [1.50, "<\u003c"]}` {
-		t.Errorf("z arrived as %s", got)
-	}
+	testworld.Equal(t, string(d.Envelope().Extra["z"]), `{"b" : [1.50, "<\u003c"]}`, "z arrived as")
 }
 
 func TestRoute(t *testing.T) {
@@ -224,9 +210,7 @@ func TestRoute(t *testing.T) {
 	testworld.Wait(t, "routed", func() bool { n, _ := b.Count(agent.Clone(2), bus.Inbox); return n == 3 })
 	testworld.Wait(t, "locked", func() bool { return errors.Is(b.Route(t.Context()), home.ErrLocked) })
 	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("RunRouter = %v", err)
-	}
+	testworld.ErrorIs(t, <-done, context.Canceled, "RunRouter")
 }
 
 func TestRouteWaitsForTheBrake(t *testing.T) {

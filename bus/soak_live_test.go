@@ -40,9 +40,7 @@ func (p *soaked) start(tb testing.TB, home home.Dir, base int64) {
 		"NETSKY_TEST_ROLE="+p.role, "NETSKY_TEST_NAME="+p.name, "NETSKY_HOME="+home.Root(),
 		"NETSKY_TEST_FROM="+strconv.Itoa(p.from), "NETSKY_TEST_BASE="+strconv.FormatInt(base, 10))
 	p.cmd.Stderr = &p.errs
-	if err := p.cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, p.cmd.Start())
 }
 
 // kill ends the process and leaves the numbers it may have used.
@@ -60,14 +58,8 @@ func (p *soaked) kill(tb testing.TB) {
 // kill -9 at random. NETSKY_SOAK is how long (a duration), NETSKY_SEED which.
 func TestSoak(t *testing.T) {
 	t.Parallel()
-	lasts, err := time.ParseDuration(cmpOr(os.Getenv("NETSKY_SOAK"), "5s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed, err := strconv.ParseUint(cmpOr(os.Getenv("NETSKY_SEED"), strconv.FormatInt(time.Now().UnixNano(), 10)), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lasts := testworld.Got(time.ParseDuration(cmpOr(os.Getenv("NETSKY_SOAK"), "5s")))(t)
+	seed := testworld.Got(strconv.ParseUint(cmpOr(os.Getenv("NETSKY_SEED"), strconv.FormatInt(time.Now().UnixNano(), 10)), 10, 64))(t)
 	t.Logf("NETSKY_SEED=%d", seed)
 	dice := rand.New(rand.NewPCG(seed, 1))
 	b, home := mustBusIn(t, testworld.Home(t), bus.Options{}, append(slices.Clone(soakTakers), agent.Root)...)
@@ -182,10 +174,7 @@ func checkSoak(t *testing.T, b *bus.Bus, home home.Dir, kills int, seed uint64) 
 	acked := 0
 	files, _ := filepath.Glob(home.Path("state/acks-*"))
 	for _, name := range files {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testworld.Got(os.ReadFile(name))(t)
 		for _, id := range lines(data) {
 			acked++
 			if !had[id] {

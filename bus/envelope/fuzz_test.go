@@ -28,9 +28,7 @@ func mustParseElement(tb testing.TB, s string) (source, text string) {
 		Inner   []struct{ XMLName xml.Name } `xml:",any"`
 	}
 	dec := xml.NewDecoder(strings.NewReader(s))
-	if err := dec.Decode(&el); err != nil {
-		tb.Fatalf("%q: %v", s, err)
-	}
+	testworld.Must(tb, dec.Decode(&el), "%q", s)
 	if rest, _ := dec.Token(); rest != nil || len(el.Inner) > 0 {
 		tb.Fatalf("%q: more than one element", s)
 	}
@@ -75,13 +73,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := e.Validate(); err != nil {
-			t.Fatalf("Parse took what Validate refuses: %v", err)
-		}
+		testworld.Must(t, e.Validate(), "Parse took what Validate refuses")
 		var other struct{ From, Text string }
-		if err := json.Unmarshal(data, &other); err != nil {
-			t.Fatalf("Parse took what is no JSON: %v", err)
-		}
+		testworld.Must(t, json.Unmarshal(data, &other), "Parse took what is no JSON")
 		if other.From != string(e.From) || other.Text != e.Text {
 			t.Fatalf("encoding/json reads %q, %q; Parse read %q, %q", other.From, other.Text, e.From, e.Text)
 		}
@@ -90,9 +84,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("MarshalJSON = %q, %v", again, err)
 		}
 		back, err := envelope.Parse(again)
-		if err != nil {
-			t.Fatalf("Parse of %q = %v", again, err)
-		}
+		testworld.Must(t, err, "Parse of %q", again)
 		if !reflect.DeepEqual(back, e) {
 			t.Fatalf("%q came back as %+v, was %+v", again, back, e)
 		}
@@ -227,8 +219,6 @@ func TestPlain(t *testing.T) {
 		"👨\u200d👩\u200d👧 👩🏽\u200d🚀 ❤\ufe0f\u200d🔥 🏳\ufe0f\u200d🌈": "👨\u200d👩\u200d👧 👩🏽\u200d🚀 ❤\ufe0f\u200d🔥 🏳\ufe0f\u200d🌈",
 		"a\u200db 👩\u200d \u200d👩 👩\u200d\u202e👩 👩\u200d\u200d👩":  `a\u200db 👩\u200d \u200d👩 👩\u200d\u202e👩 👩\u200d\u200d👩`,
 	} {
-		if got := envelope.Plain(in); got != want {
-			t.Errorf("Plain(%q) = %q, want %q", in, got, want)
-		}
+		testworld.Equal(t, envelope.Plain(in), want, "Plain(%q)", in)
 	}
 }

@@ -33,28 +33,18 @@ func (s *station) mustClaude(prompt string, args ...string) (asked []anthropic.R
 		s.Skip("NETSKY_TEST_CLAUDE is not set: scripts/test installs Claude Code and sets it")
 	}
 	model, err := anthropic.Start()
-	if err != nil {
-		s.Fatal(err)
-	}
+	testworld.Must(s, err)
 	defer model.Close()
 	config, work := s.TempDir(), s.TempDir()
-	if err := anthropic.WriteHome(config, work); err != nil {
-		s.Fatal(err)
-	}
+	testworld.Must(s, anthropic.WriteHome(config, work))
 	exe, err := os.Executable()
-	if err != nil {
-		s.Fatal(err)
-	}
+	testworld.Must(s, err)
 	servers, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
 		"agent": map[string]any{"command": exe, "env": map[string]string{"MCP_SERVER_HOME": s.home.Root()}},
 	}})
-	if err != nil {
-		s.Fatal(err)
-	}
+	testworld.Must(s, err)
 	file := filepath.Join(config, "servers.json")
-	if err := os.WriteFile(file, servers, 0o600); err != nil {
-		s.Fatal(err)
-	}
+	testworld.Must(s, os.WriteFile(file, servers, 0o600))
 	args = append([]string{"-p", prompt, "--mcp-config", file, "--strict-mcp-config", "--dangerously-skip-permissions"}, args...)
 	c := exec.CommandContext(s.ctx, program, args...)
 	c.Dir = work
@@ -90,9 +80,7 @@ func TestClaudeCode(t *testing.T) {
 	}
 	outputs := strings.Join(asked[len(asked)-1].Outputs, "\n")
 	for _, word := range []string{"sent to agent2, id ", "not sent: agent1: is not allowed to write to owner", "answered " + id, "| ok"} {
-		if !strings.Contains(outputs, word) {
-			t.Errorf("the model did not hear %q: %s", word, outputs)
-		}
+		testworld.Contains(t, outputs, word, "the model did not hear")
 	}
 	got := s.mail("agent2")
 	if len(got) != 1 || got[0].From != "agent1" || got[0].Text != `a "b" é` || !got[0].RequiresAck {
@@ -102,13 +90,8 @@ func TestClaudeCode(t *testing.T) {
 		t.Errorf("answered %+v", got)
 	}
 	testworld.Wait(t, "the server's end", func() bool { return s.serverGone() })
-	data, err := os.ReadFile(debug)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(data), `"protocolEra":"legacy"`) {
-		t.Error("in the era that Claude Code sees, a server cannot push")
-	}
+	data := testworld.Got(os.ReadFile(debug))(t)
+	testworld.Contains(t, string(data), `"protocolEra":"legacy"`, "in the era that Claude Code sees, a server cannot push")
 }
 
 // serverGone says whether the server has begun and is no more.

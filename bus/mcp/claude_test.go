@@ -18,6 +18,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/mcp"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // serverProcess is the server as Claude Code starts it. It puts down who it is,
@@ -60,35 +61,18 @@ func TestSignal(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := mustStation(t, agent.Clone(1))
-			exe, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
+			exe := testworld.Got(os.Executable())(t)
 			c := exec.CommandContext(s.ctx, exe)
 			c.Env = append(os.Environ(), "MCP_SERVER_HOME="+s.home.Root())
-			in, err := c.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := c.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"); err != nil {
-				t.Fatal(err)
-			}
+			in := testworld.Got(c.StdinPipe())(t)
+			out := testworld.Got(c.StdoutPipe())(t)
+			testworld.Must(t, c.Start())
+			testworld.Got(io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"))(t)
 			if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(line, `"id":1`) {
 				t.Fatalf("heard %q, %v", line, err)
 			}
-			if err := tt.end(c, in); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Wait(); err != nil {
-				t.Error(err)
-			}
+			testworld.Must(t, tt.end(c, in))
+			testworld.Equal(t, c.Wait(), nil)
 			if how, err := s.home.ReadFile("run/ended", 1<<20); err != nil || string(how) != tt.want {
 				t.Errorf("ended: %q, %v; want %q", how, err, tt.want)
 			}

@@ -13,6 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -59,10 +60,7 @@ func mustFuzzed(f *testing.F, self agent.ID) *fuzzed {
 	s.mustSend(envelope.Envelope{ID: "m-known", From: agent.Owner, Text: "what?"})
 	mustGiven(s)
 	c := s.serve().client("", nil)
-	list, err := c.ListTools(s.ctx, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	list := testworld.Got(c.ListTools(s.ctx, nil))(f)
 	return &fuzzed{s, c, list.Tools, map[string]bool{}}
 }
 
@@ -77,9 +75,7 @@ func givenTasks() []store.Task {
 func mustGiven(s *station) {
 	s.Helper()
 	for _, k := range givenTasks() {
-		if err := s.db.Apply(s.ctx, store.UpsertTask(k)); err != nil {
-			s.Fatal(err)
-		}
+		testworld.Must(s, s.db.Apply(s.ctx, store.UpsertTask(k)))
 	}
 }
 
@@ -91,9 +87,7 @@ func checkCall(s *station, c *sdk.ClientSession, tool, args string) {
 		arguments = args
 	}
 	r, err := c.CallTool(s.ctx, &sdk.CallToolParams{Name: tool, Arguments: arguments})
-	if err != nil {
-		s.Fatalf("%s %q: %v", tool, args, err)
-	}
+	testworld.Must(s, err, "%s %q", tool, args)
 	text := r.Content[0].(*sdk.TextContent).Text
 	if strings.Contains(text, "internal error") || text == "" || len(text) > 24<<10 || text != envelope.Plain(text) {
 		s.Errorf("%s %q = %q", tool, args, text)
@@ -103,16 +97,10 @@ func checkCall(s *station, c *sdk.ClientSession, tool, args string) {
 // checkMail looks at all that has been sent since the last time.
 func (z *fuzzed) checkMail(s *station) {
 	s.Helper()
-	ids, err := s.bus.Mailboxes()
-	if err != nil {
-		s.Fatal(err)
-	}
+	ids := testworld.Got(s.bus.Mailboxes())(s)
 	sent := 0
 	for _, id := range ids {
-		names, err := s.bus.Names(id, bus.Inbox)
-		if err != nil {
-			s.Fatal(err)
-		}
+		names := testworld.Got(s.bus.Names(id, bus.Inbox))(s)
 		for _, name := range names {
 			if z.known[name] {
 				continue
@@ -192,8 +180,6 @@ func FuzzWire(f *testing.F) {
 		io.WriteString(s.toServer, input) // the server may have hung up
 		s.toServer.Close()
 		s.mustEnd()
-		if err := <-said; err != nil {
-			t.Error(err)
-		}
+		testworld.Equal(t, <-said, nil)
 	})
 }

@@ -2,7 +2,6 @@ package mcp_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,22 +31,16 @@ func TestHandshake(t *testing.T) {
 			s := mustStation(t, agent.Clone(1)).serve()
 			c := s.client(tt.version, &tap)
 			r := c.InitializeResult()
-			if r.ProtocolVersion != tt.want {
-				t.Errorf("version = %s, want %s", r.ProtocolVersion, tt.want)
-			}
+			testworld.Equal(t, r.ProtocolVersion, tt.want, "version")
 			if _, ok := r.Capabilities.Experimental["claude/channel"]; !ok || r.Capabilities.Tools == nil {
 				t.Errorf("capabilities = %+v", r.Capabilities)
 			}
-			if !strings.Contains(tap.String(), `"experimental":{"claude/channel":{}}`) {
-				t.Errorf("on the wire: %s", tap.String())
-			}
+			testworld.Contains(t, tap.String(), `"experimental":{"claude/channel":{}}`, "on the wire")
 			if tried := strings.Contains(tap.String(), "-32601"); tried != (tt.version == "") {
 				t.Errorf("discover refused = %v\n%s", tried, tap.String())
 			}
 			for _, word := range []string{"agent1", "reply", "send", "inbox"} {
-				if !strings.Contains(r.Instructions, word) {
-					t.Errorf("instructions do not speak of %s: %s", word, r.Instructions)
-				}
+				testworld.Contains(t, r.Instructions, word, "instructions do not speak of")
 			}
 			<-s.server.Ready()
 		})
@@ -84,10 +77,7 @@ func TestToolsOnOffer(t *testing.T) {
 		agent.Clone(42): common,
 	} {
 		s := mustStation(t, id).serve()
-		list, err := s.client("", nil).ListTools(s.ctx, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := testworld.Got(s.client("", nil).ListTools(s.ctx, nil))(t)
 		var names []string
 		for _, tool := range list.Tools {
 			names = append(names, tool.Name)
@@ -101,9 +91,7 @@ func TestToolsOnOffer(t *testing.T) {
 		}
 		slices.Sort(names)
 		slices.Sort(want)
-		if !slices.Equal(names, want) {
-			t.Errorf("%s has %v, want %v", id, names, want)
-		}
+		testworld.EqualList(t, names, want, "%s", id)
 	}
 }
 
@@ -134,10 +122,7 @@ func TestSchemasAreTrue(t *testing.T) {
 	t.Parallel()
 	s := mustStation(t, agent.Root).serve()
 	c := s.client("", nil)
-	list, err := c.ListTools(s.ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testworld.Got(c.ListTools(s.ctx, nil))(t)
 	values := map[string]any{"string": "x", "integer": 1, "boolean": true, "array": []string{"x"}}
 	for _, tool := range list.Tools {
 		props := tool.InputSchema.(map[string]any)["properties"].(map[string]any)
@@ -154,9 +139,7 @@ func TestSchemasAreTrue(t *testing.T) {
 			t.Errorf("%s{from}: %s", tool.Name, text)
 		}
 	}
-	if n := s.allMail(); n != 0 {
-		t.Errorf("%d messages were sent", n)
-	}
+	testworld.Equal(t, s.allMail(), 0, "messages were sent")
 }
 
 // The end of stdin ends the server, and nothing of it stays.
@@ -176,9 +159,7 @@ func TestEndOfStdin(t *testing.T) {
 				<-s.team.held
 			}
 			s.toServer.Close()
-			if err := s.mustEnd(); err != nil {
-				t.Errorf("Serve = %v, want nil", err)
-			}
+			testworld.Equal(t, s.mustEnd(), nil, "Serve")
 			testworld.Wait(t, "no goroutine of ours", func() bool { return len(ours()) == 0 })
 		})
 	}
@@ -194,14 +175,10 @@ func TestEndWithAStuckTool(t *testing.T) {
 	r.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"peek","arguments":{"agent":"agent2"}}}`)
 	<-s.team.held
 	s.toServer.Close()
-	if err := s.mustEnd(); err != nil {
-		t.Errorf("Serve = %v, want nil", err)
-	}
+	testworld.Equal(t, s.mustEnd(), nil, "Serve")
 	close(s.team.hold)
 	testworld.Wait(t, "no goroutine of ours", func() bool { return len(ours()) == 0 })
-	if !strings.Contains(s.log.String(), "did not end") {
-		t.Errorf("log = %q", s.log.String())
-	}
+	testworld.Contains(t, s.log.String(), "did not end", "log")
 }
 
 func TestEndOfContext(t *testing.T) {
@@ -211,9 +188,7 @@ func TestEndOfContext(t *testing.T) {
 	s.ctx = ctx
 	s.serve().raw().hello()
 	cancel()
-	if err := s.mustEnd(); !errors.Is(err, context.Canceled) {
-		t.Errorf("Serve = %v", err)
-	}
+	testworld.ErrorIs(t, s.mustEnd(), context.Canceled, "Serve")
 	testworld.Wait(t, "no goroutine of ours", func() bool { return len(ours()) == 0 })
 }
 

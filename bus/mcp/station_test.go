@@ -107,9 +107,7 @@ func (s *station) client(version string, tap io.Writer) *sdk.ClientSession {
 	c := sdk.NewClient(&sdk.Implementation{Name: "client", Version: "1"}, nil)
 	t := &sdk.IOTransport{Reader: io.NopCloser(io.TeeReader(s.fromServer, tap)), Writer: s.toServer}
 	session, err := c.Connect(s.ctx, t, &sdk.ClientSessionOptions{ProtocolVersion: version})
-	if err != nil {
-		s.Fatalf("connect: %v", err)
-	}
+	testworld.Must(s, err, "connect")
 	return session
 }
 
@@ -117,9 +115,7 @@ func (s *station) client(version string, tap io.Writer) *sdk.ClientSession {
 func (s *station) call(c *sdk.ClientSession, tool string, args any) (text string, failed bool) {
 	s.Helper()
 	r, err := c.CallTool(s.ctx, &sdk.CallToolParams{Name: tool, Arguments: args})
-	if err != nil {
-		s.Fatalf("%s %v: %v", tool, args, err)
-	}
+	testworld.Must(s, err, "%s %v", tool, args)
 	var b strings.Builder
 	for _, c := range r.Content {
 		b.WriteString(c.(*sdk.TextContent).Text)
@@ -140,14 +136,9 @@ func (s *station) mustCall(c *sdk.ClientSession, tool string, args any) string {
 // mail lists what lies in a mailbox's inbox.
 func (s *station) mail(id agent.ID) (list []envelope.Envelope) {
 	s.Helper()
-	entries, err := s.bus.List(id, bus.Inbox, 0)
-	if err != nil {
-		s.Fatal(err)
-	}
+	entries := testworld.Got(s.bus.List(id, bus.Inbox, 0))(s)
 	for _, e := range entries {
-		if e.Err != nil {
-			s.Errorf("%s: %v", e.Name, e.Err)
-		}
+		testworld.Equal(s, e.Err, nil, "%s", e.Name)
 		list = append(list, e.Envelope)
 	}
 	return list
@@ -156,10 +147,7 @@ func (s *station) mail(id agent.ID) (list []envelope.Envelope) {
 // allMail counts what lies in all inboxes.
 func (s *station) allMail() (n int) {
 	s.Helper()
-	ids, err := s.bus.Mailboxes()
-	if err != nil {
-		s.Fatal(err)
-	}
+	ids := testworld.Got(s.bus.Mailboxes())(s)
 	for _, id := range ids {
 		n += len(s.mail(id))
 	}
@@ -172,10 +160,7 @@ func (s *station) mustSend(e envelope.Envelope) string {
 	if e.To == "" {
 		e.To = s.options.Agent
 	}
-	r, err := s.bus.Send(s.ctx, e)
-	if err != nil {
-		s.Fatal(err)
-	}
+	r := testworld.Got(s.bus.Send(s.ctx, e))(s)
 	return r.ID
 }
 
@@ -189,20 +174,14 @@ func (s *station) raw() raw { return raw{s, bufio.NewReaderSize(s.fromServer, 1<
 
 func (r raw) say(line string) {
 	r.Helper()
-	if _, err := io.WriteString(r.toServer, line+"\n"); err != nil {
-		r.Fatal(err)
-	}
+	testworld.Got(io.WriteString(r.toServer, line+"\n"))(r)
 }
 
 func (r raw) hear() (line string, message map[string]any) {
 	r.Helper()
 	line, err := r.lines.ReadString('\n')
-	if err != nil {
-		r.Fatalf("heard %q: %v", line, err)
-	}
-	if err := json.Unmarshal([]byte(line), &message); err != nil {
-		r.Fatalf("heard %q: %v", line, err)
-	}
+	testworld.Must(r, err, "heard %q", line)
+	testworld.Must(r, json.Unmarshal([]byte(line), &message), "heard %q", line)
 	return strings.TrimSuffix(line, "\n"), message
 }
 

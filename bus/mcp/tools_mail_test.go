@@ -10,6 +10,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/internal/proc"
+	"netsky/internal/testworld"
 )
 
 func TestSend(t *testing.T) {
@@ -55,9 +56,7 @@ func TestSend(t *testing.T) {
 			s := mustStation(t, tt.self).serve()
 			text, failed := s.call(s.client("", nil), "send", tt.args)
 			for _, word := range tt.says {
-				if !strings.Contains(text, word) {
-					t.Errorf("result lacks %q: %s", word, text)
-				}
+				testworld.Contains(t, text, word, "result lacks")
 			}
 			if tt.want.To == "" {
 				if n := s.allMail(); !failed || n > 0 {
@@ -87,9 +86,7 @@ func TestSend(t *testing.T) {
 func TestSendToWhoRuns(t *testing.T) {
 	t.Parallel()
 	s := mustStation(t, agent.Root).serve()
-	if err := s.home.SaveKeeper("agent1", agent.Keeper{Start: "x", Process: proc.Self(), Program: "x", StartedMS: 1}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.home.SaveKeeper("agent1", agent.Keeper{Start: "x", Process: proc.Self(), Program: "x", StartedMS: 1}))
 	if text := s.mustCall(s.client("", nil), "send", map[string]any{"to": "agent1", "text": "hi"}); strings.Contains(text, "running") {
 		t.Error(text)
 	}
@@ -106,9 +103,7 @@ func TestBrake(t *testing.T) {
 	if !failed || !strings.Contains(text, "at most 60") || !strings.Contains(text, "stop writing to it") {
 		t.Errorf("61st: %s", text)
 	}
-	if n := len(s.mail("agent1")); n != 60 {
-		t.Errorf("%d messages", n)
-	}
+	testworld.Equal(t, len(s.mail("agent1")), 60, "messages")
 }
 
 func TestReply(t *testing.T) {
@@ -126,9 +121,7 @@ func TestReply(t *testing.T) {
 	if got.ID != first || got.From != "agent1" || got.Kind != envelope.KindReply || got.InReplyTo != id || got.Thread != "th" || got.Hops != 4 || got.Via != "mcp" {
 		t.Errorf("answer = %+v", got)
 	}
-	if !strings.Contains(text, "answered "+id+" of owner") {
-		t.Error(text)
-	}
+	testworld.Contains(t, text, "answered "+id+" of owner")
 	text = s.mustCall(c, "reply", map[string]any{"id": id, "text": "and that", "error": true})
 	if list = s.mail(agent.Owner); len(list) != 2 {
 		t.Fatalf("%d messages for the owner", len(list))
@@ -199,9 +192,7 @@ func TestReplyFinds(t *testing.T) {
 	s := mustStation(t, agent.Clone(1))
 	old := s.mustSend(envelope.Envelope{ID: "note-1", From: agent.Root, Text: "old"})
 	longer := s.mustSend(envelope.Envelope{ID: "note-10", From: agent.Root, Text: "old"})
-	if _, err := s.bus.Drain(s.ctx, "agent1", 0, func(envelope.Envelope) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(s.bus.Drain(s.ctx, "agent1", 0, func(envelope.Envelope) error { return nil }))(t)
 	s.mustSend(envelope.Envelope{ID: "twice-aa", From: agent.Root, Text: "x"})
 	s.mustSend(envelope.Envelope{ID: "twice-ab", From: agent.Root, Text: "x"})
 	s.mustSend(envelope.Envelope{ID: "others", From: agent.Root, To: "agent2", Text: "x"})
@@ -223,17 +214,13 @@ func TestReplyFinds(t *testing.T) {
 			t.Errorf("id %.20v: %s", tt.id, text)
 		}
 	}
-	if n := s.allMail() - before; n != 3 {
-		t.Errorf("%d answers, want 3", n)
-	}
+	testworld.Equal(t, s.allMail()-before, 3, "answers")
 	for _, empty := range []string{"", " \n\t"} {
 		if text, failed := s.call(c, "reply", map[string]any{"id": old, "text": empty}); !failed || !strings.Contains(text, "text: missing") {
 			t.Errorf("%q: %s", empty, text)
 		}
 	}
-	if n := s.allMail() - before; n != 3 {
-		t.Errorf("%d answers after the empty ones, want 3", n)
-	}
+	testworld.Equal(t, s.allMail()-before, 3, "answers after the empty ones")
 }
 
 // A clone answers agentinfinity, to which it may not write of its own accord. What
@@ -295,15 +282,11 @@ func TestWithoutMail(t *testing.T) {
 	s := mustStation(t, agent.Clone(1))
 	s.options.Mail, s.options.Tasks, s.options.Members = nil, nil, nil
 	c := s.serve().client("", nil)
-	if text := s.mustCall(c, "inbox", map[string]any{}); !strings.Contains(text, "delivered to you") {
-		t.Error(text)
-	}
+	testworld.Contains(t, s.mustCall(c, "inbox", map[string]any{}), "delivered to you")
 	id := s.mustSend(envelope.Envelope{From: agent.Owner, Text: "what?"})
 	s.mustCall(c, "reply", map[string]any{"id": id, "text": "that"})
 	s.mustCall(c, "send", map[string]any{"to": "agent0", "text": "that"})
-	if s.allMail() != 3 {
-		t.Errorf("%d messages", s.allMail())
-	}
+	testworld.Equal(t, s.allMail(), 3, "messages")
 	if text, failed := s.call(c, "reply", map[string]any{"id": "nothing", "text": "that"}); !failed || !strings.Contains(text, "no message") {
 		t.Error(text)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
 
 // handset is the owner's phone. It attaches every path but those with an error.
@@ -40,10 +41,7 @@ func mustPhone(tb testing.TB, self agent.ID) (*station, *handset) {
 func TestPhoneTools(t *testing.T) {
 	t.Parallel()
 	s, _ := mustPhone(t, agent.Root)
-	list, err := s.client("", nil).ListTools(s.ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testworld.Got(s.client("", nil).ListTools(s.ctx, nil))(t)
 	var names []string
 	for _, tool := range list.Tools {
 		names = append(names, tool.Name)
@@ -102,9 +100,7 @@ func TestPhoneText(t *testing.T) {
 			phone.err = tt.err
 			text, failed := s.call(s.client("", nil), tt.tool, tt.args)
 			for _, word := range tt.says {
-				if !strings.Contains(text, word) {
-					t.Errorf("result lacks %q: %s", word, text)
-				}
+				testworld.Contains(t, text, word, "result lacks")
 			}
 			list := s.mail(agent.Owner)
 			if tt.text == "" {
@@ -134,15 +130,9 @@ func TestPhoneAnswer(t *testing.T) {
 	s, _ := mustPhone(t, agent.Root)
 	c := s.client("", nil)
 	id := s.mustSend(envelope.Envelope{From: agent.Owner, Text: "how is it?", Via: "imessage", Thread: "t"})
-	if text := s.mustCall(c, "reply", map[string]any{"id": id[:8], "text": "fine"}); !strings.Contains(text, "answered "+id) {
-		t.Error(text)
-	}
-	if text := s.mustCall(c, "reply", map[string]any{"id": id, "text": "still fine"}); !strings.Contains(text, "further message") {
-		t.Error(text)
-	}
-	if text := s.mustCall(c, "reply", map[string]any{"id": id, "text": "still fine"}); !strings.Contains(text, "nothing more was sent") {
-		t.Error(text)
-	}
+	testworld.Contains(t, s.mustCall(c, "reply", map[string]any{"id": id[:8], "text": "fine"}), "answered "+id)
+	testworld.Contains(t, s.mustCall(c, "reply", map[string]any{"id": id, "text": "still fine"}), "further message")
+	testworld.Contains(t, s.mustCall(c, "reply", map[string]any{"id": id, "text": "still fine"}), "nothing more was sent")
 	list := s.mail(agent.Owner)
 	if len(list) != 2 {
 		t.Fatalf("the owner has %d messages", len(list))
@@ -178,9 +168,7 @@ func TestPhoneHistory(t *testing.T) {
 			phone.talk, phone.err = tt.phone.talk, tt.phone.err
 			text, failed := s.call(s.client("", nil), "history", tt.args)
 			for _, word := range tt.says {
-				if !strings.Contains(text, word) {
-					t.Errorf("result lacks %q: %s", word, text)
-				}
+				testworld.Contains(t, text, word, "result lacks")
 			}
 			if tt.lacks != "" && strings.Contains(text, tt.lacks) {
 				t.Errorf("result has %q: %s", tt.lacks, text)

@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -27,10 +28,7 @@ func (s *station) mustAdd(call func(tool string, args any) string, args any) str
 
 func (s *station) mustTask(id string) store.Task {
 	s.Helper()
-	k, err := s.db.Task(s.ctx, id)
-	if err != nil {
-		s.Fatal(err)
-	}
+	k := testworld.Got(s.db.Task(s.ctx, id))(s)
 	return k
 }
 
@@ -47,12 +45,8 @@ func TestTaskFromBeginningToEnd(t *testing.T) {
 		t.Errorf("added %+v, want %+v", got, want)
 	}
 	later := s.mustAdd(do, map[string]any{"title": "then", "needs": []string{first[:8]}})
-	if k := s.mustTask(later); k.Priority != 5 {
-		t.Errorf("priority = %d", k.Priority)
-	}
-	if text := do("task_update", map[string]any{"id": later, "state": "in_progress"}); !strings.Contains(text, "waits for these unfinished tasks:\n  "+first) {
-		t.Error(text)
-	}
+	testworld.Equal(t, s.mustTask(later).Priority, 5, "priority")
+	testworld.Contains(t, do("task_update", map[string]any{"id": later, "state": "in_progress"}), "waits for these unfinished tasks:\n  "+first)
 	do("task_update", map[string]any{"id": first[:8], "state": "in_progress"})
 	if k := s.mustTask(first); k.State != store.TaskInProgress || k.Assignee != "agent1" || k.Started == 0 {
 		t.Errorf("begun: %+v", k)
@@ -79,13 +73,9 @@ func TestTaskFromBeginningToEnd(t *testing.T) {
 	}
 	text := do("tasks", map[string]any{"id": first[:10]})
 	for _, word := range []string{first, "claimed", "asked by agent1", "estimate 30 min", "took at most a minute", "proof: go test: ok", "by the weather", "it was &lt;channel easy"} {
-		if !strings.Contains(text, word) {
-			t.Errorf("shown without %q:\n%s", word, text)
-		}
+		testworld.Contains(t, text, word, "shown without")
 	}
-	if text := do("task_update", map[string]any{"id": first}); !strings.Contains(text, "nothing to change") {
-		t.Error(text)
-	}
+	testworld.Contains(t, do("task_update", map[string]any{"id": first}), "nothing to change")
 	do("task_update", map[string]any{"id": first, "state": "open", "assignee": "nobody"})
 	if k := s.mustTask(first); k.Ended != 0 || k.Assignee != "" {
 		t.Errorf("open again: %+v", k)
@@ -112,9 +102,7 @@ func TestWhoMayUpdate(t *testing.T) {
 		{"agent0", "agent1", true}, {"agent0", "", true}, {"agentinfinity", "agent1", true},
 	} {
 		s := mustStation(t, tt.self)
-		if err := s.db.Apply(s.ctx, store.UpsertTask{ID: "t-given", Title: "x", Assignee: tt.assignee, AskedBy: agent.Root}); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, s.db.Apply(s.ctx, store.UpsertTask{ID: "t-given", Title: "x", Assignee: tt.assignee, AskedBy: agent.Root}))
 		c := s.serve().client("", nil)
 		text, failed := s.call(c, "task_update", map[string]any{"id": "t-given", "priority": 1, "note": "mine"})
 		if failed == tt.may || (s.mustTask("t-given").Priority == 1) != tt.may {
@@ -124,9 +112,7 @@ func TestWhoMayUpdate(t *testing.T) {
 			t.Errorf("notes = %v, %v", notes, err)
 		}
 		text, failed = s.call(c, "task_add", map[string]any{"title": "more", "assignee": "agent2"})
-		if failed != tt.self.IsClone() {
-			t.Errorf("%s gives work: %s", tt.self, text)
-		}
+		testworld.Equal(t, failed, tt.self.IsClone(), "%s gives work: %s", tt.self, text)
 		if !failed && !strings.Contains(text, "agent2 has not been told yet") {
 			t.Error(text)
 		}
@@ -143,9 +129,7 @@ func TestTaskStart(t *testing.T) {
 	c := s.serve().client("", nil)
 	s.mustCall(c, "task_start", map[string]any{"id": "t-aaaaaa"})
 	s.mustCall(c, "task_start", map[string]any{"id": "t-aaaaaa", "agent": "1"})
-	if got := strings.Join(s.team.started, ", "); got != "t-aaaaaa1 to , t-aaaaaa1 to agent1" {
-		t.Errorf("started %s", got)
-	}
+	testworld.Equal(t, strings.Join(s.team.started, ", "), "t-aaaaaa1 to , t-aaaaaa1 to agent1", "started")
 	for args, says := range map[string]string{
 		`{"id":"t-bbbbbb"}`: "is yours", `{"id":"t-aaaaaa","agent":"agent0"}`: "is yours", `{"id":"t-zzzzzz"}`: "not on record", `{"id":"t-aaaaaa","agent":"x"}`: "assignee",
 	} {
@@ -164,19 +148,13 @@ func TestTaskTakenBack(t *testing.T) {
 		taken = append(taken, before.State+" to "+now.State)
 		return "agent2 is told"
 	}
-	if err := s.db.Apply(s.ctx, store.UpsertTask{ID: "t-aaaaaa1", Title: "x", Assignee: "agent2", State: store.TaskInProgress, Brief: "b"}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.db.Apply(s.ctx, store.UpsertTask{ID: "t-aaaaaa1", Title: "x", Assignee: "agent2", State: store.TaskInProgress, Brief: "b"}))
 	c := s.serve().client("", nil)
 	if text := s.mustCall(c, "task_update", map[string]any{"id": "t-aaaaaa1", "note": "n"}); strings.Contains(text, "is told") {
 		t.Error(text)
 	}
-	if text := s.mustCall(c, "task_update", map[string]any{"id": "t-aaaaaa1", "state": "cancelled"}); !strings.Contains(text, "agent2 is told") {
-		t.Error(text)
-	}
-	if got := strings.Join(taken, ", "); got != "in_progress to cancelled" {
-		t.Errorf("taken back: %s", got)
-	}
+	testworld.Contains(t, s.mustCall(c, "task_update", map[string]any{"id": "t-aaaaaa1", "state": "cancelled"}), "agent2 is told")
+	testworld.Equal(t, strings.Join(taken, ", "), "in_progress to cancelled", "taken back")
 }
 
 func TestTaskAddRefuses(t *testing.T) {
@@ -211,9 +189,7 @@ func TestTasks(t *testing.T) {
 		{ID: "t-bbbbbb4", Title: "over", State: store.TaskDone}, {ID: "t-bbbbbb5", Title: "stuck", State: store.TaskBlocked, Assignee: "agent2"},
 	} {
 		k.Updated = store.Time(1000 + i)
-		if err := s.db.Apply(s.ctx, k); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, s.db.Apply(s.ctx, k))
 	}
 	c := s.serve().client("", nil)
 	for args, want := range map[string]string{
@@ -244,10 +220,7 @@ func TestTasks(t *testing.T) {
 // mustTasks lists what is on record.
 func (s *station) mustTasks() (titles string) {
 	s.Helper()
-	list, err := s.db.Tasks(s.ctx, store.TaskFilter{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	list := testworld.Got(s.db.Tasks(s.ctx, store.TaskFilter{}))(s)
 	for _, k := range list.Items {
 		titles += k.Title + " "
 	}
@@ -263,9 +236,7 @@ func TestManyTasks(t *testing.T) {
 		ops = append(ops, store.UpsertTask{ID: fmt.Sprintf("t-%06d", i), Title: strings.Repeat("é", 100), Priority: i % 10, Body: strings.Repeat("x", 100)})
 	}
 	ops = append(ops, store.UpsertTask{ID: "t-large", Title: "x", State: store.TaskDone, Body: strings.Repeat("é", 30000), Proof: strings.Repeat("\x1b", 60000)})
-	if err := s.db.Apply(s.ctx, ops...); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.db.Apply(s.ctx, ops...))
 	c := s.serve().client("", nil)
 	for _, args := range []string{`{}`, `{"id":"t-large"}`} {
 		if text := s.mustCall(c, "tasks", rawArgs(args)); len(text) > 21<<10 || !strings.Contains(text, " more") {
@@ -277,12 +248,8 @@ func TestManyTasks(t *testing.T) {
 func TestNote(t *testing.T) {
 	t.Parallel()
 	s := mustStation(t, agent.Clone(2))
-	if err := s.db.Apply(s.ctx, store.UpsertTask{ID: "t-abcdef12", Title: "x"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.db.Apply(s.ctx, store.UpsertMessage{ID: "m-given-1", From: agent.Root, To: agent.Clone(2), Text: "hi", Time: 1}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.db.Apply(s.ctx, store.UpsertTask{ID: "t-abcdef12", Title: "x"}))
+	testworld.Must(t, s.db.Apply(s.ctx, store.UpsertMessage{ID: "m-given-1", From: agent.Root, To: agent.Clone(2), Text: "hi", Time: 1}))
 	s.mustSend(envelope.Envelope{ID: "m-waiting", From: agent.Root, Text: "not on record yet"})
 	c := s.serve().client("", nil)
 	for about, want := range map[string]string{"t-abcdef": "t-abcdef12", "3": "agent3", "m-given": "m-given-1", "m-waiting": "m-waiting", " agent0 ": "agent0"} {
@@ -311,12 +278,8 @@ func TestRecordsThatFail(t *testing.T) {
 	s.options.Records = broken
 	c := s.serve().client("", nil)
 	broken.err = fmt.Errorf("%w: disk full", store.ErrSpooled)
-	if text := s.mustCall(c, "task_add", map[string]any{"title": "x"}); !strings.Contains(text, "added; the database cannot be written at the moment") {
-		t.Error(text)
-	}
-	if !strings.Contains(s.log.String(), "disk full") {
-		t.Errorf("log = %s", s.log.String())
-	}
+	testworld.Contains(t, s.mustCall(c, "task_add", map[string]any{"title": "x"}), "added; the database cannot be written at the moment")
+	testworld.Contains(t, s.log.String(), "disk full", "log")
 	broken.err = fmt.Errorf("%w: disk full", store.ErrUnrecorded)
 	for tool, args := range map[string]any{
 		"task_add": map[string]any{"title": "x"}, "note": map[string]any{"about": "agent1", "text": "y"},

@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/mcp"
+	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/view"
 )
@@ -26,13 +27,9 @@ func TestAgents(t *testing.T) {
 agent1 (you)  worker  codex  idle
 agentinfinity  watchdog  down`
 	c := s.serve().client("", nil)
-	if got := s.mustCall(c, "agents", map[string]any{}); got != want {
-		t.Errorf("agents =\n%s\nwant\n%s", got, want)
-	}
+	testworld.Equal(t, s.mustCall(c, "agents", map[string]any{}), want, "agents")
 	s.team.list = nil
-	if got := s.mustCall(c, "agents", nil); got != "no agents are recorded" {
-		t.Errorf("agents = %s", got)
-	}
+	testworld.Equal(t, s.mustCall(c, "agents", nil), "no agents are recorded", "agents")
 	s.team.err = errBroken
 	if got, failed := s.call(c, "agents", nil); !failed || got != "agents: broken" {
 		t.Errorf("agents = %s", got)
@@ -58,9 +55,7 @@ func TestPeek(t *testing.T) {
 		t.Errorf("peek = %q", got)
 	}
 	s.team.screen = "  \n\n"
-	if got := s.mustCall(c, "peek", map[string]any{"agent": "agent2", "lines": 400}); got != "agent2's screen is empty" {
-		t.Errorf("peek = %s", got)
-	}
+	testworld.Equal(t, s.mustCall(c, "peek", map[string]any{"agent": "agent2", "lines": 400}), "agent2's screen is empty", "peek")
 	for args, says := range map[string]string{
 		`{}`: "agent: missing", `{"agent":"owner"}`: "owner is not an agent", `{"agent":"x"}`: "agent:", `{"agent":"agent2","lines":0}`: "must be 1 to 400",
 		`{"agent":"agent2","lines":401}`: "must be 1 to 400", `{"agent":"agent2","lines":-1}`: "must be 1 to 400", `{"agent":"agent2","lines":1.5}`: "must be a whole number",
@@ -102,12 +97,8 @@ func TestStartAndStop(t *testing.T) {
 	t.Parallel()
 	s := mustStation(t, agent.Root).serve()
 	c := s.client("", nil)
-	if got := s.mustCall(c, "agent_start", map[string]any{"agent": "3", "objective": " mend it "}); got != "agent3 ready" {
-		t.Errorf("start = %s", got)
-	}
-	if got := s.mustCall(c, "agent_stop", map[string]any{"agent": "infinity"}); got != "agentinfinity down" {
-		t.Errorf("stop = %s", got)
-	}
+	testworld.Equal(t, s.mustCall(c, "agent_start", map[string]any{"agent": "3", "objective": " mend it "}), "agent3 ready", "start")
+	testworld.Equal(t, s.mustCall(c, "agent_stop", map[string]any{"agent": "infinity"}), "agentinfinity down", "stop")
 	want := "agent3 mend it,-agentinfinity"
 	for _, tool := range []string{"agent_start", "agent_stop"} {
 		for _, who := range []string{"agent0", "owner", "", "all", "agent10000", "*"} {
@@ -119,9 +110,7 @@ func TestStartAndStop(t *testing.T) {
 	if text, failed := s.call(c, "agent_start", map[string]any{"agent": "3", "objective": strings.Repeat("x", 3000)}); !failed || !strings.Contains(text, "brief") {
 		t.Errorf("start: %s", text)
 	}
-	if got := strings.Join(s.team.started, ","); got != want {
-		t.Errorf("done: %s, want %s", got, want)
-	}
+	testworld.Equal(t, strings.Join(s.team.started, ","), want, "done")
 }
 
 // Who is not agent0 has no such tool, by whatever name it asks.

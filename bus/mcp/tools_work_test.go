@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 )
 
 type checks struct{ asked []string }
@@ -37,9 +38,7 @@ func TestWorkCheck(t *testing.T) {
 			t.Errorf("%s", got)
 		}
 	}
-	if got := strings.Join(k.asked, " "); got != "agent1 agent2 agent1" {
-		t.Errorf("asked about %s", got)
-	}
+	testworld.Equal(t, strings.Join(k.asked, " "), "agent1 agent2 agent1", "asked about")
 	s = mustStation(t, agent.Clone(1)).serve()
 	if got, failed := s.call(s.client("", nil), "work_check", nil); !failed || !strings.Contains(got, "not available") {
 		t.Errorf("%s", got)

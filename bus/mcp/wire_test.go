@@ -3,7 +3,6 @@ package mcp_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -19,17 +18,11 @@ func TestNotificationOnTheWire(t *testing.T) {
 	t.Parallel()
 	var tap safeBuffer
 	s := mustStation(t, agent.Clone(1)).serve()
-	if err := s.server.Notify(s.ctx, "too early", nil); !errors.Is(err, mcp.ErrNotReady) {
-		t.Errorf("Notify before the handshake: %v", err)
-	}
+	testworld.ErrorIs(t, s.server.Notify(s.ctx, "too early", nil), mcp.ErrNotReady, "Notify before the handshake")
 	c := s.client("", &tap)
 	<-s.server.Ready()
-	if err := s.server.Notify(s.ctx, "line 1\n\"2\" é", map[string]string{"chat_id": "owner", "from": "owner"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.server.Notify(s.ctx, "x", map[string]string{"chat-id": "owner"}); err == nil {
-		t.Error("a name that the client drops was taken")
-	}
+	testworld.Must(t, s.server.Notify(s.ctx, "line 1\n\"2\" é", map[string]string{"chat_id": "owner", "from": "owner"}))
+	testworld.Fails(t, s.server.Notify(s.ctx, "x", map[string]string{"chat-id": "owner"}), "", "a name that the client drops was taken")
 	const want = `{"jsonrpc":"2.0","method":"notifications/claude/channel","params":{"content":"line 1\n\"2\" é","meta":{"chat_id":"owner","from":"owner"}}}` + "\n"
 	testworld.Wait(t, "the notification on the wire", func() bool { return strings.HasSuffix(tap.String(), want) })
 	if strings.Count(tap.String(), "claude/channel\"") != 2 { // the capability and this
@@ -73,9 +66,7 @@ func TestGarbage(t *testing.T) {
 			t.Fatalf("after %.60q: heard %s", line, heard)
 		}
 	}
-	if !strings.Contains(s.log.String(), "permission request") {
-		t.Errorf("log = %s", s.log.String())
-	}
+	testworld.Contains(t, s.log.String(), "permission request", "log")
 }
 
 // Lines may be long: an envelope of the largest size, and longer ones than any.
@@ -85,13 +76,10 @@ func TestLongLines(t *testing.T) {
 	r := s.serve().raw()
 	r.hello()
 	ask := func(id int, text string) map[string]any {
-		args, err := json.Marshal(map[string]any{
+		args := testworld.Got(json.Marshal(map[string]any{
 			"jsonrpc": "2.0", "id": id, "method": "tools/call",
 			"params": map[string]any{"name": "send", "arguments": map[string]string{"to": "agent2", "text": text}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		r.say(string(args))
 		_, m := r.hear()
 		return m["result"].(map[string]any)
