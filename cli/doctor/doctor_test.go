@@ -30,12 +30,9 @@ import (
 func patient(t *testing.T) (home.Dir, *doctor.Options) {
 	t.Helper()
 	h := testworld.FastHome(t)
-	if _, err := h.Make(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(h.Make())(t)
 	b := testworld.Bus(t, h, agent.Owner, "agent1")
-	db, err := store.Open(t.Context(), h)
-	testworld.Must(t, err)
+	db := testworld.Got(store.Open(t.Context(), h))(t)
 	db.Close()
 	env := append(os.Environ(), "TMUX_TMPDIR="+t.TempDir())
 	o := &doctor.Options{Home: h, Version: "test", Environ: env, Config: config.Default(), Within: 10 * time.Second}
@@ -49,8 +46,7 @@ func patient(t *testing.T) (home.Dir, *doctor.Options) {
 
 func mustExecutable(t *testing.T) string {
 	t.Helper()
-	file, err := os.Executable()
-	testworld.Must(t, err)
+	file := testworld.Got(os.Executable())(t)
 	return file
 }
 
@@ -173,13 +169,9 @@ func TestDirectoryGone(t *testing.T) {
 	must(t, home.Desired(h).Set("agent1", true, "owner"))
 	must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "demo", Dir: filepath.Join(t.TempDir(), "gone")}))
 	says := func() string { return strings.Join(lines(doctor.Run(t.Context(), *o), "paths", doctor.Wrong), "\n") }
-	if got := says(); !strings.Contains(got, " is gone; `netsky up agent1 --dir DIR` starts it elsewhere") {
-		t.Errorf("a dead agent: %q", got)
-	}
+	testworld.Contains(t, says(), " is gone; `netsky up agent1 --dir DIR` starts it elsewhere", "a dead agent")
 	must(t, h.SaveKeeper("agent1", agent.Keeper{Start: "s1", Process: proc.Self()}))
-	if got := says(); !strings.Contains(got, " is gone; `netsky down agent1 && netsky up agent1 --dir DIR` starts it elsewhere") {
-		t.Errorf("one that is up: %q", got)
-	}
+	testworld.Contains(t, says(), " is gone; `netsky down agent1 && netsky up agent1 --dir DIR` starts it elsewhere", "one that is up")
 }
 
 // A conversation that Claude Code removes soon, or has removed, is named.
@@ -196,20 +188,12 @@ func TestConversations(t *testing.T) {
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(days)*24*time.Hour + time.Hour) }
 		return strings.Join(lines(doctor.Run(t.Context(), *o), "conversations", level), "\n")
 	}
-	if got := says(20, doctor.OK); !strings.Contains(got, "1 conversation on Claude Code") {
-		t.Errorf("after 20 days: %q", got)
-	}
-	if got := says(26, doctor.Warn); !strings.Contains(got, "agent1: nothing was written to its conversation for 26 days; Claude Code removes it after 30") {
-		t.Errorf("after 26 days: %q", got)
-	}
+	testworld.Contains(t, says(20, doctor.OK), "1 conversation on Claude Code", "after 20 days")
+	testworld.Contains(t, says(26, doctor.Warn), "agent1: nothing was written to its conversation for 26 days; Claude Code removes it after 30", "after 26 days")
 	must(t, os.WriteFile(filepath.Join(config, "settings.json"), []byte(`{"cleanupPeriodDays": 90}`), 0o600))
-	if got := says(26, doctor.Warn); got != "" {
-		t.Errorf("with a longer period: %q", got)
-	}
+	testworld.Equal(t, says(26, doctor.Warn), "", "with a longer period")
 	must(t, os.Remove(file))
-	if got := says(0, doctor.Warn); !strings.Contains(got, "agent1: the file of its conversation is gone") {
-		t.Errorf("without its file: %q", got)
-	}
+	testworld.Contains(t, says(0, doctor.Warn), "agent1: the file of its conversation is gone", "without its file")
 }
 
 // Mail stays whatever is repaired.
@@ -258,9 +242,7 @@ func TestRestartIsDue(t *testing.T) {
 	}
 	r.NextMS += time.Hour.Milliseconds() / 4
 	must(t, backoff.Save(h, "agent1", r))
-	if got := says(); !strings.Contains(got, "; restart in 15m (attempt 1); `netsky up agent1` starts it") {
-		t.Errorf("much later: %q", got)
-	}
+	testworld.Contains(t, says(), "; restart in 15m (attempt 1); `netsky up agent1` starts it", "much later")
 }
 
 // With a mistake in netsky.toml nothing can be started, and nothing promises to.
@@ -304,9 +286,7 @@ func TestMailOfTheDead(t *testing.T) {
 	must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "demo"}))
 	write(t, h, home.Mailbox("agent1")+"/"+string(bus.Inbox)+"/m.json", `{"from":"owner"}`, 0o600)
 	got := strings.Join(lines(doctor.Run(t.Context(), *o), "mail", doctor.Warn), "\n")
-	if !strings.Contains(got, "agent1: 1 message waiting for it, and it is dead") {
-		t.Errorf("%q", got)
-	}
+	testworld.Contains(t, got, "agent1: 1 message waiting for it, and it is dead")
 }
 
 // A file that a running process writes is not removed.

@@ -7,6 +7,7 @@ import (
 
 	"netsky/cli/doctor"
 	"netsky/daemon/upkeep"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -27,9 +28,7 @@ func TestGrowth(t *testing.T) {
 		t.Fatalf("%q", got)
 	}
 	r := doctor.Fix(t.Context(), *o)
-	if !strings.Contains(strings.Join(r.Fixed, "\n"), "growth: removed what is old: mail 0, records 200") {
-		t.Errorf("fixed %q, failed %q", r.Fixed, r.Failed)
-	}
+	testworld.Contains(t, strings.Join(r.Fixed, "\n"), "growth: removed what is old: mail 0, records 200", "fixed %q, failed %q", r.Fixed, r.Failed)
 	if l, err := db.Logs(t.Context(), store.LogFilter{Text: "young"}); err != nil || len(l.Items) != 1 {
 		t.Errorf("%v, %v", l, err)
 	}

@@ -1,6 +1,10 @@
 package spell
 
-import "testing"
+import (
+	"testing"
+
+	"netsky/internal/testworld"
+)
 
 func TestDistance(t *testing.T) {
 	for _, tt := range []struct {
@@ -9,11 +13,7 @@ func TestDistance(t *testing.T) {
 	}{
 		{"", "", 0}, {"up", "up", 0}, {"", "up", 2}, {"dwon", "down", 1}, {"statsu", "status", 1}, {"stats", "status", 1}, {"peel", "peek", 1}, {"abc", "xyz", 3},
 	} {
-		if got := distance(tt.a, tt.b); got != tt.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-		if got := distance(tt.b, tt.a); got != tt.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", tt.b, tt.a, got, tt.want)
-		}
+		testworld.Equal(t, distance(tt.a, tt.b), tt.want, "distance(%q, %q)", tt.a, tt.b)
+		testworld.Equal(t, distance(tt.b, tt.a), tt.want, "distance(%q, %q)", tt.b, tt.a)
 	}
 }

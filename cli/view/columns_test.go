@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"netsky/cli/view"
+	"netsky/internal/testworld"
 )
 
 func TestCut(t *testing.T) {
@@ -23,7 +24,5 @@ func TestCut(t *testing.T) {
 			t.Errorf("Cut(%q, %d) = %q, want %q", tt.text, tt.width, got, tt.want)
 		}
 	}
-	if s := strings.Repeat("x", 200); view.Columns(s) != 200 {
-		t.Error("not 200 columns")
-	}
+	testworld.Equal(t, view.Columns(strings.Repeat("x", 200)), 200, "not 200 columns")
 }

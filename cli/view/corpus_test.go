@@ -74,9 +74,7 @@ func mustCorpus(t *testing.T) (list []*observation) {
 			o := &observation{group: group}
 			d := json.NewDecoder(strings.NewReader(line))
 			d.DisallowUnknownFields()
-			if err := d.Decode(o); err != nil {
-				t.Fatalf("testdata/status/%s:%d: %v", file, n+1, err)
-			}
+			testworld.Must(t, d.Decode(o), "testdata/status/%s:%d", file, n+1)
 			if o.Why == "" || !slices.Contains(states, o.Is) {
 				t.Errorf("testdata/status/%s:%d: the truth %q, because %q", file, n+1, o.Is, o.Why)
 			}
@@ -209,7 +207,5 @@ func mustPublish(t *testing.T, matrix string) {
 		t.Errorf("%s: the matrix is stale: go test ./cli/view -run Corpus -update", file)
 		return
 	}
-	if err := os.WriteFile(file, slices.Concat(head, []byte(begin), []byte(matrix), []byte(end), tail), 0o644); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, os.WriteFile(file, slices.Concat(head, []byte(begin), []byte(matrix), []byte(end), tail), 0o644), nil)
 }

@@ -78,10 +78,7 @@ func classify(t *testing.T, list []*observation) map[*observation]shown.Agent {
 func mustDie(t *testing.T) proc.Process {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", "echo; read x")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := testworld.Got(cmd.StdinPipe())(t)
 	p := testworld.Start(t, cmd)
 	in.Close()
 	testworld.Wait(t, "the process ends", p.Gone)
@@ -179,9 +176,7 @@ func (s *scene) mustLock(name string) {
 
 func (s *scene) must(err error) {
 	s.Helper()
-	if err != nil {
-		s.Error(err)
-	}
+	testworld.Equal(s, err, nil)
 }
 
 // A stage is one agent of a scene.

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/view"
@@ -18,10 +19,7 @@ func mustList(t *testing.T, words string) (list spawn.Statuses) {
 	t.Helper()
 	for word := range strings.FieldsSeq(words) {
 		name, state, _ := strings.Cut(word, ":")
-		id, err := agent.ParseAgent(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := testworld.Got(agent.ParseAgent(name))(t)
 		list = append(list, spawn.Status{Agent: id, State: agent.State(state)})
 	}
 	return list
@@ -57,13 +55,9 @@ func TestLine(t *testing.T) {
 		{"0:idle", 1, 0, 5, "!1"},
 	} {
 		got := Line(mustList(t, tt.agents), tt.needs, tt.unread, tt.width)
-		if got != tt.want {
-			t.Errorf("Line(%s, %d, %d, %d) = %q, want %q", tt.agents, tt.needs, tt.unread, tt.width, got, tt.want)
-		}
+		testworld.Equal(t, got, tt.want, "Line(%s, %d, %d, %d)", tt.agents, tt.needs, tt.unread, tt.width)
 	}
-	if got := Line(mustList(t, "0:idle"), 0, 2, 0, "daemon ?"); got != "0:idle mail:2 daemon ?" {
-		t.Errorf("with a note: %q", got)
-	}
+	testworld.Equal(t, Line(mustList(t, "0:idle"), 0, 2, 0, "daemon ?"), "0:idle mail:2 daemon ?", "with a note")
 	// In whatever room, no word is cut.
 	list := mustList(t, some)
 	whole := " " + Line(list, 0, 2, 0) + " 1 waiting 1 dead 1 busy 2 idle 3 up !2 ok … "
@@ -73,9 +67,7 @@ func TestLine(t *testing.T) {
 			t.Errorf("width %d: %q is wider", width, got)
 		}
 		for word := range strings.FieldsSeq(got) {
-			if !strings.Contains(whole, " "+word+" ") {
-				t.Errorf("width %d: %q has the word %q", width, got, word)
-			}
+			testworld.Contains(t, whole, " "+word+" ", "width %d: %q has the word %q", width, got, word)
 		}
 	}
 }
@@ -113,9 +105,7 @@ func TestScreenFits(t *testing.T) {
 				continue
 			}
 			for _, want := range []string{"◆ agent21 ", "✗ agent27 ", "mail for you: 2"} {
-				if !strings.Contains(text, want) {
-					t.Errorf("height %d: lacks %q\n%s", height, want, text)
-				}
+				testworld.Contains(t, text, want, "height %d: lacks", height)
 			}
 			shown, hidden := 0, 0
 			for _, l := range lines {
@@ -166,8 +156,6 @@ func TestScreenColumns(t *testing.T) {
 		{view.Agent{State: agent.Dead, Detail: "exited 1", Inbox: 3, Claimed: 1, Held: 1}, "exited 1, mail: 4 waiting, 1 held until its model can answer"},
 		{view.Agent{State: agent.Busy, Claimed: 1}, "mail: 1 in progress"},
 	} {
-		if got := tt.a.Words(); got != tt.want {
-			t.Errorf("%+v: %q, want %q", tt.a, got, tt.want)
-		}
+		testworld.Equal(t, tt.a.Words(), tt.want, "%+v", tt.a)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/cli/view"
+	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/work/dispatch"
 	"netsky/work/record"
@@ -53,9 +54,7 @@ func TestTaskLines(t *testing.T) {
 			}
 		}
 		want := "[in progress: 7 waiting for others: 7 open: 150 blocked: 6 claimed: 12 finished: 18]"
-		if got := fmt.Sprint(heads); got != want {
-			t.Errorf("%d columns: %s, want %s", width, got, want)
-		}
+		testworld.Equal(t, fmt.Sprint(heads), want, "%d columns", width)
 		if len(lines) > 80 {
 			t.Errorf("%d lines", len(lines))
 		}
@@ -94,9 +93,7 @@ func TestClaimedIsNotDone(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	for _, want := range []string{"closed by  agent1", "at the commit aaaaaaaaaaaa", "| go test: ok"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
+		testworld.Contains(t, text, want)
 	}
 }
 
@@ -104,8 +101,6 @@ func TestCostIsCounted(t *testing.T) {
 	t.Parallel()
 	for turns, want := range map[int]string{1: "claude: 1 turn, 2 tokens in", 3: "claude: 3 turns, 2 tokens in"} {
 		s := dispatch.Story{View: dispatch.View{Task: store.Task{ID: "t-0123456789abcdef", Title: "x"}}, Cost: []record.Cost{{Model: "claude", Turns: turns, Input: 2}}}
-		if text := strings.Join(view.TaskStory(s), "\n"); !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
+		testworld.Contains(t, strings.Join(view.TaskStory(s), "\n"), want)
 	}
 }
