@@ -19,28 +19,15 @@ import (
 func TestBeside(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := testworld.Got(filepath.EvalSymlinks(t.TempDir()))(t)
 	f := testworld.NewRepo(t, filepath.Join(root, "src"))
-	r, err := git.Open(t.Context(), f.Dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testworld.Got(git.Open(t.Context(), f.Dir, ""))(t)
 	env := make(map[agent.ID][]string)
 	dirs := make(map[agent.ID]string)
 	for _, id := range []agent.ID{"agent1", "agent2"} {
-		p, err := tree.Make(t.Context(), h, id, r, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if dirs[id] = p.Dir; err == nil {
-			env[id], err = tree.PrepareHooks(t.Context(), h, id, r, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1"))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := testworld.Got(tree.Make(t.Context(), h, id, r, false))(t)
+		dirs[id] = p.Dir
+		env[id] = testworld.Got(tree.PrepareHooks(t.Context(), h, id, r, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")))(t)
 	}
 	as := func(id agent.ID, dir string, args ...string) {
 		t.Helper()
@@ -101,23 +88,12 @@ func TestBeside(t *testing.T) {
 func TestStrayed(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := testworld.Got(filepath.EvalSymlinks(t.TempDir()))(t)
 	f := testworld.NewRepo(t, filepath.Join(root, "src"))
 	f.Commit("one", "a b.txt", "1", "c", "1")
-	r, err := git.Open(t.Context(), f.Dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tree.Make(t.Context(), h, "agent1", r, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.SaveLaunch(agent.Launch{Agent: "agent1", Dir: p.Dir}); err != nil {
-		t.Fatal(err)
-	}
+	r := testworld.Got(git.Open(t.Context(), f.Dir, ""))(t)
+	p := testworld.Got(tree.Make(t.Context(), h, "agent1", r, false))(t)
+	testworld.Must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Dir: p.Dir}))
 	reader := work.New(h, work.Options{})
 	defer reader.Close()
 	want := func(facts string) {
@@ -130,9 +106,7 @@ func TestStrayed(t *testing.T) {
 	f.At(p.Dir).Write("own", "1")
 	f.Write("a b.txt", "2", "sub/[n]ew", "1", "c", "the owner's")
 	for _, name := range []string{"a b.txt", "a b.txt", "sub/[n]ew"} {
-		if err := tree.NoteStray(h, "agent1", filepath.Join(f.Dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, tree.NoteStray(h, "agent1", filepath.Join(f.Dir, name)))
 	}
 	for _, name := range []string{filepath.Join(p.Dir, "own"), filepath.Join(root, "x"), "/", "c", ""} {
 		if err := tree.NoteStray(h, "agent1", name); err != nil {
@@ -147,9 +121,7 @@ func TestStrayed(t *testing.T) {
 	want("dirty 1, changed in " + f.Dir + ": sub/[n]ew")
 	f.Commit("taken over", "c", "the owner's")
 	want("dirty 1, behind 1")
-	if err := h.SaveLaunch(agent.Launch{Agent: "agent1", Dir: f.Dir}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Dir: f.Dir}))
 	f.Write("c", "where it works")
 	if err := tree.NoteStray(h, "agent1", filepath.Join(f.Dir, "c")); err != nil {
 		t.Error(err)

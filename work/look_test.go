@@ -33,24 +33,17 @@ type world struct {
 	look *work.Looker
 }
 
-func mustDo(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
 func mustWorld(tb testing.TB) *world {
 	tb.Helper()
 	w := &world{home: testworld.FastHome(tb)}
 	main := testworld.NewRepo(tb, filepath.Join(tb.TempDir(), "src"))
 	r, err := git.Open(tb.Context(), main.Dir, "")
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	p, err := tree.Make(tb.Context(), w.home, "agent1", r, false)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	w.repo = main.At(p.Dir)
 	w.db, err = store.Open(tb.Context(), w.home)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { w.db.Close() })
 	w.look = work.NewLooker(work.LookerOptions{Home: w.home, Records: func() *store.DB { return w.db }, Check: func() check.Command { return toldCheck }})
 	tb.Cleanup(func() { w.look.Close() })
@@ -86,8 +79,8 @@ func TestLookStates(t *testing.T) {
 		t.Errorf("the tree is %q, %v, want %q", id, err, list[0].Tree)
 	}
 	wt, err := tree.Load(w.home, "agent1")
-	mustDo(t, err)
-	mustDo(t, w.db.Apply(t.Context(), record.SetCheck(record.Check{ID: "k", Agent: "agent1", Repo: wt.Repo, Tree: id, Digest: toldCheck.Digest(), State: record.Passed, Command: "true"})))
+	testworld.Must(t, err)
+	testworld.Must(t, w.db.Apply(t.Context(), record.SetCheck(record.Check{ID: "k", Agent: "agent1", Repo: wt.Repo, Tree: id, Digest: toldCheck.Digest(), State: record.Passed, Command: "true"})))
 	if list, again, err := w.look.States(t.Context()); err != nil || again.Equal(at) || list[0].Proof != "checked" {
 		t.Errorf("after a check: %+v, %v", list, err)
 	}
@@ -111,7 +104,7 @@ func TestChange(t *testing.T) {
 	}
 	for i := range 10 { // what is kept is bounded
 		_, _, err := w.look.Change(t.Context(), "agent1", fmt.Sprint(i))
-		mustDo(t, err)
+		testworld.Must(t, err)
 	}
 	if _, again, _ := w.look.Change(t.Context(), "agent1", ""); again.Equal(at) {
 		t.Error("ten other changes are kept beside it")
@@ -119,7 +112,7 @@ func TestChange(t *testing.T) {
 	if _, _, err := w.look.Change(t.Context(), "agent2", ""); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no worktree: %v", err)
 	}
-	mustDo(t, os.RemoveAll(w.repo.Dir))
+	testworld.Must(t, os.RemoveAll(w.repo.Dir))
 	if _, _, err := w.look.Change(t.Context(), "agent1", "a"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no directory: %v", err)
 	}
@@ -130,7 +123,7 @@ func TestWaits(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	mustDo(t, w.look.Open(t.Context(), "agent1", func(*diff.Change) error {
+	testworld.Must(t, w.look.Open(t.Context(), "agent1", func(*diff.Change) error {
 		cancel()
 		if _, _, err := w.look.States(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("while another reads: %v", err)
@@ -138,8 +131,8 @@ func TestWaits(t *testing.T) {
 		return nil
 	}))
 	_, _, err := w.look.States(t.Context())
-	mustDo(t, err)
-	mustDo(t, w.look.Close())
+	testworld.Must(t, err)
+	testworld.Must(t, w.look.Close())
 	if _, _, err := w.look.Tree(t.Context(), agent.Clone(1)); err == nil {
 		t.Error("it is read after Close")
 	}
@@ -153,7 +146,7 @@ func TestWaits(t *testing.T) {
 func TestTooLong(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
-	mustDo(t, os.RemoveAll(w.repo.Dir)) // then it matters whether the agent is up
+	testworld.Must(t, os.RemoveAll(w.repo.Dir)) // then it matters whether the agent is up
 	asked := 0
 	slow := work.NewLooker(work.LookerOptions{
 		Home: w.home, Records: func() *store.DB { return w.db }, Check: func() check.Command { return toldCheck },

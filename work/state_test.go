@@ -24,14 +24,8 @@ func TestStates(t *testing.T) {
 	h := testworld.FastHome(t)
 	f := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
 	at := func(n int) testworld.Repo {
-		r, err := git.Open(t.Context(), f.Dir, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := tree.Make(t.Context(), h, agent.Clone(n), r, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testworld.Got(git.Open(t.Context(), f.Dir, ""))(t)
+		p := testworld.Got(tree.Make(t.Context(), h, agent.Clone(n), r, false))(t)
 		return f.At(p.Dir)
 	}
 	clean, dirty, ahead, landed, other, gone, squashed := at(1), at(2), at(3), at(4), at(5), at(6), at(7)
@@ -44,13 +38,8 @@ func TestStates(t *testing.T) {
 	ahead.Commit("ahead", "a.txt", "3")
 	gone.Commit("gone", "a.txt", "6")
 	other.Git("checkout", "-q", "--detach")
-	if err := os.RemoveAll(gone.Dir); err != nil {
-		t.Fatal(err)
-	}
-	db, err := store.Open(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.RemoveAll(gone.Dir))
+	db := testworld.Got(store.Open(t.Context(), h))(t)
 	defer db.Close()
 	cmd := check.Command{What: "check", Text: "true"}
 	r := work.New(h, work.Options{Records: &record.Records{DB: db}, Command: cmd})
@@ -58,9 +47,7 @@ func TestStates(t *testing.T) {
 	var last []work.State
 	check := func(want ...string) {
 		t.Helper()
-		if last, err = r.States(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		last = testworld.Got(r.States(t.Context()))(t)
 		var got []string
 		for _, s := range last {
 			got = append(got, fmt.Sprintf("%s: %s: %s: %s", s.Agent, s.State, strings.Join(s.Facts(), ", "), s.Next))
@@ -85,9 +72,7 @@ func TestStates(t *testing.T) {
 	repo := f.Git("rev-parse", "--path-format=absolute", "--git-common-dir")
 	recorded := func(id, tree, word string) {
 		t.Helper()
-		if err := db.Apply(t.Context(), record.SetCheck(record.Check{ID: id, Agent: "agent3", Repo: repo, Tree: tree, Digest: cmd.Digest(), State: word})); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, db.Apply(t.Context(), record.SetCheck(record.Check{ID: id, Agent: "agent3", Repo: repo, Tree: tree, Digest: cmd.Digest(), State: word})))
 	}
 	recorded("1", last[2].Tree, record.Failed)
 	check(all("agent3: ahead: ahead 1, behind 2, failed: netsky diff agent3")...)
@@ -165,23 +150,14 @@ func TestNext(t *testing.T) {
 			if tt.at != "" {
 				mine.Git("checkout", "-q", tt.at)
 			}
-			r, err := git.Open(t.Context(), mine.Dir, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := tree.Make(t.Context(), h, "agent1", r, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := testworld.Got(git.Open(t.Context(), mine.Dir, ""))(t)
+			p := testworld.Got(tree.Make(t.Context(), h, "agent1", r, false))(t)
 			at := mine.At(p.Dir)
 			at.Commit("work", "a.txt", "ours")
 			if tt.do != nil {
 				tt.do(mine, at)
 			}
-			db, err := store.Open(t.Context(), h)
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := testworld.Got(store.Open(t.Context(), h))(t)
 			defer db.Close()
 			s := work.New(h, work.Options{
 				Records: &record.Records{DB: db}, Command: check.Command{What: "check", Text: tt.command}, Up: func(context.Context, agent.ID) bool { return tt.up },
@@ -207,19 +183,10 @@ func TestUndone(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
 	mine := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
-	r, err := git.Open(t.Context(), mine.Dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tree.Make(t.Context(), h, "agent1", r, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testworld.Got(git.Open(t.Context(), mine.Dir, ""))(t)
+	p := testworld.Got(tree.Make(t.Context(), h, "agent1", r, false))(t)
 	at := mine.At(p.Dir)
-	db, err := store.Open(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testworld.Got(store.Open(t.Context(), h))(t)
 	defer db.Close()
 	s := work.New(h, work.Options{Records: &record.Records{DB: db}})
 	defer s.Close()
@@ -239,9 +206,7 @@ func TestUndone(t *testing.T) {
 	recorded := func(state, undo string) {
 		t.Helper()
 		l := record.Landing{ID: "1", Agent: "agent1", Repo: r.Common, Target: "refs/heads/main", How: "fast-forward", Head: after, Before: before, After: after, State: state, Undo: undo}
-		if err := db.Apply(t.Context(), record.SetLanding(l)); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, db.Apply(t.Context(), record.SetLanding(l)))
 	}
 	recorded(record.Landed, "")
 	check("landed: landed")
@@ -251,14 +216,9 @@ func TestUndone(t *testing.T) {
 	check("undone: undone, behind 1")
 	at.Commit("more", "c", "c")
 	check("ahead: ahead 1, behind 1")
-	lock, err := h.Lock(home.CheckLock("agent1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := testworld.Got(h.Lock(home.CheckLock("agent1")))(t)
 	check("ahead: ahead 1, behind 1, checking")
-	if err := lock.Unlock(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, lock.Unlock())
 	at.Git("reset", "-q", "--hard", after)
 	mine.Git("revert", "--no-edit", undo)
 	check("landed: landed, behind 2")
@@ -269,13 +229,8 @@ func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
 	f := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
-	r, err := git.Open(t.Context(), f.Dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tree.Make(t.Context(), h, "agent1", r, false); err != nil {
-		t.Fatal(err)
-	}
+	r := testworld.Got(git.Open(t.Context(), f.Dir, ""))(t)
+	testworld.Got(tree.Make(t.Context(), h, "agent1", r, false))(t)
 	other := f.At(filepath.Join(t.TempDir(), "other"))
 	f.Git("worktree", "add", "-q", "-b", "side", other.Dir)
 	other.Commit("the owner's", "o", "o")

@@ -18,17 +18,13 @@ func TestKilled(t *testing.T) {
 	h, dir := testworld.FastHome(t), t.TempDir()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "COMMAND_TEST_DIR="+dir, "COMMAND_TEST_HOME="+h.Root())
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, cmd.Start())
 	pid := func(name string) string {
 		data, _ := os.ReadFile(filepath.Join(dir, name))
 		return strings.TrimSpace(string(data))
 	}
 	testworld.Wait(t, "the command to begin", func() bool { return pid("self") != "" && pid("child") != "" })
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	for _, name := range []string{"self", "child"} {
 		testworld.Wait(t, name+" to end", func() bool {

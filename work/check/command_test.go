@@ -51,10 +51,7 @@ func TestRun(t *testing.T) {
 			if err != nil || r.Status != tt.status || r.Reason != tt.reason || r.OK() != (tt.status == 0) {
 				t.Errorf("%+v, %v", r, err)
 			}
-			log, err := h.ReadFile("logs/check-1.log", 4<<20)
-			if err != nil {
-				t.Fatal(err)
-			}
+			log := testworld.Got(h.ReadFile("logs/check-1.log", 4<<20))(t)
 			want := strings.ReplaceAll(tt.log, "DIR", dir)
 			if got := string(log); got != want && !(strings.Contains(want, "left out") && strings.Contains(got, want) && strings.HasSuffix(got, "\nend\n")) {
 				t.Errorf("log %.200q, want %q", got, want)
@@ -97,9 +94,7 @@ func TestAgreed(t *testing.T) {
 	if ok, err := c.Agreed(h); ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}
-	if err := c.Agree(h); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, c.Agree(h))
 	for _, tt := range []struct {
 		c    check.Command
 		want bool
@@ -133,11 +128,8 @@ func TestDaemonEnds(t *testing.T) {
 		t.Skip("there is no setsid")
 	}
 	h, dir := testworld.FastHome(t), t.TempDir()
-	_, err := check.Command{What: "check", Text: "setsid sh -c 'echo $$ >pid; exec sleep 600' >/dev/null 2>&1 & while ! [ -s pid ]; do :; done"}.Run(t.Context(),
-		check.Options{Home: h, Dir: dir, Log: "logs/check-1.log", Within: time.Minute, Daemons: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(check.Command{What: "check", Text: "setsid sh -c 'echo $$ >pid; exec sleep 600' >/dev/null 2>&1 & while ! [ -s pid ]; do :; done"}.Run(t.Context(),
+		check.Options{Home: h, Dir: dir, Log: "logs/check-1.log", Within: time.Minute, Daemons: true}))(t)
 	pid, _ := os.ReadFile(filepath.Join(dir, "pid"))
 	testworld.Wait(t, "the daemon to end", func() bool {
 		out, err := exec.Command("ps", "-o", "stat=", "-p", strings.TrimSpace(string(pid))).Output()

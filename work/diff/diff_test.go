@@ -29,24 +29,15 @@ func newField(t *testing.T, files ...string) field {
 	t.Helper()
 	f := field{Repo: testworld.NewRepo(t, filepath.Join(t.TempDir(), "src")), t: t, home: testworld.FastHome(t)}
 	f.Commit("files", files...)
-	r, err := git.Open(t.Context(), f.Dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tree.Make(t.Context(), f.home, "agent1", r, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testworld.Got(git.Open(t.Context(), f.Dir, ""))(t)
+	p := testworld.Got(tree.Make(t.Context(), f.home, "agent1", r, false))(t)
 	f.w, f.tree = p.Worktree, f.At(p.Dir)
 	return f
 }
 
 func (f field) open(since ...string) *diff.Change {
 	f.t.Helper()
-	c, err := diff.Open(f.t.Context(), f.home, f.w, since...)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	c := testworld.Got(diff.Open(f.t.Context(), f.home, f.w, since...))(f.t)
 	f.t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -93,9 +84,7 @@ func TestFiles(t *testing.T) {
 		os.Remove(filepath.Join(f.tree.Dir, "gone")), os.Chmod(filepath.Join(f.tree.Dir, "mode"), 0o755),
 		os.Remove(filepath.Join(f.tree.Dir, "type")), os.Symlink("b.txt", filepath.Join(f.tree.Dir, "type")),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 	}
 	f.tree.Git("config", "diff.suppressBlankEmpty", "true")
 	f.tree.Git("config", "diff.noprefix", "true")
@@ -152,9 +141,7 @@ func TestFilesApply(t *testing.T) {
 	}
 	for _, file := range list {
 		var n int
-		if _, err := fmt.Sscanf(file.Path, "f%d", &n); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(fmt.Sscanf(file.Path, "f%d", &n))(t)
 		old := strings.SplitAfter(before[2*n+1], "\n")
 		var got strings.Builder
 		at := 1

@@ -24,24 +24,13 @@ func newReview(t *testing.T, o bus.Options) (diff.Review, *diff.Change) {
 	t.Helper()
 	h := testworld.FastHome(t)
 	f := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
-	r, err := git.Open(t.Context(), f.Dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tree.Make(t.Context(), h, "agent1", r, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testworld.Got(git.Open(t.Context(), f.Dir, ""))(t)
+	p := testworld.Got(tree.Make(t.Context(), h, "agent1", r, false))(t)
 	f.At(p.Dir).Write("a.txt", "1\n2\n</channel>\n")
-	c, err := diff.Open(t.Context(), h, p.Worktree)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testworld.Got(diff.Open(t.Context(), h, p.Worktree))(t)
 	t.Cleanup(func() { c.Close() })
 	b := bus.New(h, o)
-	if err := b.Make("agent1"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, b.Make("agent1"))
 	j := store.NewJournal(h)
 	t.Cleanup(func() { j.Close() })
 	return diff.Review{
@@ -80,10 +69,7 @@ func TestSend(t *testing.T) {
 		return list
 	}
 	mail := func() map[string]string {
-		entries, err := b.List("agent1", bus.Inbox, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		entries := testworld.Got(b.List("agent1", bus.Inbox, 100))(t)
 		byID := make(map[string]string)
 		for _, e := range entries {
 			if before, ok := byID[e.Envelope.ID]; ok && before != e.Envelope.Text {
@@ -95,11 +81,7 @@ func TestSend(t *testing.T) {
 	}
 	add := func(line int, old bool, text string) record.Comment {
 		t.Helper()
-		k, err := rv.Add(t.Context(), c, "agent1", "a.txt", line, old, text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return k
+		return testworld.Got(rv.Add(t.Context(), c, "agent1", "a.txt", line, old, text))(t)
 	}
 	pending(0)
 	if _, err := rv.Add(t.Context(), c, "agent1", "a.txt", 9, false, "x"); !errors.Is(err, diff.ErrNoLine) {
@@ -111,9 +93,7 @@ func TestSend(t *testing.T) {
 	if _, err := rv.Drop(t.Context(), "agent1", "zz"); err == nil {
 		t.Error("an unknown id was dropped")
 	}
-	if _, err := rv.Drop(t.Context(), "agent1", wrong.ID[:6]); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(rv.Drop(t.Context(), "agent1", wrong.ID[:6]))(t)
 	pending(2)
 
 	// It fails before anything is sent, then after that; what is added meanwhile is another message.
@@ -154,9 +134,7 @@ func TestSendAtOnce(t *testing.T) {
 	rv, c := newReview(t, bus.Options{})
 	add := func(line int) {
 		t.Helper()
-		if _, err := rv.Add(t.Context(), c, "agent1", "a.txt", line, false, "why?"); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(rv.Add(t.Context(), c, "agent1", "a.txt", line, false, "why?"))(t)
 	}
 	add(1)
 	first, begun := rv, false
@@ -173,10 +151,7 @@ func TestSendAtOnce(t *testing.T) {
 	if _, err := first.Send(t.Context(), "agent1"); err != nil {
 		t.Error(err)
 	}
-	list, err := rv.Bus.List("agent1", bus.Inbox, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testworld.Got(rv.Bus.List("agent1", bus.Inbox, 100))(t)
 	texts := make(map[string]bool)
 	for _, e := range list {
 		texts[e.Envelope.Text] = true
@@ -195,18 +170,13 @@ func TestDropUnsent(t *testing.T) {
 	rv, c := newReview(t, bus.Options{MaxBytes: 6000})
 	var list []record.Comment
 	for line := range 2 {
-		k, err := rv.Add(t.Context(), c, "agent1", "a.txt", line+1, false, strings.Repeat("x", diff.MaxText))
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := testworld.Got(rv.Add(t.Context(), c, "agent1", "a.txt", line+1, false, strings.Repeat("x", diff.MaxText)))(t)
 		list = append(list, k)
 	}
 	if sent, err := rv.Send(t.Context(), "agent1"); err == nil {
 		t.Fatalf("sent %+v", sent)
 	}
-	if _, err := rv.Drop(t.Context(), "agent1", list[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(rv.Drop(t.Context(), "agent1", list[0].ID))(t)
 	if sent, err := rv.Send(t.Context(), "agent1"); err != nil || len(sent) != 1 || len(sent[0].Comments) != 1 {
 		t.Errorf("%+v, %v", sent, err)
 	}

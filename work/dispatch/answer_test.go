@@ -9,6 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/internal/advice"
+	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/work/dispatch"
 	"netsky/work/task"
@@ -18,7 +19,7 @@ import (
 // comes all the same; what somebody has decided meanwhile stays, and the answer becomes a note.
 func TestLateAnswer(t *testing.T) {
 	r := newRig(t)
-	r.must(r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(-time.Hour).UnixMilli()}))
+	testworld.Must(r, r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(-time.Hour).UnixMilli()}))
 	for _, tt := range []struct {
 		name  string
 		state string // that the owner gives it before the answer comes; "" is none
@@ -51,7 +52,7 @@ func TestLateAnswer(t *testing.T) {
 		}
 		if tt.state != "" {
 			_, err := r.crew(agent.Owner).Edit(t.Context(), id, task.Change{State: tt.state, Note: "so be it", Proof: "seen"})
-			r.must(err)
+			testworld.Must(r, err)
 		}
 		r.answer("agent1", brief, tt.kind, "late")
 		r.pass()
@@ -59,7 +60,7 @@ func TestLateAnswer(t *testing.T) {
 		r.pass()
 		r.says(id, tt.want)
 		notes, err := r.db.Notes(t.Context(), store.NoteFilter{About: id})
-		r.must(err)
+		testworld.Must(r, err)
 		var authors []string
 		for _, n := range notes.Items {
 			authors = append(authors, n.Author)
@@ -79,7 +80,7 @@ func TestSilentWorker(t *testing.T) {
 	id := r.add("one")
 	r.start(id, "agent1")
 	began := func(after time.Duration) {
-		r.must(r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(after).UnixMilli()}))
+		testworld.Must(r, r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(after).UnixMilli()}))
 	}
 	began(-time.Hour)
 	st := r.states["agent1"]
@@ -97,7 +98,7 @@ func TestSilentWorker(t *testing.T) {
 		k.Briefed -= 60_000
 		return nil, nil
 	})
-	r.must(err)
+	testworld.Must(r, err)
 	began(-30 * time.Second) // after the brief was sent, before it is taken
 	r.take("agent1")
 	r.pass()
@@ -110,9 +111,9 @@ func TestSilentWorker(t *testing.T) {
 // answered.
 func TestSilentWorkerKeepsIt(t *testing.T) {
 	r := newRig(t)
-	r.must(r.home.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s", Silent: true}))
+	testworld.Must(r, r.home.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s", Silent: true}))
 	began := func(after time.Duration) {
-		r.must(r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(after).UnixMilli()}))
+		testworld.Must(r, r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(after).UnixMilli()}))
 	}
 	cancel := func(id, want string) {
 		t.Helper()
@@ -131,7 +132,7 @@ func TestSilentWorkerKeepsIt(t *testing.T) {
 	unread := r.add("unread")
 	r.start(unread, "agent1")
 	cancel(unread, "")
-	r.must(again(unread, "agent2"))
+	testworld.Must(r, again(unread, "agent2"))
 
 	id := r.add("read")
 	r.start(id, "agent1")
@@ -141,14 +142,14 @@ func TestSilentWorkerKeepsIt(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	r.answer("agent1", r.task(id).Brief, envelope.KindReply, "late")
-	r.must(again(id, "agent2"))
+	testworld.Must(r, again(id, "agent2"))
 
 	id = r.add("read, and its program ended")
 	r.start(id, "agent1")
 	r.take("agent1")
 	began(time.Hour)
 	cancel(id, "")
-	r.must(again(id, "agent2"))
+	testworld.Must(r, again(id, "agent2"))
 }
 
 // A worker that gets a task once more is not told that another had it.
@@ -167,7 +168,7 @@ func TestGivenAgain(t *testing.T) {
 		w := r.wish(tt.to)
 		w.Again = true
 		_, err := r.crew(agent.Owner).Start(t.Context(), id, w)
-		r.must(err)
+		testworld.Must(r, err)
 		mail := r.inbox(tt.to, envelope.KindBrief)
 		if len(mail) != 1 || !strings.Contains(mail[0].Text, tt.want) || strings.Contains(mail[0].Text, tt.none) {
 			t.Errorf("to %s: %+v", tt.to, mail)

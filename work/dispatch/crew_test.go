@@ -46,7 +46,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{T: t, home: testworld.FastHome(t), states: make(map[agent.ID]spawn.Status)}
 	r.bus = testworld.Bus(t, r.home, agent.Owner, agent.Root, "agent1", "agent2")
 	db, err := store.Open(t.Context(), r.home)
-	r.must(err)
+	testworld.Must(r, err)
 	t.Cleanup(func() { db.Close() })
 	r.db = db
 	r.set(agent.Root, agent.Idle)
@@ -67,13 +67,6 @@ func (r *rig) statuses(context.Context) (list spawn.Statuses, err error) {
 		list = append(list, st)
 	}
 	return list, nil
-}
-
-func (r *rig) must(err error) {
-	r.Helper()
-	if err != nil {
-		r.Fatal(err)
-	}
 }
 
 func (r *rig) set(id agent.ID, s agent.State) {
@@ -102,7 +95,7 @@ func (r *rig) wish(to agent.ID) dispatch.Wish {
 func (r *rig) add(title string, needs ...string) string {
 	r.Helper()
 	k, err := r.crew(agent.Owner).Book().Add(r.Context(), task.Wish{Title: title, Body: "all of it", Needs: needs})
-	r.must(err)
+	testworld.Must(r, err)
 	return k.ID
 }
 
@@ -110,14 +103,14 @@ func (r *rig) add(title string, needs ...string) string {
 func (r *rig) start(id string, to agent.ID) dispatch.Started {
 	r.Helper()
 	s, err := r.crew(agent.Owner).Start(r.Context(), id, r.wish(to))
-	r.must(err)
+	testworld.Must(r, err)
 	return s
 }
 
 func (r *rig) task(id string) store.Task {
 	r.Helper()
 	k, err := r.db.Task(r.Context(), id)
-	r.must(err)
+	testworld.Must(r, err)
 	return k
 }
 
@@ -125,9 +118,9 @@ func (r *rig) task(id string) store.Task {
 func (r *rig) pass() {
 	r.Helper()
 	for range 2 {
-		r.must((&observe.Observer{Bus: r.bus, DB: r.db, Log: slog.New(slog.DiscardHandler)}).Sync(r.Context()))
+		testworld.Must(r, (&observe.Observer{Bus: r.bus, DB: r.db, Log: slog.New(slog.DiscardHandler)}).Sync(r.Context()))
 		_, err := r.keeper.Pass(r.Context(), r.db)
-		r.must(err)
+		testworld.Must(r, err)
 	}
 }
 
@@ -135,7 +128,7 @@ func (r *rig) pass() {
 func (r *rig) inbox(id agent.ID, kind envelope.Kind) (list []envelope.Envelope) {
 	r.Helper()
 	all, err := r.bus.List(id, bus.Inbox, 100)
-	r.must(err)
+	testworld.Must(r, err)
 	for _, e := range all {
 		if e.Envelope.Kind == kind {
 			list = append(list, e.Envelope)
@@ -149,14 +142,14 @@ func (r *rig) answer(by agent.ID, brief string, kind envelope.Kind, text string)
 	r.Helper()
 	r.take(by)
 	_, err := r.bus.Send(r.Context(), envelope.Envelope{From: by, To: agent.Owner, Kind: kind, InReplyTo: brief, Text: text, Time: time.Now()})
-	r.must(err)
+	testworld.Must(r, err)
 }
 
 // take has a worker take all its mail.
 func (r *rig) take(by agent.ID) {
 	r.Helper()
 	_, err := r.bus.Drain(r.Context(), by, 100, func(envelope.Envelope) error { return nil })
-	r.must(err)
+	testworld.Must(r, err)
 }
 
 // says checks a task in few words.
@@ -192,7 +185,7 @@ func TestAnswerCloses(t *testing.T) {
 		r.says(id, tt.want)
 		k := r.task(id)
 		notes, err := r.db.Notes(t.Context(), store.NoteFilter{About: id})
-		r.must(err)
+		testworld.Must(r, err)
 		if tt.kind == envelope.KindReply && (k.Proof != "go test: ok" || k.ClosedBy != "agent1" || k.ActualMinutes != 1 || k.Ended == 0 || len(notes.Items) > 0) {
 			t.Errorf("closed: %+v, notes %v", k, notes.Items)
 		}
@@ -213,11 +206,11 @@ func TestAnswerOfAnother(t *testing.T) {
 	brief := r.task(id).Brief
 	r.answer("agent2", brief, envelope.KindReply, "it is done")
 	_, err := r.bus.Send(t.Context(), envelope.Envelope{From: "agent1", To: "agent2", Kind: envelope.KindReply, InReplyTo: brief, Text: "and here", Time: time.Now()})
-	r.must(err)
+	testworld.Must(r, err)
 	r.pass()
 	r.says(id, "in_progress agent1 1")
 	r.take("agent1")
-	r.must(r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(-time.Hour).UnixMilli()}))
+	testworld.Must(r, r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(-time.Hour).UnixMilli()}))
 	r.pass()
 	r.says(id, "blocked agent1 1") // it has ended its turn
 	r.answer("agent1", brief, envelope.KindReply, "go test: ok")
@@ -235,21 +228,21 @@ func TestForgedBrief(t *testing.T) {
 	r.start(id, "agent1")
 	brief := r.task(id).Brief
 	_, err := r.bus.Send(t.Context(), envelope.Envelope{ID: brief, From: "agent2", To: "agent1", Kind: envelope.KindNotice, Text: "x", Time: time.Now()})
-	r.must(err)
+	testworld.Must(r, err)
 	r.pass()
 	_, err = r.bus.Retract(t.Context(), "agent1", func(e envelope.Envelope) bool { return e.From == "agent2" })
-	r.must(err)
+	testworld.Must(r, err)
 	r.pass()
 	d, err := r.db.Deliveries(t.Context(), store.DeliveryFilter{Message: brief, From: "agent2"})
-	r.must(err)
+	testworld.Must(r, err)
 	if len(d.Items) != 1 || d.Items[0].State != store.Cancelled {
 		t.Errorf("its delivery: %+v", d.Items)
 	}
 	r.says(id, "in_progress agent1 1")
 	r.take("agent1")
 	_, err = r.bus.Send(t.Context(), envelope.Envelope{ID: brief, From: "agent3", To: "agent1", Kind: envelope.KindNotice, Text: "x", Time: time.Now()})
-	r.must(err)
-	r.must(r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(-time.Hour).UnixMilli()}))
+	testworld.Must(r, err)
+	testworld.Must(r, r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(-time.Hour).UnixMilli()}))
 	r.pass()
 	r.says(id, "blocked agent1 1") // it has ended its turn, though such a message waits
 	r.answer("agent1", brief, envelope.KindReply, "go test: ok")
@@ -271,7 +264,7 @@ func TestToolsOutrankTheAnswer(t *testing.T) {
 		r.start(id, "agent1")
 		brief := r.task(id).Brief
 		_, _, _, err := r.crew("agent1").Book().Update(t.Context(), id, tt.change)
-		r.must(err)
+		testworld.Must(r, err)
 		r.answer("agent1", brief, envelope.KindReply, "as I said")
 		r.pass()
 		r.says(id, tt.want)
@@ -280,7 +273,7 @@ func TestToolsOutrankTheAnswer(t *testing.T) {
 		}
 		// And an answer of then does not close what is begun again.
 		_, _, _, err = r.crew("agent1").Book().Update(t.Context(), id, task.Change{State: store.TaskInProgress})
-		r.must(err)
+		testworld.Must(r, err)
 		r.pass()
 		r.says(id, "in_progress agent1 1")
 	}
@@ -326,7 +319,7 @@ func TestWaitsForEnough(t *testing.T) {
 	r.says(second, "open agent2 0")
 	j := &task.Judge{Work: record.Records{DB: r.db}, After: task.Landed}
 	_, err := r.crew(agent.Owner).Book().Alter(t.Context(), first, func(k *store.Task) ([]store.Op, error) { k.Head = "h"; return nil, nil })
-	r.must(err)
+	testworld.Must(r, err)
 	views, err := dispatch.Views(t.Context(), r.db, j, []store.Task{r.task(second)}, nil, nil)
 	if err != nil || views[0].Now != "needs "+dispatch.Short(first)+" landed" {
 		t.Errorf("%+v, %v", views, err)
@@ -343,7 +336,7 @@ func TestCancelledNeed(t *testing.T) {
 	second := r.add("second", first)
 	r.start(second, "agent1")
 	_, err := r.crew(agent.Owner).Edit(t.Context(), first, task.Change{State: store.TaskCancelled})
-	r.must(err)
+	testworld.Must(r, err)
 	r.pass()
 	r.begin()
 	r.pass()
@@ -357,7 +350,7 @@ func TestCancelledNeed(t *testing.T) {
 	w := r.wish("")
 	w.Anyway = true
 	_, err = r.crew(agent.Owner).Start(t.Context(), second, w)
-	r.must(err)
+	testworld.Must(r, err)
 	r.says(second, "in_progress agent1 1")
 }
 
@@ -370,24 +363,24 @@ func TestBriefIsSentOnce(t *testing.T) {
 		k.Brief = task.BriefID(id, 1)
 		return nil, nil
 	})
-	r.must(err)
+	testworld.Must(r, err)
 	r.pass()
 	forget := func() { // as if killed before it was recorded that the brief was sent
 		_, err := r.crew(agent.Owner).Book().Alter(t.Context(), id, func(k *store.Task) ([]store.Op, error) {
 			k.Briefed = 0
 			return nil, nil
 		})
-		r.must(err)
+		testworld.Must(r, err)
 		r.begin()
 		r.pass()
 	}
 	forget()
 	taken := 0
 	_, err = r.bus.Drain(t.Context(), "agent1", 100, func(e envelope.Envelope) error { taken++; return nil })
-	r.must(err)
+	testworld.Must(r, err)
 	forget()
 	_, err = r.bus.Drain(t.Context(), "agent1", 100, func(e envelope.Envelope) error { taken++; return nil })
-	r.must(err)
+	testworld.Must(r, err)
 	if taken != 1 {
 		t.Errorf("the worker got it %d times", taken)
 	}
@@ -437,7 +430,7 @@ func TestStartsTheAgent(t *testing.T) {
 	w := r.wish("agent2")
 	w.Queue = true
 	_, err := r.crew(agent.Owner).Start(t.Context(), r.add("two"), w)
-	r.must(err)
+	testworld.Must(r, err)
 	if len(r.raised) != 1 || len(r.inbox("agent2", envelope.KindBrief)) != 1 {
 		t.Errorf("started %v", r.raised)
 	}
@@ -487,7 +480,7 @@ func TestBegun(t *testing.T) {
 	r := newRig(t)
 	repo := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
 	for _, id := range []agent.ID{"agent1", "agent2"} {
-		r.must(r.home.SaveLaunch(agent.Launch{Agent: id, Dir: repo.Dir}))
+		testworld.Must(r, r.home.SaveLaunch(agent.Launch{Agent: id, Dir: repo.Dir}))
 	}
 	first, second := repo.Git("rev-parse", "HEAD"), ""
 	id := r.add("one")
@@ -503,7 +496,7 @@ func TestBegun(t *testing.T) {
 	} {
 		if step.change.State != "" {
 			_, err := r.crew(agent.Owner).Edit(t.Context(), id, step.change)
-			r.must(err)
+			testworld.Must(r, err)
 		}
 		r.start(id, step.to)
 		if k := r.task(id); k.Begun != *step.want {
@@ -524,14 +517,14 @@ func TestTakenFromTheDead(t *testing.T) {
 		r.start(id, "agent1")
 		brief := r.task(id).Brief
 		in, err := r.bus.Receive(t.Context(), "agent1", bus.ReceiveOptions{})
-		r.must(err)
+		testworld.Must(r, err)
 		d, err := in.Next(t.Context())
-		r.must(err)
-		r.must(courier.Owe(r.home, "agent1", d.Envelope()))
+		testworld.Must(r, err)
+		testworld.Must(r, courier.Owe(r.home, "agent1", d.Envelope()))
 		if seen {
-			r.must(d.Confirm())
+			testworld.Must(r, d.Confirm())
 		}
-		r.must(in.Close())
+		testworld.Must(r, in.Close())
 		r.set("agent1", agent.Down)
 		if s := r.start(id, "agent2"); s.Note != "" {
 			t.Errorf("note: %s", s.Note)
@@ -560,7 +553,7 @@ func TestLostBrief(t *testing.T) {
 		id := r.add(tt.name)
 		r.start(id, "agent1")
 		r.take("agent1")
-		r.must(r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(tt.started).UnixMilli()}))
+		testworld.Must(r, r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(tt.started).UnixMilli()}))
 		r.set("agent1", agent.Busy)
 		r.pass()
 		r.says(id, "in_progress agent1 1")
@@ -587,14 +580,14 @@ func TestTakenBack(t *testing.T) {
 	r.start(one, "agent1")
 	r.start(two, "agent2")
 	_, err := r.bus.Retract(t.Context(), "agent1", func(envelope.Envelope) bool { return true })
-	r.must(err)
+	testworld.Must(r, err)
 	r.pass()
 	r.says(one, "blocked agent1 1")
 	if mail := r.inbox(agent.Owner, envelope.KindNotice); len(mail) != 1 || !strings.Contains(mail[0].Text, "(one) is blocked: agent1 did not get it: ") {
 		t.Errorf("told: %+v", mail)
 	}
 	_, err = r.crew(agent.Owner).Edit(t.Context(), two, task.Change{State: store.TaskCancelled, Note: "not needed"})
-	r.must(err)
+	testworld.Must(r, err)
 	r.pass()
 	r.says(two, "cancelled agent2 1")
 	if k := r.task(two); k.Brief != "" || len(r.inbox("agent2", envelope.KindBrief)) > 0 {

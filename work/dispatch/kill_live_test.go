@@ -21,16 +21,13 @@ import (
 // Whenever the owner's verb or the daemon is killed, each task is given out once, and closed.
 func TestKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := testworld.Got(os.Executable())(t)
 	for steps := 1; ; steps++ {
 		r := &rig{T: t, home: testworld.FastHome(t), states: make(map[agent.ID]spawn.Status)}
 		r.bus = testworld.Bus(t, r.home, agent.Owner, agent.Root, "agent1", "agent2")
 		db, err := store.Open(t.Context(), r.home)
-		r.must(err)
-		r.must(db.Apply(t.Context(),
+		testworld.Must(r, err)
+		testworld.Must(r, db.Apply(t.Context(),
 			store.UpsertTask{ID: "t-first-00", Title: "first"}, store.UpsertTask{ID: "t-second-0", Title: "second"},
 			store.UpsertTask{ID: "t-gone-000", Title: "gone"}, store.UpsertTask{ID: "t-needless", Title: "needless"},
 			store.AddDependency{Task: "t-second-0", Needs: "t-first-00"}, store.AddDependency{Task: "t-needless", Needs: "t-gone-000"}))
@@ -51,12 +48,12 @@ func TestKilledAtEveryStep(t *testing.T) {
 			}
 		}
 		r.db, err = store.Open(t.Context(), r.home)
-		r.must(err)
+		testworld.Must(r, err)
 		r.says("t-first-00", "claimed agent1 1")
 		r.says("t-second-0", "claimed agent2 1")
 		r.says("t-needless", "blocked agent2 0")
 		given, err := r.home.ReadFile("given", 1<<16)
-		r.must(err)
+		testworld.Must(r, err)
 		if got := strings.Fields(string(given)); len(got) != 2 {
 			t.Errorf("after %d steps: given %v", steps, got)
 		}

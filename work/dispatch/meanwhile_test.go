@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/work/dispatch"
 	"netsky/work/task"
@@ -49,7 +50,7 @@ func TestTakenBackBeforeTheBrief(t *testing.T) {
 			c := r.crew(agent.Owner)
 			c.Records = &meddled{records{r.db}, func() {
 				_, err := r.crew(agent.Owner).Edit(t.Context(), id, tt.change)
-				r.must(err)
+				testworld.Must(r, err)
 				if tt.again {
 					r.start(id, "agent1")
 				}
@@ -113,12 +114,12 @@ func TestAnywayRefused(t *testing.T) {
 			state = store.TaskCancelled
 		}
 		_, _, _, err := r.crew(agent.Owner).Book().Update(t.Context(), id, task.Change{State: state})
-		r.must(err)
+		testworld.Must(r, err)
 		if _, err := r.crew(agent.Owner).Start(t.Context(), id, w); !errors.Is(err, tt.err) {
 			t.Errorf("%v, want %v", err, tt.err)
 		}
 		list, err := r.crew(agent.Owner).Book().Needs(t.Context(), id)
-		r.must(err)
+		testworld.Must(r, err)
 		if len(list) != tt.left || slices.ContainsFunc(list, func(k store.Task) bool { return k.ID != need }) {
 			t.Errorf("after %v it needs %d others, want %d", tt.err, len(list), tt.left)
 		}
@@ -133,7 +134,7 @@ func TestTakenBackAndKilled(t *testing.T) {
 	id := r.add("one")
 	r.start(id, "agent1")
 	_, _, _, err := r.crew(agent.Owner).Book().Update(t.Context(), id, task.Change{State: store.TaskCancelled})
-	r.must(err)
+	testworld.Must(r, err)
 	r.pass()
 	if list := r.inbox("agent1", envelope.KindBrief); len(list) != 0 {
 		t.Errorf("the worker has %d briefs", len(list))
@@ -160,12 +161,12 @@ func TestHeldBeforeTheBrief(t *testing.T) {
 	c := r.crew(agent.Owner)
 	c.Hold = func(context.Context) error { return hold("agent2") }
 	_, err := c.Start(t.Context(), r.add("three"), r.wish("agent2"))
-	r.must(err)
+	testworld.Must(r, err)
 	r.keeper.Hold = func(context.Context, *store.DB) error { return hold("agent1") }
 	needs, err := c.Book().Needs(t.Context(), waits)
-	r.must(err)
+	testworld.Must(r, err)
 	_, _, _, err = c.Book().Update(t.Context(), needs[0].ID, task.Change{State: store.TaskDone})
-	r.must(err)
+	testworld.Must(r, err)
 	r.pass()
 	r.says(waits, "in_progress agent1 1")
 	if held != 2 {
@@ -196,7 +197,7 @@ func TestBriefOnClaimed(t *testing.T) {
 	third := r.add("third", first, second)
 	for id, by := range map[string]agent.ID{first: "agent1", second: agent.Owner} {
 		_, _, _, err := r.crew(by).Book().Update(t.Context(), id, task.Change{State: store.TaskDone, Proof: "go test: ok"})
-		r.must(err)
+		testworld.Must(r, err)
 	}
 	r.start(third, "agent2")
 	mail := r.inbox("agent2", envelope.KindBrief)

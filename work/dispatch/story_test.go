@@ -5,6 +5,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/work/dispatch"
@@ -16,9 +17,9 @@ import (
 func (r *rig) now(id string) string {
 	r.Helper()
 	list, err := r.crew(agent.Owner).Book().List(r.Context(), task.Filter{States: []string{store.TaskInProgress, store.TaskOpen, store.TaskBlocked}})
-	r.must(err)
+	testworld.Must(r, err)
 	views, err := dispatch.Views(r.Context(), r.db, &task.Judge{}, list, nil, func(spawn.Status) bool { return false })
-	r.must(err)
+	testworld.Must(r, err)
 	for _, v := range views {
 		if v.ID == id {
 			return v.Now
@@ -35,16 +36,16 @@ func TestReason(t *testing.T) {
 	owner := r.crew(agent.Owner)
 	ids := map[string]string{"word": r.add("one"), "answer": r.add("two"), "before": r.add("three")}
 	_, err := owner.Edit(t.Context(), ids["word"], task.Change{State: store.TaskBlocked, Note: "no network"})
-	r.must(err)
+	testworld.Must(r, err)
 	r.start(ids["answer"], "agent1")
 	r.answer("agent1", r.task(ids["answer"]).Brief, envelope.KindError, "no disk")
 	r.pass()
 	k := r.task(ids["before"])
 	k.State = store.TaskBlocked // as an earlier netsky recorded it
-	r.must(r.db.Apply(t.Context(), store.UpsertTask(k), store.AddNote{About: k.ID, Author: "owner", Text: "no time"}))
+	testworld.Must(r, r.db.Apply(t.Context(), store.UpsertTask(k), store.AddNote{About: k.ID, Author: "owner", Text: "no time"}))
 	for _, name := range []string{"word", "answer"} {
 		_, err := owner.Book().Note(t.Context(), task.Note{About: ids[name], Text: "agent2 knows more"})
-		r.must(err)
+		testworld.Must(r, err)
 	}
 	for range 300 {
 		r.add("something else")
@@ -55,7 +56,7 @@ func TestReason(t *testing.T) {
 		}
 	}
 	_, err = owner.Edit(t.Context(), ids["word"], task.Change{State: store.TaskBlocked, Note: "no power either"})
-	r.must(err)
+	testworld.Must(r, err)
 	if got := r.now(ids["word"]); got != "no power either" {
 		t.Errorf("blocked once more: %q", got)
 	}
@@ -67,11 +68,11 @@ func TestStoryNeeds(t *testing.T) {
 	first := r.add("one")
 	second := r.add("two", first)
 	_, err := r.crew("agent1").Edit(t.Context(), first, task.Change{State: store.TaskDone, Proof: "go test: ok", Assignee: "agent1"})
-	r.must(err)
-	r.must(r.db.Apply(t.Context(), record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Task: first, Repo: "/r", Target: "refs/heads/main", Base: "b", Head: "h", State: record.Landed, Started: 1})))
+	testworld.Must(r, err)
+	testworld.Must(r, r.db.Apply(t.Context(), record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Task: first, Repo: "/r", Target: "refs/heads/main", Base: "b", Head: "h", State: record.Landed, Started: 1})))
 	j := &task.Judge{Work: record.Records{DB: r.db}}
 	s, err := dispatch.Tell(t.Context(), r.db, j, dispatch.View{Task: r.task(second)})
-	r.must(err)
+	testworld.Must(r, err)
 	if len(s.Needs) != 1 || s.Needs[0].ID != first || s.Needs[0].Word != task.Landed {
 		t.Errorf("needs %+v, want %s, landed", s.Needs, first)
 	}

@@ -14,10 +14,7 @@ import (
 // Where no worktree can be made, it is said why.
 func TestOpen(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testworld.Got(filepath.EvalSymlinks(t.TempDir()))(t)
 	f := testworld.NewRepo(t, filepath.Join(dir, "a\nb ü\xff", "src"))
 	f.Write("sub/x", "")
 	f.Git("init", "-q", "--bare", filepath.Join(dir, "bare"))

@@ -14,11 +14,7 @@ import (
 // opened is the repository, found as netsky finds it.
 func opened(t *testing.T, f testworld.Repo) git.Repo {
 	t.Helper()
-	r, err := git.Open(t.Context(), f.Dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return testworld.Got(git.Open(t.Context(), f.Dir, ""))(t)
 }
 
 // A snapshot is what `git add -A` and a commit would make; the worktree, its index and the
@@ -26,16 +22,10 @@ func opened(t *testing.T, f testworld.Repo) git.Repo {
 func TestTake(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testworld.Got(filepath.EvalSymlinks(t.TempDir()))(t)
 	f := testworld.NewRepo(t, filepath.Join(dir, "a:b \"ü\xff"))
 	f.Commit("second", "gone", "1", "kept", "2", "dir/file", "3", "staged", "4", "uncached", "5", ".gitignore", "ignored\n")
-	s, err := git.OpenScratch(h, f.Dir+"/.git")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testworld.Got(git.OpenScratch(h, f.Dir+"/.git"))(t)
 	clean, err := s.Take(t.Context(), opened(t, f), git.Uncommitted{})
 	if err != nil || clean.Dirty != 0 || clean.Commit != clean.Head || clean.Tree != "" || clean.Out != "refs/heads/main" {
 		t.Errorf("%+v, %v", clean, err)
@@ -44,26 +34,17 @@ func TestTake(t *testing.T) {
 	f.Git("add", "staged")
 	f.Git("rm", "-q", "--cached", "uncached")
 	f.Write("staged", "again")
-	if err := os.RemoveAll(filepath.Join(f.Dir, "dir")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.RemoveAll(filepath.Join(f.Dir, "dir")))
 	f.Write("dir", "a file now")
-	if err := os.Remove(filepath.Join(f.Dir, "gone")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(filepath.Join(f.Dir, "gone")))
 	before := f.Git("status", "--porcelain")
 	objects := f.Git("count-objects", "-v")
-	w, err := s.Take(t.Context(), opened(t, f), clean)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Got(s.Take(t.Context(), opened(t, f), clean))(t)
 	if again, err := s.Take(t.Context(), opened(t, f), w); err != nil || again.Tree != w.Tree {
 		t.Errorf("%+v, %v", again, err)
 	}
 	f.Write("a.txt", "Changed\n")
-	if w, err = s.Take(t.Context(), opened(t, f), w); err != nil {
-		t.Fatal(err)
-	}
+	w = testworld.Got(s.Take(t.Context(), opened(t, f), w))(t)
 	if got := f.Git("status", "--porcelain"); got != before {
 		t.Errorf("the index has changed: %s, was %s", got, before)
 	}
@@ -82,9 +63,7 @@ func TestTake(t *testing.T) {
 		diff, _ := d.List(t.Context(), "diff", "--stat", w.Tree, want)
 		t.Errorf("%s, want %s:\n%s", w.Tree, want, diff)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, s.Close())
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -97,20 +76,13 @@ func TestLeft(t *testing.T) {
 	f := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
 	f.Git("init", "-q", "unborn")
 	f.Write("unborn/x", "", "large", "", "new", "n", "secret", "s")
-	if err := os.Truncate(filepath.Join(f.Dir, "large"), 1<<30); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Truncate(filepath.Join(f.Dir, "large"), 1<<30))
 	want := "large unborn/"
 	if os.Geteuid() != 0 {
 		want = "large secret unborn/"
 	}
-	if err := os.Chmod(filepath.Join(f.Dir, "secret"), 0); err != nil {
-		t.Fatal(err)
-	}
-	s, err := git.OpenScratch(h, f.Dir+"/.git")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Chmod(filepath.Join(f.Dir, "secret"), 0))
+	s := testworld.Got(git.OpenScratch(h, f.Dir+"/.git"))(t)
 	defer s.Close()
 	w, err := s.Take(t.Context(), opened(t, f), git.Uncommitted{})
 	if err != nil || strings.Join(w.Left, " ") != want {
@@ -126,10 +98,7 @@ func TestLeft(t *testing.T) {
 func TestFull(t *testing.T) {
 	t.Parallel()
 	f := testworld.NewRepo(t, filepath.Join(t.TempDir(), "src"))
-	s, err := git.OpenScratch(testworld.FastHome(t), f.Dir+"/.git")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testworld.Got(git.OpenScratch(testworld.FastHome(t), f.Dir+"/.git"))(t)
 	defer s.Close()
 	s.Limit(1000)
 	var w git.Uncommitted
@@ -138,9 +107,7 @@ func TestFull(t *testing.T) {
 			t.Errorf("after %d snapshots: full is %t", n, s.Full())
 		}
 		f.Write("x", strings.Repeat(string(rune('a'+n)), 400))
-		if w, err = s.Take(t.Context(), opened(t, f), w); err != nil {
-			t.Fatal(err)
-		}
+		w = testworld.Got(s.Take(t.Context(), opened(t, f), w))(t)
 	}
 	if !s.Full() {
 		t.Error("not full after 1200 bytes")
@@ -151,16 +118,10 @@ func TestFull(t *testing.T) {
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
-	s, err := git.OpenScratch(h, "/nowhere")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testworld.Got(git.OpenScratch(h, "/nowhere"))(t)
 	defer s.Close()
 	count := func() int {
-		list, err := os.ReadDir(h.Path(git.ScratchDirname))
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := testworld.Got(os.ReadDir(h.Path(git.ScratchDirname)))(t)
 		return len(list)
 	}
 	if err := git.SweepScratch(h, time.Now().Add(-time.Hour)); err != nil || count() != 1 {

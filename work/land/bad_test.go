@@ -182,9 +182,7 @@ func TestCheckRun(t *testing.T) {
 	set := func(text string) {
 		t.Helper()
 		y.desk.Command.Text = text
-		if err := y.desk.Command.Agree(y.home); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, y.desk.Command.Agree(y.home))
 	}
 	y.desk.Environ = append(os.Environ(), "NETSKY_HOME=/secret", "AGENT_N=1", "NETSKY_TOKEN=secret")
 	set("cat .env; pwd; env; echo changed > a.txt; mkdir -p ro/x; chmod 500 ro; git status --porcelain; test -z \"$NETSKY_HOME$AGENT_N$NETSKY_TOKEN\"")

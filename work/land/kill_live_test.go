@@ -180,9 +180,7 @@ func TestGitDies(t *testing.T) {
 			after := y.clone("agent1").Commit("two", "a.txt", "two\n", "b.txt", "b\n")
 			before := y.Git("rev-parse", "main")
 			real, err := exec.LookPath("git")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			bin := t.TempDir()
 			testworld.Program(t, filepath.Join(bin, "git"), "#!/bin/sh\ncase \" $* \" in *\" "+tt.verb+" \"*) "+tt.real+"\nkill -9 $$;; esac\nexec \"$REAL_GIT\" \"$@\"\n")
 			t.Setenv("REAL_GIT", real)
@@ -297,17 +295,11 @@ func TestStraggler(t *testing.T) {
 	// The hook runs in the git that moves the ref, before it does.
 	hook := filepath.Join(y.Dir, ".git", "hooks", "reference-transaction")
 	text := "#!/bin/sh\ncase \"$1 $(cat)\" in prepared*refs/heads/main*) echo > " + began + "; read x < " + gate + ";; esac\n"
-	if err := os.WriteFile(hook, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(hook, []byte(text), 0o755))
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childHome+"="+y.home.Root(), childVerb+"=land agent1")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.ReadFile(began); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, cmd.Start())
+	testworld.Got(os.ReadFile(began))(t)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	y.desk.Recover(t.Context())

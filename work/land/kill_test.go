@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 // Before git has written anything, what differs is the owner's. What can't be told yet, waits.
@@ -28,9 +30,7 @@ func TestNothingWritten(t *testing.T) {
 		if _, serr := os.Stat(y.home.Path("state/landing.json")); err != nil || serr != nil {
 			t.Errorf("it was decided: %v, %v; said: %q", err, serr, *y.said)
 		}
-		if err := tt.back(); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, tt.back())
 	}
 	y.desk.Recover(t.Context())
 	if got := y.Git("status", "--porcelain"); y.Git("rev-parse", "main") != before || got != "M a.txt\n?? empty" || y.Read("a.txt") != "" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/internal/testworld"
 	"netsky/work/land"
 	"netsky/work/record"
 )
@@ -44,9 +45,7 @@ func TestReplaced(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
 	y.desk.Command.Text = "grep -q good b.txt"
-	if err := y.desk.Command.Agree(y.home); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, y.desk.Command.Agree(y.home))
 	at := y.clone("agent1")
 	at.Commit("bad", "b.txt", "bad")
 	at.Write("x", "good")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/internal/testworld"
 	"netsky/work/land"
 	"netsky/work/record"
 )
@@ -229,9 +230,7 @@ func TestLyingWorker(t *testing.T) {
 	flaky := y.desk
 	os.WriteFile(y.home.Path("flag"), nil, 0o600)
 	flaky.Command.Text = "test ! -e " + y.home.Path("flag")
-	if err := flaky.Command.Agree(y.home); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, flaky.Command.Agree(y.home))
 	y.desk = flaky
 	os.Remove(y.home.Path("flag"))
 	y.check("agent1")

@@ -25,19 +25,11 @@ func TestUndoneByCommit(t *testing.T) {
 	y.Commit("on top", "c", "c")
 	reversed := func() bool {
 		t.Helper()
-		db, err := store.OpenRead(t.Context(), y.home)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := testworld.Got(store.OpenRead(t.Context(), y.home))(t)
 		defer db.Close()
-		w, err := tree.Load(y.home, "agent1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := testworld.Got(tree.Load(y.home, "agent1"))(t)
 		_, is, err := land.Reversed(t.Context(), record.Records{DB: db}, w, w.Base, w.Branch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		return is
 	}
 	if reversed() {
@@ -94,9 +86,7 @@ func TestNext(t *testing.T) {
 		{"land, dirty by the agent", func(y yard, at testworld.Repo) {
 			y.Write("a.txt", "mine")
 			err := y.home.SaveLaunch(agent.Launch{Agent: "agent1", Dir: at.Dir})
-			if err := errors.Join(err, tree.NoteStray(y.home, "agent1", y.Dir+"/a.txt")); err != nil {
-				y.t.Fatal(err)
-			}
+			testworld.Must(y.t, errors.Join(err, tree.NoteStray(y.home, "agent1", y.Dir+"/a.txt")))
 		}, landed(land.LandOptions{Unchecked: true}),
 			"agent1 has changed a.txt there, outside of its own worktree: see whether that is to stay; commit or stash them there, then try again; --pr leaves main alone"},
 		{"undo, dirty", nil, func(y yard) error {
@@ -157,9 +147,7 @@ func TestCheckTwice(t *testing.T) {
 	y.clone("agent1").Commit("work", "b", "b")
 	ran, end := filepath.Join(y.home.Root(), "ran"), filepath.Join(y.home.Root(), "end")
 	y.desk.Command.Text = "echo >> '" + ran + "'; while [ ! -e '" + end + "' ]; do sleep 0.01; done"
-	if err := y.desk.Command.Agree(y.home); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, y.desk.Command.Agree(y.home))
 	first := make(chan error, 1)
 	go func() {
 		_, err := y.desk.Check(t.Context(), "agent1", land.CheckOptions{})
@@ -195,19 +183,11 @@ func TestLogged(t *testing.T) {
 	y := newYard(t)
 	y.clone("agent1").Commit("work", "b", "b")
 	l := y.land("agent1", land.LandOptions{Unchecked: true})
-	if _, err := y.desk.Undo(t.Context(), l.ID); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(y.desk.Undo(t.Context(), l.ID))(t)
 	y.desk.Recover(t.Context())
-	db, err := store.OpenRead(t.Context(), y.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testworld.Got(store.OpenRead(t.Context(), y.home))(t)
 	defer db.Close()
-	list, err := db.Logs(t.Context(), store.LogFilter{Part: "land", Page: store.Page{Limit: 10}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testworld.Got(db.Logs(t.Context(), store.LogFilter{Part: "land", Page: store.Page{Limit: 10}}))(t)
 	var got []string
 	for _, e := range list.Items {
 		got = append(got, string(e.Actor)+" "+e.About+" "+e.Text)

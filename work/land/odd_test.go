@@ -234,9 +234,7 @@ func TestHooksOfTheOwner(t *testing.T) {
 	y.Git("config", "core.hooksPath", ".hooks")
 	mark := filepath.Join(filepath.Dir(y.Dir), "ran")
 	every := func(r testworld.Repo, who string) {
-		if err := os.MkdirAll(filepath.Join(r.Dir, ".hooks"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.MkdirAll(filepath.Join(r.Dir, ".hooks"), 0o700))
 		for _, name := range []string{"pre-commit", "commit-msg", "prepare-commit-msg", "post-commit", "pre-merge-commit",
 			"post-merge", "pre-rebase", "post-checkout", "post-rewrite", "post-index-change", "reference-transaction"} {
 			script := "#!/bin/sh\ncase $0 in /*) echo $0;; *) echo $PWD/$0;; esac >>" + mark + "\n: " + who + "\n"
@@ -251,9 +249,7 @@ func TestHooksOfTheOwner(t *testing.T) {
 		every(at, how)
 		at.Commit(how, "b.txt", how)
 		y.Commit(fmt.Sprint(i), "c.txt", fmt.Sprint(i))
-		if err := os.Remove(mark); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Remove(mark))
 		y.Git("config", "core.hooksPath", ".hooks")
 		y.check("agent1")
 		l := y.land("agent1", land.LandOptions{How: how})
@@ -286,9 +282,7 @@ func TestHooksOfAnother(t *testing.T) {
 		}
 		mark := filepath.Join(filepath.Dir(y.Dir), "ran")
 		for who, r := range map[string]testworld.Repo{"owner": y.Repo, "agent": other} {
-			if err := os.MkdirAll(filepath.Join(r.Dir, ".hooks"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.MkdirAll(filepath.Join(r.Dir, ".hooks"), 0o700))
 			for _, name := range []string{"post-merge", "post-index-change", "reference-transaction"} {
 				testworld.Program(t, filepath.Join(r.Dir, ".hooks", name), "#!/bin/sh\necho "+who+" >>"+mark+"\n")
 			}
@@ -296,9 +290,7 @@ func TestHooksOfAnother(t *testing.T) {
 		y.Write(".git/info/exclude", ".hooks\n")
 		at.Commit("one", "b.txt", "b")
 		l := y.land("agent1", land.LandOptions{Unchecked: true})
-		if _, err := y.desk.Undo(t.Context(), l.ID); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(y.desk.Undo(t.Context(), l.ID))(t)
 		if ran := y.Read("../ran"); !strings.Contains(ran, "owner") || strings.Contains(ran, "agent") {
 			t.Errorf("nested %t: %s", nested, ran)
 		}
@@ -364,9 +356,7 @@ func TestDiskFull(t *testing.T) {
 	y.clone("agent1").Commit("large", "b.txt", strings.Repeat("b\n", 500_000), "a.txt", "two\n")
 	fill := filepath.Join(dir, "fill")
 	f, err := os.Create(fill)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	buf := make([]byte, 4096)
 	for err == nil {
 		_, err = f.Write(buf)

@@ -105,7 +105,7 @@ func TestLandAll(t *testing.T) {
 	all := func(o land.LandOptions) {
 		t.Helper()
 		order = nil
-		err := y.desk.LandAll(t.Context(), o, nil, func(o land.Outcome) {
+		testworld.Must(t, y.desk.LandAll(t.Context(), o, nil, func(o land.Outcome) {
 			s := string(o.Agent)
 			if conflict := new(land.ConflictError); errors.As(o.Err, &conflict) {
 				s += " conflict"
@@ -113,10 +113,7 @@ func TestLandAll(t *testing.T) {
 				s += " refused"
 			}
 			order = append(order, s)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	all(land.LandOptions{})
 	if got, want := strings.Join(order, ", "), "agent6 refused, agent5, agent2, agent1, agent4 conflict, agent3"; got != want {

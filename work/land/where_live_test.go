@@ -27,9 +27,7 @@ func TestDataElsewhere(t *testing.T) {
 	}{
 		{"a link", func(t *testing.T, r testworld.Repo) testworld.Repo {
 			data := filepath.Join(t.TempDir(), ".git") // beside which nothing of it is
-			if err := errors.Join(os.Rename(filepath.Join(r.Dir, ".git"), data), os.Symlink(data, filepath.Join(r.Dir, ".git"))); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, errors.Join(os.Rename(filepath.Join(r.Dir, ".git"), data), os.Symlink(data, filepath.Join(r.Dir, ".git"))))
 			return r
 		}},
 		{"a separate directory", func(t *testing.T, r testworld.Repo) testworld.Repo {
@@ -265,9 +263,7 @@ func TestCheckedWhole(t *testing.T) {
 		y.Git("sparse-checkout", "set", "in")
 		y.Git("config", "core.hooksPath", "hooks") // so that the commit is made in a worktree
 		y.desk.Command.Text = "test -e out/a"
-		if err := y.desk.Command.Agree(y.home); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, y.desk.Command.Agree(y.home))
 		y.clone("agent1").Commit("one", "in/a", "two")
 		if k := y.check("agent1"); k.State != record.Passed {
 			t.Errorf("%+v", k)
@@ -315,9 +311,7 @@ func TestPipeOfAnother(t *testing.T) {
 	y.clone("agent1").Commit("one", "b.txt", "b")
 	y.clone("agent2")
 	dir := filepath.Join(y.Dir, ".git/worktrees/agent2/rebase-merge")
-	if err := errors.Join(os.Mkdir(dir, 0o700), syscall.Mkfifo(filepath.Join(dir, "head-name"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, errors.Join(os.Mkdir(dir, 0o700), syscall.Mkfifo(filepath.Join(dir, "head-name"), 0o600)))
 	landed := make(chan error, 1)
 	go func() {
 		_, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true})

@@ -119,10 +119,7 @@ type yard struct {
 
 func newYard(t *testing.T) yard {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testworld.Got(filepath.EvalSymlinks(t.TempDir()))(t)
 	return yardAt(t, testworld.NewRepo(t, filepath.Join(dir, "src")))
 }
 
@@ -139,57 +136,35 @@ func yardAt(t *testing.T, r testworld.Repo) yard {
 		y.told[to] = text
 		return nil
 	}
-	if err := y.desk.Command.Agree(y.home); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, y.desk.Command.Agree(y.home))
 	return y
 }
 
 func (y yard) clone(id agent.ID) testworld.Repo {
 	y.t.Helper()
-	r, err := git.Open(y.t.Context(), y.Dir, "")
-	if err != nil {
-		y.t.Fatal(err)
-	}
-	p, err := tree.Make(y.t.Context(), y.home, id, r, true)
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	r := testworld.Got(git.Open(y.t.Context(), y.Dir, ""))(y.t)
+	p := testworld.Got(tree.Make(y.t.Context(), y.home, id, r, true))(y.t)
 	return y.At(p.Dir)
 }
 
 func (y yard) check(id agent.ID) land.Checked {
 	y.t.Helper()
-	c, err := y.desk.Check(y.t.Context(), id, land.CheckOptions{})
-	if err != nil {
-		y.t.Fatal(err)
-	}
-	return c
+	return testworld.Got(y.desk.Check(y.t.Context(), id, land.CheckOptions{}))(y.t)
 }
 
 func (y yard) land(id agent.ID, o land.LandOptions) land.Landing {
 	y.t.Helper()
-	l, err := y.desk.Land(y.t.Context(), id, o)
-	if err != nil {
-		y.t.Fatal(err)
-	}
-	return l
+	return testworld.Got(y.desk.Land(y.t.Context(), id, o))(y.t)
 }
 
 // state returns how the agent's work is, as all who show it have it.
 func (y yard) state(id agent.ID) work.State {
 	y.t.Helper()
-	db, err := store.Open(y.t.Context(), y.home)
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	db := testworld.Got(store.Open(y.t.Context(), y.home))(y.t)
 	defer db.Close()
 	r := work.New(y.home, work.Options{Records: &record.Records{DB: db}, Command: y.desk.Command})
 	defer r.Close()
-	list, err := r.States(y.t.Context())
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	list := testworld.Got(r.States(y.t.Context()))(y.t)
 	i := slices.IndexFunc(list, func(st work.State) bool { return st.Agent == id })
 	if i < 0 {
 		y.t.Fatalf("%s has no work: %+v", id, list)
@@ -204,19 +179,11 @@ func (y yard) records() ([]record.Landing, []record.Check) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	testworld.Must(y.t, err)
 	defer db.Close()
 	r := record.Records{DB: db}
-	landings, err := r.Landings(y.t.Context(), record.Filter{})
-	if err != nil {
-		y.t.Fatal(err)
-	}
-	checks, err := r.Checks(y.t.Context(), record.Filter{})
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	landings := testworld.Got(r.Landings(y.t.Context(), record.Filter{}))(y.t)
+	checks := testworld.Got(r.Checks(y.t.Context(), record.Filter{}))(y.t)
 	return landings, checks
 }
 

@@ -24,15 +24,9 @@ func twenty(b *testing.B, files int) (f field, trees []tree.Worktree) {
 		all = append(all, fmt.Sprintf("d%d/e%d/f%d", n%20, n%400, n), fmt.Sprint(n, "\n"))
 	}
 	f.Commit("files", all...)
-	r, err := git.Open(b.Context(), f.Dir, "")
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := testworld.Got(git.Open(b.Context(), f.Dir, ""))(b)
 	for n := range 20 {
-		p, err := tree.Make(b.Context(), f.home, agent.Clone(n+1), r, false)
-		if err != nil {
-			b.Fatal(err)
-		}
+		p := testworld.Got(tree.Make(b.Context(), f.home, agent.Clone(n+1), r, false))(b)
 		at := f.At(p.Dir)
 		at.Write(fmt.Sprintf("d%d/e%d/f%d", n%20, n, n), "mine\n", "a.txt", fmt.Sprint(n%3, "\n"))
 		if n%2 == 0 {
@@ -68,15 +62,11 @@ func BenchmarkTwenty(b *testing.B) {
 	}
 	watching := merge.New(f.home)
 	defer watching.Close()
-	if _, err := watching.Look(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	testworld.Got(watching.Look(b.Context()))(b)
 	var first, again, git []time.Duration
 	timed := func(list *[]time.Duration, do func() error) {
 		began := time.Now()
-		if err := do(); err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, do())
 		*list = append(*list, time.Since(began))
 	}
 	for n := 0; b.Loop(); n++ {

@@ -24,10 +24,7 @@ func TestLookUpstream(t *testing.T) {
 	look := func() string {
 		fc := merge.New(f.home)
 		defer fc.Close()
-		c, err := fc.Look(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := testworld.Got(fc.Look(t.Context()))(t)
 		return told(c)
 	}
 	if got := look(); got != "agent1 +1 -0 ~0" {

@@ -29,14 +29,8 @@ func newField(t *testing.T) field {
 
 func (f field) agent(id agent.ID) testworld.Repo {
 	f.t.Helper()
-	r, err := git.Open(f.t.Context(), f.Dir, "")
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	p, err := tree.Make(f.t.Context(), f.home, id, r, false)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	r := testworld.Got(git.Open(f.t.Context(), f.Dir, ""))(f.t)
+	p := testworld.Got(tree.Make(f.t.Context(), f.home, id, r, false))(f.t)
 	return f.At(p.Dir)
 }
 
@@ -99,19 +93,13 @@ func TestLook(t *testing.T) {
 	// A squash that landed is no conflict, nor is a branch of which nothing is left.
 	f.Commit("squashed", "a.txt", "by one\n")
 	three.Write("a.txt", "by three\n")
-	if err := os.Remove(filepath.Join(three.Dir, "new.txt")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(filepath.Join(three.Dir, "new.txt")))
 	two.Git("checkout", "-q", "a.txt")
 	check("agent1 +1 -2 ~0 landed", "agent2 +0 -2 ~0", "agent3 +0 -2 ~1", "[agent3]main[a.txt]")
 
 	// A directory that was deleted: what was committed is still there.
-	if err := os.RemoveAll(one.Dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(filepath.Join(two.Dir, ".git")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.RemoveAll(one.Dir))
+	testworld.Must(t, os.RemoveAll(filepath.Join(two.Dir, ".git")))
 	check("agent1 +1 -2 ~0 landed gone",
 		"agent2 +0 -0 ~0 "+two.Dir+" is no longer the worktree that git made: it has no .git",
 		"agent3 +0 -2 ~1", "[agent3]main[a.txt]")
@@ -156,10 +144,7 @@ func TestLookRenamed(t *testing.T) {
 	f.Commit("mine", "x", strings.Replace(lines, "1", "eins", 1))
 	fc := merge.New(f.home)
 	defer fc.Close()
-	c, err := fc.Look(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testworld.Got(fc.Look(t.Context()))(t)
 	for _, want := range []string{"[agent1]main[y]", "[agent1 agent2][y]"} {
 		if !strings.Contains(told(c), want) {
 			t.Errorf("%s is missing:\n%s", want, told(c))
@@ -174,31 +159,19 @@ func TestLookOdd(t *testing.T) {
 	f.Commit("more", "sub/b.txt", "b\n", "deep/c.txt", "c\n")
 	locked, sparse, filtered, plain := f.agent("agent1"), f.agent("agent2"), f.agent("agent3"), f.agent("agent4")
 	elsewhere := testworld.NewRepo(t, filepath.Join(t.TempDir(), "other"))
-	r, err := git.Open(t.Context(), elsewhere.Dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testworld.Got(git.Open(t.Context(), elsewhere.Dir, ""))(t)
 	for _, id := range []agent.ID{"agent5", "agent6"} {
 		if id == "agent6" { // of a repository that is deleted
 			gone := testworld.NewRepo(t, filepath.Join(t.TempDir(), "gone"))
-			if r, err = git.Open(t.Context(), gone.Dir, ""); err != nil {
-				t.Fatal(err)
-			}
+			r = testworld.Got(git.Open(t.Context(), gone.Dir, ""))(t)
 			defer os.RemoveAll(gone.Dir)
 		}
-		p, err := tree.Make(t.Context(), f.home, id, r, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := testworld.Got(tree.Make(t.Context(), f.home, id, r, false))(t)
 		f.At(p.Dir).Write("a.txt", string(id)+"\n")
 	}
-	if err := os.RemoveAll(r.Common); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.RemoveAll(r.Common))
 	locked.Write("a.txt", "locked\n")
-	if err := os.WriteFile(locked.Git("rev-parse", "--git-path", "index.lock"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(locked.Git("rev-parse", "--git-path", "index.lock"), nil, 0o600))
 	sparse.Git("sparse-checkout", "set", "--no-cone", "/sub/")
 	sparse.Write("sub/b.txt", "sparse\n")
 	f.Git("config", "filter.broken.clean", "false")
@@ -208,10 +181,7 @@ func TestLookOdd(t *testing.T) {
 
 	fc := merge.New(f.home)
 	defer fc.Close()
-	c, err := fc.Look(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testworld.Got(fc.Look(t.Context()))(t)
 	lines := strings.Split(told(c), "\n")
 	want := []string{
 		"agent1 +0 -0 ~1", "agent2 +0 -0 ~1", "agent3 ", "agent4 +0 -0 ~2", "agent5 +0 -0 ~1", "agent6 ", "[agent1 agent4][a.txt]",

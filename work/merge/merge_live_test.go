@@ -40,9 +40,7 @@ func (m maker) base() {
 	}
 	files = append(files, "bin", "\x00\x01\x02", "x.union", "a\nb\n", "run.sh", "#!/bin/sh\n")
 	m.Write(files...)
-	if err := os.Symlink("a.txt", filepath.Join(m.Dir, "link")); err != nil {
-		m.t.Fatal(err)
-	}
+	testworld.Must(m.t, os.Symlink("a.txt", filepath.Join(m.Dir, "link")))
 	m.Git("submodule", "add", "-q", "../sub", "mod")
 	m.Git("-C", "mod", "checkout", "-q", m.links[0])
 	m.Commit("base")
@@ -66,7 +64,7 @@ func (m maker) change() {
 	case 0, 1, 2, 3: // edit
 		lines := strings.SplitAfter(m.Read(name), "\n")
 		lines[m.IntN(len(lines))] = fmt.Sprintf("edited %d\n", m.IntN(3))
-		m.must(os.Remove(full))
+		testworld.Must(m.t, os.Remove(full))
 		m.Write(name, strings.Join(lines, ""))
 	case 4: // remove
 		m.Git("rm", "-qf", name)
@@ -75,41 +73,34 @@ func (m maker) change() {
 		if info, err := os.Stat(filepath.Join(m.Dir, filepath.Dir(to))); err == nil && !info.IsDir() {
 			return
 		}
-		m.must(os.RemoveAll(filepath.Join(m.Dir, to)))
-		m.must(os.MkdirAll(filepath.Join(m.Dir, filepath.Dir(to)), 0o755))
-		m.must(os.Rename(full, filepath.Join(m.Dir, to)))
+		testworld.Must(m.t, os.RemoveAll(filepath.Join(m.Dir, to)))
+		testworld.Must(m.t, os.MkdirAll(filepath.Join(m.Dir, filepath.Dir(to)), 0o755))
+		testworld.Must(m.t, os.Rename(full, filepath.Join(m.Dir, to)))
 	case 6: // rename a directory
 		from, to := fmt.Sprintf("dir%d", m.IntN(4)), fmt.Sprintf("moved%d", m.IntN(2))
 		if err := os.Rename(filepath.Join(m.Dir, from), filepath.Join(m.Dir, to)); err != nil && !os.IsNotExist(err) && !os.IsExist(err) {
 			m.t.Fatal(err)
 		}
 	case 7: // binary
-		m.must(os.RemoveAll(filepath.Join(m.Dir, "bin")))
+		testworld.Must(m.t, os.RemoveAll(filepath.Join(m.Dir, "bin")))
 		m.Write("bin", fmt.Sprintf("\x00\x01%d", m.IntN(3)))
 	case 8: // mode
 		if info, err := os.Lstat(full); err == nil && info.Mode().IsRegular() {
-			m.must(os.Chmod(full, info.Mode().Perm()^0o111))
+			testworld.Must(m.t, os.Chmod(full, info.Mode().Perm()^0o111))
 		}
 	case 9: // a file becomes a directory
-		m.must(os.Remove(full))
+		testworld.Must(m.t, os.Remove(full))
 		m.Write(name+"/inside", text(m.IntN(3)))
 	case 10: // a directory becomes a file
 		dir := fmt.Sprintf("dir%d", m.IntN(4))
-		m.must(os.RemoveAll(filepath.Join(m.Dir, dir)))
+		testworld.Must(m.t, os.RemoveAll(filepath.Join(m.Dir, dir)))
 		m.Write(dir, text(m.IntN(2)))
 	case 11: // new, by the same name as others
 		dir := fmt.Sprintf("new%d", m.IntN(4))
-		m.must(os.RemoveAll(filepath.Join(m.Dir, dir)))
+		testworld.Must(m.t, os.RemoveAll(filepath.Join(m.Dir, dir)))
 		m.Write(dir, text(m.IntN(3)))
 	case 12: // submodule
 		m.Git("-C", "mod", "checkout", "-q", m.links[m.IntN(len(m.links))])
-	}
-}
-
-func (m maker) must(err error) {
-	m.t.Helper()
-	if err != nil {
-		m.t.Fatal(err)
 	}
 }
 
@@ -179,10 +170,7 @@ func mergesAsGit(t *testing.T, seed uint64, branches int) {
 		}
 	}
 	m.Git("checkout", "-qf", "--detach", base)
-	got, err := merge.Merges(t.Context(), git.Dir{Path: m.Dir}, pairs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testworld.Got(merge.Merges(t.Context(), git.Dir{Path: m.Dir}, pairs))(t)
 	conflicts := 0
 	for i, p := range pairs {
 		want := m.merge(p.Ours, p.Theirs)
@@ -203,10 +191,7 @@ func mergesAsGit(t *testing.T, seed uint64, branches int) {
 
 // A git that is too old to take several pairs at a time comes to the same.
 func TestMergesOldGit(t *testing.T) {
-	real, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
+	real := testworld.Got(exec.LookPath("git"))(t)
 	dir := t.TempDir()
 	f := testworld.NewRepo(t, filepath.Join(dir, "src"))
 	base := f.Git("rev-parse", "HEAD")
@@ -214,14 +199,9 @@ func TestMergesOldGit(t *testing.T) {
 	f.Git("checkout", "-q", "-b", "y", base)
 	y := f.Commit("y", "x", "y", "y", "y")
 	pairs := []merge.Pair{{x, y}, {base, y}, {x, strings.Repeat("0", 40)}}
-	want, err := merge.Merges(t.Context(), git.Dir{Path: f.Dir}, pairs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testworld.Got(merge.Merges(t.Context(), git.Dir{Path: f.Dir}, pairs))(t)
 	old := "#!/bin/sh\ncase \"$*\" in *--stdin*) exit 129;; esac\nexec " + real + " \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(old), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(dir, "git"), []byte(old), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	got, err := merge.Merges(t.Context(), git.Dir{Path: f.Dir}, pairs)
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/internal/testworld"
 	"netsky/work/diff"
 	"netsky/work/git"
 	"netsky/work/land"
@@ -43,14 +44,9 @@ func TestObeysNobodyInThere(t *testing.T) {
 	evil(filepath.Join(at.Dir, "sub"))
 	for _, hook := range []string{"post-checkout", "post-merge", "post-index-change", "reference-transaction", "pre-commit"} {
 		at.Write(".hooks/"+hook, script)
-		if err := os.Chmod(filepath.Join(at.Dir, ".hooks", hook), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Chmod(filepath.Join(at.Dir, ".hooks", hook), 0o700))
 	}
-	w, err := tree.Load(f.home, "agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Got(tree.Load(f.home, "agent1"))(t)
 	look := func() {
 		t.Helper()
 		fc := merge.New(f.home)
@@ -65,10 +61,7 @@ func TestObeysNobodyInThere(t *testing.T) {
 			_, _, _ = c.Files(t.Context())
 			c.Close()
 		}
-		r, err := git.Open(t.Context(), f.Dir, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testworld.Got(git.Open(t.Context(), f.Dir, ""))(t)
 		_, _ = tree.Make(t.Context(), f.home, "agent1", r, true)
 		if text, err := os.ReadFile(mark); err == nil {
 			t.Errorf("git has run %s", strings.TrimSpace(string(text)))
@@ -77,9 +70,7 @@ func TestObeysNobodyInThere(t *testing.T) {
 	look()
 	f.Commit("main goes on", "m", "m")
 	look()
-	if err := os.Remove(filepath.Join(at.Dir, ".git")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(filepath.Join(at.Dir, ".git")))
 	at.Git("init", "-q", "-b", "netsky/agent1")
 	evil(at.Dir)
 	look()

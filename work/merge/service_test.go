@@ -35,16 +35,11 @@ func TestService(t *testing.T) {
 	turns := func() {
 		turn++
 		for _, st := range []agent.State{agent.Busy, agent.Idle} {
-			if err := f.home.SaveReport("agent1", agent.Report{State: st, SinceMS: turn}); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, f.home.SaveReport("agent1", agent.Report{State: st, SinceMS: turn}))
 		}
 	}
 	known := func() string {
-		list, err := merge.Load(f.home)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := testworld.Got(merge.Load(f.home))(t)
 		var lines []string
 		for _, k := range list {
 			lines = append(lines, fmt.Sprint(k.Agents, k.Target, k.Files))
@@ -74,9 +69,7 @@ func TestService(t *testing.T) {
 	wait("[agent1 agent2][a.txt]")
 	stop()
 
-	if err := f.home.Remove(merge.File); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, f.home.Remove(merge.File))
 	two.Write("c.txt", "2\n")
 	f.Commit("the owner's", "c.txt", "c")
 	stop = start()

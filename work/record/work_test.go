@@ -15,10 +15,7 @@ import (
 
 func mustOpen(t *testing.T, h home.Dir) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testworld.Got(store.Open(t.Context(), h))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -31,9 +28,7 @@ func all(t *testing.T, db *store.DB) string {
 	checks, err2 := r.Checks(ctx, record.Filter{})
 	landings, err3 := r.Landings(ctx, record.Filter{})
 	comments, err4 := r.Comments(ctx, record.Filter{})
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, errors.Join(err1, err2, err3, err4))
 	var lines []string
 	for _, w := range trees {
 		lines = append(lines, string(w.Agent)+" "+w.State+" "+w.Branch)
@@ -86,9 +81,7 @@ func TestStates(t *testing.T) {
 			t.Parallel()
 			db := mustOpen(t, testworld.FastHome(t))
 			for _, op := range tt.ops {
-				if err := db.Apply(t.Context(), op); err != nil {
-					t.Fatal(err)
-				}
+				testworld.Must(t, db.Apply(t.Context(), op))
 			}
 			if got := all(t, db); got != tt.want {
 				t.Errorf("%s, want %s", got, tt.want)
@@ -117,21 +110,15 @@ func TestWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
 	file := h.Path(home.DBFile)
-	if err := os.Mkdir(file, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Mkdir(file, 0o700))
 	j := store.NewJournal(h)
 	err := j.Record(t.Context(), record.SetCheck(record.Check{ID: "c", Tree: "t", State: record.Passed, Started: store.At(time.Now())}))
 	if !errors.Is(err, store.ErrSpooled) {
 		t.Fatalf("Record: %v", err)
 	}
-	if err := errors.Join(j.Close(), os.Remove(file)); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, errors.Join(j.Close(), os.Remove(file)))
 	db := mustOpen(t, h)
-	if _, err := db.ReplaySpool(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(db.ReplaySpool(t.Context()))(t)
 	if got := all(t, db); got != "c passed " {
 		t.Errorf("on record: %q", got)
 	}
@@ -143,7 +130,7 @@ func TestPruned(t *testing.T) {
 	db := mustOpen(t, testworld.FastHome(t))
 	now := time.Now()
 	old, young := store.At(now.Add(-40*24*time.Hour)), store.At(now)
-	err := db.Apply(t.Context(),
+	testworld.Must(t, db.Apply(t.Context(),
 		record.SetCheck(record.Check{ID: "gone", Tree: "t", State: record.Passed, Started: old}),
 		record.SetCheck(record.Check{ID: "rests", Tree: "t", State: record.Passed, Started: old}),
 		record.SetCheck(record.Check{ID: "runs", Tree: "t", State: record.Running, Started: old}),
@@ -151,14 +138,9 @@ func TestPruned(t *testing.T) {
 		record.SetLanding(record.Landing{ID: "begun", Target: "m", State: record.Begun, Started: old}),
 		record.SetLanding(record.Landing{ID: "landed", Target: "m", State: record.Landed, After: "aa", Evidence: "rests", Started: young}),
 		record.SetComment(record.Comment{ID: "said", Agent: "agent1", Text: "x", State: record.Sent, Created: old}),
-		record.SetComment(record.Comment{ID: "waits", Agent: "agent1", Text: "x", State: record.Pending, Created: old}))
-	if err != nil {
-		t.Fatal(err)
-	}
+		record.SetComment(record.Comment{ID: "waits", Agent: "agent1", Text: "x", State: record.Pending, Created: old})))
 	for p := (&store.Pass{Before: now.Add(-30 * 24 * time.Hour), Key: "k"}); !p.Done(); {
-		if err := db.Prune(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, db.Prune(t.Context(), p))
 	}
 	want := "runs running \nrests passed \nlanded landed aa\nbegun begun \nwaits pending x"
 	if got := all(t, db); got != want {
@@ -170,13 +152,10 @@ func TestPruned(t *testing.T) {
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	db := mustOpen(t, testworld.Home(t))
-	err := db.Apply(t.Context(),
+	testworld.Must(t, db.Apply(t.Context(),
 		record.SetLanding(record.Landing{ID: "landed2345", Agent: "agent1", Repo: "/r", Target: "refs/heads/main", State: record.Landed, Started: 1}),
 		record.SetCheck(record.Check{ID: "checked234", Agent: "agent1", Repo: "/r", Tree: "abc", State: record.Passed, Started: 1}),
-		store.UpsertTask{ID: "t-abcdef12", Title: "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+		store.UpsertTask{ID: "t-abcdef12", Title: "x"}))
 	for id, want := range map[string]store.Subject{
 		"landed2345": {Kind: store.SubjectLanding, ID: "landed2345"},
 		"checked234": {Kind: store.SubjectCheck, ID: "checked234"},

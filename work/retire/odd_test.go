@@ -27,9 +27,7 @@ func TestDoneMeanwhile(t *testing.T) {
 			f := newField(t)
 			once := filepath.Join(t.TempDir(), "once")
 			hook := fmt.Sprintf("#!/bin/sh\n[ -e '%[1]s' ] && exit; touch '%[1]s'; unset $(git rev-parse --local-env-vars)\ncd '%s' && %s\n", once, f.w.Dir, tt.do)
-			if err := os.WriteFile(filepath.Join(f.Dir, ".git", "hooks", "reference-transaction"), []byte(hook), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.WriteFile(filepath.Join(f.Dir, ".git", "hooks", "reference-transaction"), []byte(hook), 0o700))
 			if _, err := f.retire(); !errors.Is(err, retire.ErrKept) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %s", err, tt.want)
 			}
@@ -52,13 +50,9 @@ func TestRetireDropped(t *testing.T) {
 		reset := f.tree.Commit("3", "y", "3")
 		f.tree.Git("reset", "-q", "--hard", "HEAD~")
 		if gone {
-			if err := os.RemoveAll(f.w.Dir); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.RemoveAll(f.w.Dir))
 		}
-		if _, err := f.retire(); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(f.retire())(t)
 		list, err := retire.Gone(t.Context(), []string{f.w.Repo})
 		if err != nil || len(list) != 2 || !strings.Contains(list[0].Subject+list[1].Subject, "What netsky/agent1 had dropped: 3 commits") {
 			t.Errorf("%+v, %v", list, err)
@@ -127,12 +121,8 @@ func TestRetireRemovedByHand(t *testing.T) {
 			t.Parallel()
 			f := newField(t)
 			kept := tt.do(f)
-			if err := os.RemoveAll(f.w.Dir); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := f.retire(); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.RemoveAll(f.w.Dir))
+			testworld.Got(f.retire())(t)
 			f.Git("reflog", "expire", "--expire=all", "--all")
 			f.Git("gc", "-q", "--prune=now")
 			if _, err := f.Try("cat-file", "-e", kept); err != nil {
@@ -152,20 +142,11 @@ func TestRetireRemovedByHand(t *testing.T) {
 func TestRetireReftable(t *testing.T) {
 	t.Parallel()
 	f := newField(t)
-	entry, err := f.w.Entry()
-	if err == nil {
-		err = os.MkdirAll(filepath.Join(entry, "refs"), 0o755)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(entry, "refs", "heads"), []byte("this repository uses the reftable format\n"), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	entry := testworld.Got(f.w.Entry())(t)
+	testworld.Must(t, os.MkdirAll(filepath.Join(entry, "refs"), 0o755))
+	testworld.Must(t, os.WriteFile(filepath.Join(entry, "refs", "heads"), []byte("this repository uses the reftable format\n"), 0o600))
 	head := f.tree.Git("rev-parse", "HEAD")
-	if _, err := f.retire(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(f.retire())(t)
 	f.gone(head)
 }
 
@@ -174,10 +155,7 @@ func TestRetireUnmade(t *testing.T) {
 	t.Parallel()
 	f := &field{Repo: testworld.NewRepo(t, filepath.Join(t.TempDir(), "src")), t: t, home: testworld.FastHome(t)}
 	f.Git("branch", "netsky") // so there is no room for netsky/agent1
-	r, err := git.Open(t.Context(), f.Dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testworld.Got(git.Open(t.Context(), f.Dir, ""))(t)
 	if _, err := tree.Make(t.Context(), f.home, "agent1", r, false); err == nil || !strings.Contains(err.Error(), "there is a branch named netsky") {
 		t.Fatal(err)
 	}
@@ -201,9 +179,7 @@ func TestManyIgnored(t *testing.T) {
 	if !errors.Is(err, retire.ErrKept) || !strings.Contains(err.Error(), "git ignores z/.env") {
 		t.Error(err)
 	}
-	if err := os.Remove(filepath.Join(f.w.Dir, "z/.env")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(filepath.Join(f.w.Dir, "z/.env")))
 	if _, err := retire.Retire(t.Context(), retire.Options{Home: f.home, Directories: true}, "agent1"); err != nil {
 		t.Error(err)
 	}
@@ -214,13 +190,9 @@ func TestRetireAlias(t *testing.T) {
 	t.Parallel()
 	f := newField(t)
 	f.Git("symbolic-ref", "refs/heads/netsky/agent1", "refs/heads/main")
-	if err := os.RemoveAll(f.w.Dir); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.RemoveAll(f.w.Dir))
 	commit := f.Git("rev-parse", "main")
-	if _, err := f.retire(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(f.retire())(t)
 	f.gone(commit)
 	if got := f.Git("rev-parse", "refs/heads/main"); got != commit {
 		t.Errorf("main: %s", got)

@@ -10,15 +10,14 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 // Killed before or after any git, it leaves all or goes on with the next call.
 func TestRetireKilled(t *testing.T) {
 	t.Parallel()
-	real, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
+	real := testworld.Got(exec.LookPath("git"))(t)
 	for _, when := range []string{"before", "after"} {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
@@ -26,17 +25,13 @@ func TestRetireKilled(t *testing.T) {
 			// The n-th git kills its caller.
 			script := "#!/bin/sh\nn=$(($(cat $COUNT) + 1)); echo $n > $COUNT\n" +
 				"if [ $n = $AT ]; then [ $WHEN = after ] && " + real + " \"$@\" >/dev/null; kill -9 $PPID; exit 1; fi\nexec " + real + " \"$@\"\n"
-			if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755))
 			for at, killed := 1, true; killed; at++ {
 				f := newField(t)
 				commit := f.tree.Commit("work", "w", "w")
 				f.Git("merge", "-q", "netsky/agent1")
 				count := filepath.Join(t.TempDir(), "count")
-				if err := os.WriteFile(count, []byte("0\n"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				testworld.Must(t, os.WriteFile(count, []byte("0\n"), 0o600))
 				cmd := exec.Command(os.Args[0])
 				cmd.Env = append(os.Environ(), "RETIRE_HOME="+f.home.Root(), "COUNT="+count, fmt.Sprint("AT=", at), "WHEN="+when, "PATH="+bin+":"+os.Getenv("PATH"))
 				out, err := cmd.CombinedOutput()

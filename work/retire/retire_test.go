@@ -52,14 +52,8 @@ func newField(t *testing.T) *field {
 
 func (f *field) make() {
 	f.t.Helper()
-	r, err := git.Open(f.t.Context(), f.Dir, "")
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	p, err := tree.Make(f.t.Context(), f.home, "agent1", r, false)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	r := testworld.Got(git.Open(f.t.Context(), f.Dir, ""))(f.t)
+	p := testworld.Got(tree.Make(f.t.Context(), f.home, "agent1", r, false))(f.t)
 	f.w, f.tree = p.Worktree, f.At(p.Dir)
 }
 
@@ -97,9 +91,7 @@ func TestRetire(t *testing.T) {
 		"squashed":               func(f *field) { f.Git("merge", "-q", "--squash", "netsky/agent1"); f.Git("commit", "-qm", "s") },
 		"deleted by hand": func(f *field) {
 			f.Git("merge", "-q", "netsky/agent1")
-			if err := os.RemoveAll(f.w.Dir); err != nil {
-				f.t.Fatal(err)
-			}
+			testworld.Must(f.t, os.RemoveAll(f.w.Dir))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,9 +228,7 @@ func TestReplacedMeanwhile(t *testing.T) {
 			other.Git("worktree", "add", "-q", filepath.Join(other.Dir, "..", "there"))
 			link := strings.NewReplacer("COMMON", filepath.Join(f.Dir, ".git"), "OTHER", other.Dir).Replace(tt.text)
 			hook := fmt.Sprintf("#!/bin/sh\ncd '%s' && echo mine >b.txt && echo '%s' >.git\n", f.w.Dir, link)
-			if err := os.WriteFile(filepath.Join(f.Dir, ".git", "hooks", "reference-transaction"), []byte(hook), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.WriteFile(filepath.Join(f.Dir, ".git", "hooks", "reference-transaction"), []byte(hook), 0o700))
 			if _, err := f.retire(); !errors.Is(err, retire.ErrKept) {
 				t.Error(err)
 			}
@@ -253,15 +243,11 @@ func TestReplacedMeanwhile(t *testing.T) {
 func TestRetireOrphan(t *testing.T) {
 	t.Parallel()
 	f := newField(t)
-	if err := os.RemoveAll(f.Dir); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.RemoveAll(f.Dir))
 	if _, err := f.retire(); !errors.Is(err, retire.ErrKept) || !strings.Contains(err.Error(), "its repository") {
 		t.Error(err)
 	}
-	if err := os.RemoveAll(f.w.Dir); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.RemoveAll(f.w.Dir))
 	if ref, err := f.retire(); err != nil || ref != "" {
 		t.Errorf("%s, %v", ref, err)
 	}

@@ -34,10 +34,7 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	t.Parallel()
 	d := &desk{T: t, home: testworld.FastHome(t)}
-	db, err := store.Open(t.Context(), d.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testworld.Got(store.Open(t.Context(), d.home))(t)
 	t.Cleanup(func() { db.Close() })
 	d.db = db
 	return d
@@ -47,25 +44,18 @@ func (d *desk) book(by agent.ID) task.Book {
 	return task.Book{Home: d.home, Records: records{d.db}, By: by, Own: by.IsClone()}
 }
 
-func (d *desk) must(err error) {
-	d.Helper()
-	if err != nil {
-		d.Fatal(err)
-	}
-}
-
 // add adds a task and returns its id.
 func (d *desk) add(title string, needs ...string) string {
 	d.Helper()
 	k, err := d.book(agent.Owner).Add(d.Context(), task.Wish{Title: title, Needs: needs})
-	d.must(err)
+	testworld.Must(d, err)
 	return k.ID
 }
 
 func (d *desk) task(id string) store.Task {
 	d.Helper()
 	k, err := d.db.Task(d.Context(), id)
-	d.must(err)
+	testworld.Must(d, err)
 	return k
 }
 
@@ -109,7 +99,7 @@ func TestWhoMayChange(t *testing.T) {
 	} {
 		id := d.add("x")
 		_, _, _, err := d.book(agent.Owner).Update(t.Context(), id, task.Change{Assignee: tt.assignee})
-		d.must(err)
+		testworld.Must(d, err)
 		_, k, changed, err := d.book(tt.by).Update(t.Context(), id, task.Change{Priority: new(1)})
 		if (err == nil) != tt.may || changed != tt.may || errors.Is(err, task.ErrNotYours) == tt.may {
 			t.Errorf("%s, a task of %s: %v, %v", tt.by, tt.assignee, k, err)
@@ -167,7 +157,7 @@ func TestOwnersWord(t *testing.T) {
 				task.Close(k, "agent1", "abc", long)
 				return nil, nil
 			})
-			d.must(err)
+			testworld.Must(d, err)
 		}
 		_, k, _, err := d.book(tt.by).Update(t.Context(), id, task.Change{State: store.TaskDone})
 		if got := k.Word() + " " + string(k.ClosedBy); err != nil || got != tt.want || (k.Ended > long) != tt.now {
@@ -197,7 +187,7 @@ func TestCircles(t *testing.T) {
 	if _, _, _, err := b.Update(t.Context(), third, task.Change{Needs: []string{first}}); err != nil {
 		t.Errorf("the long and the short way: %v", err)
 	}
-	d.must(d.db.Apply(t.Context(), task.Free(third)))
+	testworld.Must(d, d.db.Apply(t.Context(), task.Free(third)))
 	if list, err := b.Needs(t.Context(), third); err != nil || len(list) > 0 {
 		t.Errorf("the third still needs %v, %v", list, err)
 	}
@@ -209,7 +199,7 @@ func TestClockSetBack(t *testing.T) {
 	id := d.add("x")
 	k := d.task(id)
 	k.Updated = store.At(time.Now().Add(time.Hour))
-	d.must(d.db.Apply(t.Context(), store.UpsertTask(k)))
+	testworld.Must(d, d.db.Apply(t.Context(), store.UpsertTask(k)))
 	if _, _, _, err := d.book(agent.Owner).Update(t.Context(), id, task.Change{State: store.TaskBlocked, Note: "why"}); err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +281,7 @@ func TestWord(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDesk(t)
-			d.must(d.db.Apply(t.Context(), tt.ops...))
+			testworld.Must(d, d.db.Apply(t.Context(), tt.ops...))
 			k := tt.task
 			k.ID, k.Assignee = "t-1", "agent1"
 			if k.State == "" {
@@ -340,7 +330,7 @@ func TestClosedUnbegun(t *testing.T) {
 			update := func(c task.Change) store.Task {
 				t.Helper()
 				_, k, _, err := b.Update(t.Context(), id, c)
-				d.must(err)
+				testworld.Must(d, err)
 				return k
 			}
 			update(task.Change{Assignee: "1"})
@@ -349,12 +339,12 @@ func TestClosedUnbegun(t *testing.T) {
 				head, want = "after", "proved"
 			}
 			k := update(task.Change{State: store.TaskDone, Proof: "go test: ok"})
-			d.must(d.db.Apply(t.Context(), record.SetCheck(record.Check{ID: "c", Agent: "agent1", Repo: "r", Tree: "aaaa", Digest: "c", State: record.Passed})))
+			testworld.Must(d, d.db.Apply(t.Context(), record.SetCheck(record.Check{ID: "c", Agent: "agent1", Repo: "r", Tree: "aaaa", Digest: "c", State: record.Passed})))
 			j := task.Judge{Work: record.Records{DB: d.db}, Check: "c", Current: func(context.Context, agent.ID) (string, string, error) { return "r", "aaaa", nil }}
 			if got := j.Word(t.Context(), k); got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
-			d.must(d.db.Apply(t.Context(), record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: head, State: record.Landed, Started: k.Ended})))
+			testworld.Must(d, d.db.Apply(t.Context(), record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: head, State: record.Landed, Started: k.Ended})))
 			if got := j.Word(t.Context(), k); (got == task.Landed) != begins {
 				t.Errorf("its branch landed: %q", got)
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/internal/testworld"
 	"netsky/work/tree"
 )
 
@@ -24,9 +25,7 @@ func TestAttributedOutside(t *testing.T) {
 	odd := made("040000 tree "+above+"\t..\n100644 blob "+blob+"\t.gitattributes\n", "mktree")
 	commit := f.Git("commit-tree", "-m", "odd", odd)
 	at, done, err := tree.Attributed(t.Context(), f.open().Look(), commit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer done()
 	if _, err := os.Lstat(filepath.Join(filepath.Dir(at.Path), name)); err == nil {
 		t.Errorf("%s was written beside %s: %v", name, at.Path, os.RemoveAll(filepath.Join(filepath.Dir(at.Path), name)))

@@ -23,29 +23,18 @@ func TestMakeAfterReturn(t *testing.T) {
 		f := newField(t)
 		_, at := f.make("agent1")
 		at.Write("a.txt", "mine\n")
-		if err := os.Rename(at.Dir, at.Dir+".away"); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Rename(at.Dir, at.Dir+".away"))
 		lock := filepath.Join(f.Dir, ".git", "refs", "heads", "netsky", "agent1.lock") // git can't go on
-		if err := os.WriteFile(lock, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		r, err := git.Open(t.Context(), f.Dir, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(lock, nil, 0o600))
+		r := testworld.Got(git.Open(t.Context(), f.Dir, ""))(t)
 		if p, err := tree.Make(t.Context(), f.home, "agent1", r, false); err == nil || p.Ready {
 			t.Fatalf("%+v, %v", p, err)
 		}
-		if err := errors.Join(os.Remove(lock), os.RemoveAll(at.Dir)); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, errors.Join(os.Remove(lock), os.RemoveAll(at.Dir)))
 		if !entry {
 			f.Git("worktree", "prune")
 		}
-		if err := os.Rename(at.Dir+".away", at.Dir); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Rename(at.Dir+".away", at.Dir))
 		if _, err := tree.Make(t.Context(), f.home, "agent1", r, false); err == nil || at.Read("a.txt") != "mine\n" {
 			t.Errorf("with an entry %t: %v: %q", entry, err, at.Read("a.txt"))
 		}
@@ -75,18 +64,14 @@ func TestMakeAfterLoss(t *testing.T) {
 	_, at := f.make("agent1")
 	mine := at.Commit("mine", "b.txt", "b")
 	for _, name := range []string{home.WorkDir, tree.Dirname} {
-		if err := os.RemoveAll(f.home.Path(name)); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.RemoveAll(f.home.Path(name)))
 	}
 	if p, at := f.make("agent1"); p.Branch != "refs/heads/netsky/agent1" || at.Git("rev-parse", "HEAD") != mine {
 		t.Errorf("%+v", p)
 	}
 
 	at.Write("a.txt", "not committed\n", "new.txt", "new")
-	if err := os.RemoveAll(f.home.Path(tree.Dirname)); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.RemoveAll(f.home.Path(tree.Dirname)))
 	if p, at := f.make("agent1"); p.Fresh || p.Branch != "refs/heads/netsky/agent1" || at.Read("a.txt") != "not committed\n" || at.Read("new.txt") != "new" {
 		t.Errorf("a worktree whose record was lost: %+v", p)
 	}
@@ -100,13 +85,13 @@ func TestMakeAfterMove(t *testing.T) {
 		_, at := f.make("agent1")
 		head := at.Commit("work", "b.txt", "b")
 		at.Write("c.txt", "not committed")
-		f.must(os.Rename(f.Dir, f.Dir+"2"))
+		testworld.Must(f.t, os.Rename(f.Dir, f.Dir+"2"))
 		moved := f.At(f.Dir + "2")
 		if repaired {
 			moved.Git("worktree", "repair")
 		}
 		now, err := git.Open(t.Context(), moved.Dir, "")
-		f.must(err)
+		testworld.Must(f.t, err)
 		q, err := tree.Make(t.Context(), f.home, "agent1", now, true)
 		if err != nil || q.Fresh || q.Repo != now.Common || q.Main != moved.Dir || at.Git("rev-parse", "HEAD") != head || at.Read("c.txt") != "not committed" {
 			t.Errorf("repaired %t: %+v, %v", repaired, q, err)

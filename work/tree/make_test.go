@@ -25,28 +25,18 @@ type field struct {
 
 func newField(t *testing.T) field {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testworld.Got(filepath.EvalSymlinks(t.TempDir()))(t)
 	return field{testworld.NewRepo(t, filepath.Join(dir, "src")), t, testworld.FastHome(t)}
 }
 
 func (f field) open() git.Repo {
 	f.t.Helper()
-	r, err := git.Open(f.t.Context(), f.Dir, "")
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return r
+	return testworld.Got(git.Open(f.t.Context(), f.Dir, ""))(f.t)
 }
 
 func (f field) make(id agent.ID) (tree.Placed, testworld.Repo) {
 	f.t.Helper()
-	p, err := tree.Make(f.t.Context(), f.home, id, f.open(), true)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	p := testworld.Got(tree.Make(f.t.Context(), f.home, id, f.open(), true))(f.t)
 	return p, f.At(p.Dir)
 }
 
@@ -76,9 +66,7 @@ func TestMake(t *testing.T) {
 		t.Errorf("a worktree with work: %+v", p)
 	}
 	mine := at.Commit("mine")
-	if err := os.RemoveAll(p.Dir); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.RemoveAll(p.Dir))
 	if p, _ := f.make("agent1"); !p.Fresh || at.Git("rev-parse", "HEAD") != mine {
 		t.Errorf("one that was deleted: %+v", p)
 	}
@@ -111,23 +99,14 @@ func TestMakeRefuses(t *testing.T) {
 	f := newField(t)
 	other := testworld.NewRepo(t, filepath.Join(t.TempDir(), "other"))
 	p, _ := f.make("agent1")
-	r, err := git.Open(t.Context(), other.Dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testworld.Got(git.Open(t.Context(), other.Dir, ""))(t)
 	if _, err := tree.Make(t.Context(), f.home, "agent1", r, true); err == nil || !strings.Contains(err.Error(), "of the repository of "+f.Dir) {
 		t.Errorf("another repository: %v", err)
 	}
-	if err := os.RemoveAll(p.Dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(p.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.RemoveAll(p.Dir))
+	testworld.Must(t, os.Mkdir(p.Dir, 0o700))
 	mine := filepath.Join(p.Dir, "mine.txt")
-	if err := os.WriteFile(mine, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(mine, []byte("x"), 0o600))
 	if _, err := tree.Make(t.Context(), f.home, "agent1", f.open(), true); err == nil {
 		t.Error("a directory that is no worktree was taken")
 	}
@@ -181,9 +160,7 @@ func TestMakeBesideTheOwner(t *testing.T) {
 	t.Parallel()
 	f := newField(t)
 	p, _ := f.make("agent1")
-	if err := os.RemoveAll(p.Dir); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.RemoveAll(p.Dir))
 	f.Git("worktree", "prune")
 	f.Git("checkout", "-q", "netsky/agent1")
 	if _, err := tree.Make(t.Context(), f.home, "agent1", f.open(), true); err == nil || !strings.Contains(err.Error(), "its branch netsky/agent1 is checked out in "+f.Dir) {
@@ -208,10 +185,7 @@ func TestMakeBesideTheOwner(t *testing.T) {
 		t.Error("it is on record as the agent's")
 	}
 	whole := testworld.NewRepo(t, f.home.Path(home.Workspace("agent3")))
-	r, err := git.Open(t.Context(), whole.Dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testworld.Got(git.Open(t.Context(), whole.Dir, ""))(t)
 	if _, err := tree.Make(t.Context(), f.home, "agent3", r, true); !errors.Is(err, tree.ErrTaken) {
 		t.Errorf("the repository itself: %v", err)
 	}
@@ -223,19 +197,13 @@ func TestMakeBesideAnother(t *testing.T) {
 	t.Parallel()
 	f := newField(t)
 	entry := filepath.Join(f.Dir, ".git", "worktrees", "half")
-	if err := os.MkdirAll(entry, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.MkdirAll(entry, 0o755))
 	common := filepath.Join(entry, "commondir")
 	for name, text := range map[string]string{"gitdir": filepath.Join(t.TempDir(), "half", ".git") + "\n", "HEAD": strings.Repeat("0", 40) + "\n", "whole": "../..\n"} {
-		if err := os.WriteFile(filepath.Join(entry, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(filepath.Join(entry, name), []byte(text), 0o600))
 	}
 	r := f.open()
-	if err := syscall.Mkfifo(common, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, syscall.Mkfifo(common, 0o600))
 	once := make(chan error, 1)
 	go func() { // the first that reads it finds nothing
 		file, err := os.OpenFile(common, os.O_WRONLY, 0)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"netsky/internal/testworld"
 	"netsky/work/tree"
 )
 
@@ -24,23 +25,23 @@ func TestGit(t *testing.T) {
 			f.Git("worktree", "move", w.Dir, w.Dir+"2")
 			f.Git("worktree", "move", w.Dir+"2", w.Dir)
 		}},
-		{name: "deleted", do: func(f field, w tree.Worktree) { f.must(os.RemoveAll(w.Dir)) }, err: fs.ErrNotExist},
+		{name: "deleted", do: func(f field, w tree.Worktree) { testworld.Must(f.t, os.RemoveAll(w.Dir)) }, err: fs.ErrNotExist},
 		{name: "another repository", do: func(f field, w tree.Worktree) {
-			f.must(os.Remove(filepath.Join(w.Dir, ".git")))
+			testworld.Must(f.t, os.Remove(filepath.Join(w.Dir, ".git")))
 			f.At(w.Dir).Git("init", "-q")
 		}, err: tree.ErrReplaced},
 		{name: "a link to another", do: func(f field, w tree.Worktree) {
 			other := f.At(w.Dir + "-other")
 			f.Git("init", "-q", other.Dir)
-			f.must(os.Remove(filepath.Join(w.Dir, ".git")))
-			f.must(os.Symlink(filepath.Join(other.Dir, ".git"), filepath.Join(w.Dir, ".git")))
+			testworld.Must(f.t, os.Remove(filepath.Join(w.Dir, ".git")))
+			testworld.Must(f.t, os.Symlink(filepath.Join(other.Dir, ".git"), filepath.Join(w.Dir, ".git")))
 		}, err: tree.ErrReplaced},
 		{name: "a file that leads elsewhere", do: func(f field, w tree.Worktree) {
-			f.must(os.WriteFile(filepath.Join(w.Dir, ".git"), []byte("gitdir: .gut\n"), 0o600))
+			testworld.Must(f.t, os.WriteFile(filepath.Join(w.Dir, ".git"), []byte("gitdir: .gut\n"), 0o600))
 		}, err: tree.ErrReplaced},
-		{name: "no .git", do: func(f field, w tree.Worktree) { f.must(os.Remove(filepath.Join(w.Dir, ".git"))) }, err: tree.ErrReplaced},
+		{name: "no .git", do: func(f field, w tree.Worktree) { testworld.Must(f.t, os.Remove(filepath.Join(w.Dir, ".git"))) }, err: tree.ErrReplaced},
 		{name: "no entry", do: func(f field, w tree.Worktree) {
-			f.must(os.RemoveAll(filepath.Join(f.Dir, ".git", "worktrees")))
+			testworld.Must(f.t, os.RemoveAll(filepath.Join(f.Dir, ".git", "worktrees")))
 		}, err: tree.ErrReplaced},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,25 +56,16 @@ func TestGit(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			if branch, _, err := r.Head(t.Context()); err != nil || branch != p.Branch || r.Common != p.Repo {
 				t.Errorf("%s of %s, %v", branch, r.Common, err)
 			}
 			// It is that repository whatever is written there afterwards.
-			f.must(os.Remove(filepath.Join(p.Dir, ".git")))
+			testworld.Must(f.t, os.Remove(filepath.Join(p.Dir, ".git")))
 			f.At(p.Dir).Git("init", "-q", "-b", "forged")
 			if branch, _, err := r.Head(t.Context()); err != nil || branch != p.Branch {
 				t.Errorf("once it is replaced: %s, %v", branch, err)
 			}
 		})
-	}
-}
-
-func (f field) must(err error) {
-	f.t.Helper()
-	if err != nil {
-		f.t.Fatal(err)
 	}
 }

@@ -24,10 +24,7 @@ type world struct {
 
 func newWorld(t *testing.T, id agent.ID) *world {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testworld.Got(filepath.EvalSymlinks(t.TempDir()))(t)
 	w := &world{Repo: testworld.NewRepo(t, filepath.Join(dir, "it's src")), t: t, home: testworld.FastHome(t)}
 	w.env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
 	w.prepare(id)
@@ -36,13 +33,8 @@ func newWorld(t *testing.T, id agent.ID) *world {
 
 func (w *world) prepare(id agent.ID) {
 	w.t.Helper()
-	r, err := git.Open(w.t.Context(), w.Dir, "")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if w.env, err = tree.PrepareHooks(w.t.Context(), w.home, id, r, w.env); err != nil {
-		w.t.Fatal(err)
-	}
+	r := testworld.Got(git.Open(w.t.Context(), w.Dir, ""))(w.t)
+	w.env = testworld.Got(tree.PrepareHooks(w.t.Context(), w.home, id, r, w.env))(w.t)
 }
 
 // git is what the agent runs.
@@ -63,9 +55,7 @@ func (w *world) must(args ...string) {
 func (w *world) script(name, text string) {
 	w.t.Helper()
 	w.Write(name, "#!/bin/sh\n"+text+"\n")
-	if err := os.Chmod(filepath.Join(w.Dir, name), 0o755); err != nil {
-		w.t.Fatal(err)
-	}
+	testworld.Must(w.t, os.Chmod(filepath.Join(w.Dir, name), 0o755))
 }
 
 // last returns the last commit's message and trailers.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
 	"netsky/work/tree"
 )
 
@@ -22,10 +23,7 @@ type ground struct {
 
 func newGround(t *testing.T) ground {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testworld.Got(filepath.EvalSymlinks(t.TempDir()))(t)
 	g := ground{t, dir, filepath.Join(dir, "home")}
 	g.mkdir("home/workspaces/agent1")
 	g.git("", "init", "-q", "--bare", "-b", "main", "remote.git")
@@ -40,16 +38,12 @@ func newGround(t *testing.T) ground {
 
 func (g ground) mkdir(name string) {
 	g.t.Helper()
-	if err := os.MkdirAll(filepath.Join(g.dir, name), 0o700); err != nil {
-		g.t.Fatal(err)
-	}
+	testworld.Must(g.t, os.MkdirAll(filepath.Join(g.dir, name), 0o700))
 }
 
 func (g ground) write(name, text string) {
 	g.t.Helper()
-	if err := os.WriteFile(filepath.Join(g.dir, name), []byte(text), 0o600); err != nil {
-		g.t.Fatal(err)
-	}
+	testworld.Must(g.t, os.WriteFile(filepath.Join(g.dir, name), []byte(text), 0o600))
 }
 
 func (g ground) git(dir string, args ...string) {
@@ -175,9 +169,7 @@ func TestFind(t *testing.T) {
 		}, nil},
 		{"a worktree whose repository is gone", func(g ground) {
 			g.git("seed", "worktree", "add", "-q", "-b", "netsky/agent1", "../"+work)
-			if err := os.RemoveAll(filepath.Join(g.dir, "seed")); err != nil {
-				g.t.Fatal(err)
-			}
+			testworld.Must(g.t, os.RemoveAll(filepath.Join(g.dir, "seed")))
 		}, []string{work + ": is a git repository that git can't read"}},
 		{"a damaged repository in a whole one", func(g ground) {
 			g.git("", "init", "-q", "home") // what git would find above
@@ -197,9 +189,7 @@ func TestFind(t *testing.T) {
 			g.git(work+"/p/sub", "commit", "-q", "--allow-empty", "-m", "two")
 		}, []string{work + "/p: holds work that is not committed: M sub", work + "/p/sub: holds commits that are on no remote, such as "}},
 		{"behind a link", func(g ground) {
-			if err := os.Symlink(filepath.Join(g.dir, "seed"), filepath.Join(g.dir, "home/linked")); err != nil {
-				g.t.Fatal(err)
-			}
+			testworld.Must(g.t, os.Symlink(filepath.Join(g.dir, "seed"), filepath.Join(g.dir, "home/linked")))
 			g.write("seed/x", "")
 		}, nil},
 		{"a file in no repository", func(g ground) { g.write(work+"/notes.txt", "") },
@@ -231,9 +221,7 @@ func TestFind(t *testing.T) {
 			g := newGround(t)
 			tt.setup(g)
 			found, _, err := tree.Find(t.Context(), g.root, filepath.Join(g.dir, work))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, err)
 			ok := len(found) == len(tt.want)
 			for i := range min(len(found), len(tt.want)) {
 				ok = ok && strings.HasPrefix(strings.TrimPrefix(found[i].String(), g.dir+"/"), tt.want[i])
@@ -287,7 +275,7 @@ func TestHiddenOdd(t *testing.T) {
 	t.Parallel()
 	f := newField(t)
 	for _, err := range []error{syscall.Mkfifo(f.Dir+"/pipe", 0o600), os.Symlink("pipe", f.Dir+"/link"), os.Symlink("pipe", f.Dir+"/other")} {
-		f.must(err)
+		testworld.Must(f.t, err)
 	}
 	f.Git("add", "link", "other")
 	f.Commit("links", ".gitignore", "pipe\n")
@@ -297,15 +285,15 @@ func TestHiddenOdd(t *testing.T) {
 	if file, err := tree.Hidden(ctx, f.open().Look()); file != "" || err != nil {
 		t.Errorf("links as they are committed: %q, %v", file, err)
 	}
-	f.must(os.Remove(f.Dir + "/other"))
-	f.must(os.Symlink("pipe2", f.Dir+"/other"))
+	testworld.Must(f.t, os.Remove(f.Dir+"/other"))
+	testworld.Must(f.t, os.Symlink("pipe2", f.Dir+"/other"))
 	if file, err := tree.Hidden(ctx, f.open().Look()); file != "other" || err != nil {
 		t.Errorf("another link: %q, %v", file, err)
 	}
 	f.Git("update-index", "--no-skip-worktree", "other")
 	f.Git("update-index", "--assume-unchanged", "a.txt")
-	f.must(os.Remove(f.Dir + "/a.txt"))
-	f.must(syscall.Mkfifo(f.Dir+"/a.txt", 0o600))
+	testworld.Must(f.t, os.Remove(f.Dir+"/a.txt"))
+	testworld.Must(f.t, syscall.Mkfifo(f.Dir+"/a.txt", 0o600))
 	if file, err := tree.Hidden(ctx, f.open().Look()); file != "a.txt" || err != nil || ctx.Err() != nil {
 		t.Errorf("a pipe: %q, %v, %v", file, err, ctx.Err())
 	}
