@@ -96,8 +96,7 @@ func TestAnswer(t *testing.T) {
 // Claude shows the directory without links.
 func TestAnswerLink(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	testworld.Must(t, err)
+	dir := testworld.Got(filepath.EvalSymlinks(t.TempDir()))(t)
 	link := filepath.Join(t.TempDir(), "link")
 	testworld.Must(t, os.Symlink(dir, link))
 	screen := strings.Replace(mustScreen(t, "trust.200.txt"), "/srv/dev/w", dir, 1)
@@ -109,8 +108,7 @@ func TestAnswerLink(t *testing.T) {
 // A launch that implies whatever one can implies none of these.
 func TestNotImplied(t *testing.T) {
 	t.Parallel()
-	files, err := os.ReadDir(screens)
-	testworld.Must(t, err)
+	files := testworld.Got(os.ReadDir(screens))(t)
 	for _, f := range files {
 		switch name, _, _ := strings.Cut(f.Name(), "."); name {
 		case "trust", "trustlong", "bypass", "autocheck":

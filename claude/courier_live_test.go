@@ -16,8 +16,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	l := mustLive(t, "bypassPermissions")
-	events, err := courier.Events(l.ctx, l.Home, bus.New(l.Home, bus.Options{}), "agent1")
-	testworld.Must(t, err)
+	events := testworld.Got(courier.Events(l.ctx, l.Home, bus.New(l.Home, bus.Options{}), "agent1"))(t)
 	defer events.Close()
 	const hold = "loop: sleep 10m"
 	testworld.Run(t, testworld.Rig{

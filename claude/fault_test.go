@@ -71,8 +71,7 @@ func TestOf(t *testing.T) {
 			if _, ok := tt.record["timestamp"]; !ok {
 				tt.record["timestamp"] = at.Format(time.RFC3339Nano)
 			}
-			data, err := json.Marshal(tt.record)
-			testworld.Must(t, err)
+			data := testworld.Got(json.Marshal(tt.record))(t)
 			var r claude.FaultRecord
 			testworld.Must(t, json.Unmarshal(data, &r))
 			if tt.want != nil {

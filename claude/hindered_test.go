@@ -66,8 +66,7 @@ func TestCheckHindered(t *testing.T) {
 			g := mustRig(t)
 			g.mustFake("2.1.332", loggedIn)
 			g.options.IMessage = true
-			real, err := filepath.EvalSymlinks(g.work)
-			testworld.Must(t, err)
+			real := testworld.Got(filepath.EvalSymlinks(g.work))(t)
 			for file, text := range tt.files {
 				g.mustWrite(filepath.Join(filepath.Dir(g.work), file), strings.ReplaceAll(text, "WORK", real))
 			}
@@ -77,7 +76,7 @@ func TestCheckHindered(t *testing.T) {
 			}
 			l := g.launch(id)
 			l.Env = append(l.Env, tt.env)
-			err = g.runtime.Check(g.ctx, l)
+			err := g.runtime.Check(g.ctx, l)
 			if tt.words == "" {
 				if err != nil {
 					t.Errorf("Check = %v", err)

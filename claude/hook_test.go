@@ -58,8 +58,7 @@ func TestHookLine(t *testing.T) {
 		{"fields of other types", "Notification", `,"message":7,"notification_type":{"a":1},"cwd":[1]`, agent.Event{Event: agent.EventNotification, Text: "7"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h, err := claude.ParseHook(c.event, []byte(with(c.input)))
-			testworld.Must(t, err)
+			h := testworld.Got(claude.ParseHook(c.event, []byte(with(c.input))))(t)
 			c.want.Session, c.want.Transcript, c.want.Input = common.Session, common.Transcript, h.Call
 			if got := h.Line(); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("Line() = %+v, want %+v", got, c.want)
@@ -105,11 +104,9 @@ func TestHookLineFits(t *testing.T) {
 	for name, text := range map[string]string{
 		"long": strings.Repeat("x", 600<<10), "escapes": strings.Repeat("<", 300<<10), "controls": strings.Repeat("\x01", 300<<10), "wide": strings.Repeat("€", 200<<10),
 	} {
-		quoted, err := json.Marshal(text)
-		testworld.Must(t, err)
+		quoted := testworld.Got(json.Marshal(text))(t)
 		for event, field := range map[string]string{"Stop": "last_assistant_message", "UserPromptSubmit": "prompt", "PreToolUse": "tool_name", "Notification": "message"} {
-			h, err := claude.ParseHook(event, []byte(`{"`+field+`":`+string(quoted)+`}`))
-			testworld.Must(t, err)
+			h := testworld.Got(claude.ParseHook(event, []byte(`{"`+field+`":`+string(quoted)+`}`)))(t)
 			e := h.Line()
 			data, err := json.Marshal(e)
 			if err != nil || len(data) >= 1<<20 || e.Text+e.Tool == "" || !utf8.ValidString(e.Text) {

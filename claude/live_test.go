@@ -146,8 +146,7 @@ func mustLiveWith(tb testing.TB, files map[string]string, mode string, more ...s
 	}
 	h := testworld.Home(tb)
 	top := filepath.Dir(h.Root())
-	model, err := anthropic.Start()
-	testworld.Must(tb, err)
+	model := testworld.Got(anthropic.Start())(tb)
 	l := &live{TB: tb, model: model, top: top, work: filepath.Join(top, "work"), config: filepath.Join(top, "config")}
 	var cancel context.CancelFunc
 	l.ctx, cancel = context.WithTimeout(context.Background(), 3*testworld.Patience)
@@ -170,14 +169,12 @@ func mustLiveWith(tb testing.TB, files map[string]string, mode string, more ...s
 
 func (l *live) mustStart(program, mode string, more []string) {
 	l.Helper()
-	self, err := os.Executable()
-	testworld.Must(l, err)
+	self := testworld.Got(os.Executable())(l)
 	hooks := map[string]any{}
 	for _, name := range liveEvents {
 		hooks[name] = []any{map[string]any{"hooks": []any{map[string]any{"type": "command", "command": "'" + self + "' hook " + name, "timeout": 600}}}}
 	}
-	settings, err := json.Marshal(map[string]any{"hooks": hooks, "skipDangerousModePermissionPrompt": true, "crossSessionInbound": "accept", "autoContinueAtUsageLimit": false})
-	testworld.Must(l, err)
+	settings := testworld.Got(json.Marshal(map[string]any{"hooks": hooks, "skipDangerousModePermissionPrompt": true, "crossSessionInbound": "accept", "autoContinueAtUsageLimit": false}))(l)
 	file := filepath.Join(l.top, "settings.json")
 	testworld.Must(l, os.WriteFile(file, settings, 0o600))
 	env := append(l.model.Env(l.config), "PATH="+os.Getenv("PATH"), "HOME="+l.top, "TERM=xterm-256color", anthropic.Sandbox,
@@ -187,11 +184,8 @@ func (l *live) mustStart(program, mode string, more []string) {
 	words := append([]string{"exec", "env", "-i"}, env...)
 	words = append(words, program, "--permission-mode", mode, "--settings", file, "--model", "opus")
 	out := l.mustTmux("-f", "/dev/null", "new-session", "-d", "-P", "-F", "#{pane_pid}", "-s", "claude", "-x", "110", "-y", "40", "-c", l.work, strings.Join(words, " "))
-	if l.PID, err = strconv.Atoi(out); err != nil {
-		l.Fatal(err)
-	}
-	p, err := proc.Find(l.PID)
-	testworld.Must(l, err)
+	l.PID = testworld.Got(strconv.Atoi(out))(l)
+	p := testworld.Got(proc.Find(l.PID))(l)
 	testworld.Must(l, l.Home.SaveKeeper("agent1", agent.Keeper{Start: l.Start, Process: p, Program: program}))
 	l.wait("it is idle", func() bool { return len(l.events(agent.EventSessionStart)) > 0 && l.State(l.ctx).State == agent.Idle })
 }
@@ -254,12 +248,11 @@ func (l *live) events(kind agent.EventKind) (list []agent.Event) {
 	l.Helper()
 	tail := home.Events(l.Home).Tail("agent1")
 	defer tail.Close()
-	err := tail.Read(func(e agent.Event) {
+	testworld.Must(l, tail.Read(func(e agent.Event) {
 		if e.Event == kind {
 			list = append(list, e)
 		}
-	})
-	testworld.Must(l, err)
+	}))
 	return list
 }
 

@@ -35,8 +35,7 @@ func mustStage(tb testing.TB) *stage {
 	if program == "" {
 		tb.Fatal("NETSKY_TEST_CLAUDE is not set: scripts/test installs the Claude Code that this test uses and says where it is")
 	}
-	model, err := anthropic.Start()
-	testworld.Must(tb, err)
+	model := testworld.Got(anthropic.Start())(tb)
 	tb.Cleanup(func() { model.Close() })
 	w := &stage{rig: mustRig(tb), model: model}
 	testworld.Must(tb, os.Symlink(program, filepath.Join(w.bin, "claude")))
@@ -172,8 +171,7 @@ func (w *stage) mustSay(id agent.ID, text string) anthropic.Request {
 // mustEnd kills the agent's program as a crash would.
 func (w *stage) mustEnd(id agent.ID) {
 	w.Helper()
-	pid, err := strconv.Atoi(strings.TrimSpace(w.tmux("display-message", "-p", "-t", "="+string(id)+":", "#{pane_pid}")))
-	testworld.Must(w, err)
+	pid := testworld.Got(strconv.Atoi(strings.TrimSpace(w.tmux("display-message", "-p", "-t", "="+string(id)+":", "#{pane_pid}"))))(w)
 	testworld.Must(w, syscall.Kill(pid, syscall.SIGKILL))
 	w.wait("the session's end", func() bool { return !strings.Contains(w.tmux("list-sessions", "-F", "#{session_name}"), string(id)) })
 }

@@ -109,8 +109,7 @@ func (g *rig) mustPrepare(id agent.ID) agent.Launch {
 // read is a JSON file of the agent's mailbox.
 func (g *rig) read(id agent.ID, name string) map[string]any {
 	g.Helper()
-	data, err := g.home.ReadFile(home.Mailbox(id)+"/"+name, 1<<20)
-	testworld.Must(g, err)
+	data := testworld.Got(g.home.ReadFile(home.Mailbox(id)+"/"+name, 1<<20))(g)
 	return mustObject(g, data)
 }
 

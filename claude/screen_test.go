@@ -16,8 +16,7 @@ const screens = "../testdata/screens/claude"
 
 func mustScreen(tb testing.TB, name string) string {
 	tb.Helper()
-	data, err := os.ReadFile(filepath.Join(screens, name))
-	testworld.Must(tb, err)
+	data := testworld.Got(os.ReadFile(filepath.Join(screens, name)))(tb)
 	return string(data)
 }
 
@@ -68,8 +67,7 @@ var real = map[string]agent.Dialog{
 
 func TestRecognise(t *testing.T) {
 	t.Parallel()
-	files, err := os.ReadDir(screens)
-	testworld.Must(t, err)
+	files := testworld.Got(os.ReadDir(screens))(t)
 	seen := make(map[string]int)
 	for _, f := range files {
 		name, _, _ := strings.Cut(f.Name(), ".")
@@ -180,8 +178,7 @@ func TestHostile(t *testing.T) {
 }
 
 func FuzzRecognise(f *testing.F) {
-	files, err := os.ReadDir(screens)
-	testworld.Must(f, err)
+	files := testworld.Got(os.ReadDir(screens))(f)
 	for _, file := range files {
 		f.Add(mustScreen(f, file.Name()), "/srv/dev/w")
 	}

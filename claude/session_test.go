@@ -301,16 +301,14 @@ func TestPushRefused(t *testing.T) {
 	t.Parallel()
 	s := mustStill(t)
 	listen := func(name string) string {
-		l, err := net.Listen("unix", filepath.Join(s.top, name))
-		testworld.Must(t, err)
+		l := testworld.Got(net.Listen("unix", filepath.Join(s.top, name)))(t)
 		t.Cleanup(func() { l.Close() })
 		return l.Addr().String()
 	}
 	file := filepath.Join(s.top, "file")
 	testworld.Must(t, os.WriteFile(file, nil, 0o600))
 	gone := filepath.Join(s.top, "gone")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: gone})
-	testworld.Must(t, err)
+	l := testworld.Got(net.ListenUnix("unix", &net.UnixAddr{Name: gone}))(t)
 	l.SetUnlinkOnClose(false)
 	l.Close()
 	open := filepath.Join(s.top, "open")
@@ -334,8 +332,7 @@ func TestPushRefused(t *testing.T) {
 func TestPushWire(t *testing.T) {
 	t.Parallel()
 	s := mustStill(t)
-	l, err := net.Listen("unix", filepath.Join(s.top, "s"))
-	testworld.Must(t, err)
+	l := testworld.Got(net.Listen("unix", filepath.Join(s.top, "s")))(t)
 	defer l.Close()
 	s.register(fmt.Sprintf(`,"status":"idle","messagingSocketPath":%q`, l.Addr().String()))
 	text := strings.Repeat("<&>\n\"", 40<<10)
@@ -367,8 +364,7 @@ func TestPushWire(t *testing.T) {
 func TestPushHangs(t *testing.T) {
 	t.Parallel()
 	s := mustStill(t)
-	l, err := net.Listen("unix", filepath.Join(s.top, "s"))
-	testworld.Must(t, err)
+	l := testworld.Got(net.Listen("unix", filepath.Join(s.top, "s")))(t)
 	defer l.Close()
 	s.register(fmt.Sprintf(`,"status":"idle","messagingSocketPath":%q`, l.Addr().String()))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

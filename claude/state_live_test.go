@@ -195,8 +195,7 @@ func TestPermission(t *testing.T) {
 		t.Helper()
 		l.wait("the question", func() bool { return len(l.events(agent.EventPermission)) == n })
 		code := l.events(agent.EventPermission)[n-1].ID
-		list, err := home.Approvals(l.Home).List()
-		testworld.Must(t, err)
+		list := testworld.Got(home.Approvals(l.Home).List())(t)
 		i := slices.IndexFunc(list, func(a agent.Approval) bool { return a.Code == code })
 		if i < 0 {
 			t.Fatalf("approvals %+v, want %s", list, code)
@@ -219,9 +218,7 @@ func TestPermission(t *testing.T) {
 			t.Errorf("the question is %+v", a)
 		}
 		l.mustState(agent.Waiting, "permission: Bash: touch one")
-		if _, err := home.Approvals(l.Home).Answer(a.Code, agent.Answer{Allow: true}); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(home.Approvals(l.Home).Answer(a.Code, agent.Answer{Allow: true}))(t)
 		l.mustStop(1)
 		settled(1, "allowed")
 		if !made("one") {
@@ -230,9 +227,7 @@ func TestPermission(t *testing.T) {
 	})
 	t.Run("denied", func(t *testing.T) {
 		l.mustPush("loop: shell touch two")
-		if _, err := home.Approvals(l.Home).Answer(asked(2).Code, agent.Answer{}); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(home.Approvals(l.Home).Answer(asked(2).Code, agent.Answer{}))(t)
 		stop := l.mustStop(2)
 		settled(2, "denied")
 		if made("two") || !strings.Contains(stop.Text, "the owner said no") {

@@ -124,8 +124,7 @@ func TestConversation(t *testing.T) {
 // state puts the conversation on record as begun in a directory.
 func (g *rig) state(dir string) {
 	g.Helper()
-	err := claude.SaveState(g.home, "agent1", claude.State{Session: aSession, Transcript: filepath.Join(g.work, "projects/x", aSession+".jsonl"), Dir: dir, Start: "old", Used: true})
-	testworld.Must(g, err)
+	testworld.Must(g, claude.SaveState(g.home, "agent1", claude.State{Session: aSession, Transcript: filepath.Join(g.work, "projects/x", aSession+".jsonl"), Dir: dir, Start: "old", Used: true}))
 }
 
 // TestDamagedKept keeps what it does not understand for a person to see.

@@ -57,16 +57,13 @@ func bareTurn(b *testing.B, w *world, thread string) string {
 	b.Helper()
 	cmd := exec.Command(w.program, "app-server")
 	cmd.Env, cmd.Dir = w.env, w.dir
-	in, err := cmd.StdinPipe()
-	testworld.Must(b, err)
-	out, err := cmd.StdoutPipe()
-	testworld.Must(b, err)
+	in := testworld.Got(cmd.StdinPipe())(b)
+	out := testworld.Got(cmd.StdoutPipe())(b)
 	testworld.Must(b, cmd.Start())
 	lines := bufio.NewReader(out)
 	until := func(mark string) (line []byte) {
 		for {
-			line, err := lines.ReadBytes('\n')
-			testworld.Must(b, err)
+			line := testworld.Got(lines.ReadBytes('\n'))(b)
 			if bytes.Contains(line, []byte(mark)) {
 				return line
 			}

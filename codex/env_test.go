@@ -27,8 +27,7 @@ func TestChildEnvironment(t *testing.T) {
 	if err := w.once(prompting("hi")); err == nil {
 		t.Error("Once with a Codex that ends at once: no error")
 	}
-	data, err := os.ReadFile(seen)
-	testworld.Must(t, err)
+	data := testworld.Got(os.ReadFile(seen))(t)
 	env := strings.Split(string(data), "\n")
 	for _, v := range append(kept, "AGENT_N=1", "NETSKY_HOME="+w.home.Root()) {
 		if name, value, _ := strings.Cut(v, "="); execx.Value(env, name) != value {

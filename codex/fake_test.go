@@ -168,8 +168,7 @@ func (f *fake) turn(id, input string) int {
 // fakeServer starts a fake and brings one text through it.
 func fakeServer(t *testing.T, ctx context.Context, way string) (s *appserver.Server, text string, err error) {
 	t.Helper()
-	program, err := os.Executable()
-	testworld.Must(t, err)
+	program := testworld.Got(os.Executable())(t)
 	s, err = appserver.StartServer(ctx, appserver.ServerOptions{Program: program, Env: append(os.Environ(), "FAKE_CODEX="+way)})
 	if err != nil {
 		return nil, "", err

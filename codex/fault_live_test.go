@@ -27,8 +27,7 @@ import (
 func (w *world) configure(oldnew ...string) {
 	w.Helper()
 	config := w.home.Root() + ".codex/config.toml"
-	text, err := os.ReadFile(config)
-	testworld.Must(w, err)
+	text := testworld.Got(os.ReadFile(config))(w)
 	testworld.Must(w, os.WriteFile(config, []byte(strings.NewReplacer(oldnew...).Replace(string(text))), 0o600))
 }
 
@@ -244,14 +243,10 @@ type door struct {
 
 func (w *world) mustDoor() *door {
 	w.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
-	if err == nil {
-		unix.CloseOnExec(fd)
-		err = unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
-	}
-	testworld.Must(w, err)
-	at, err := unix.Getsockname(fd)
-	testworld.Must(w, err)
+	fd := testworld.Got(unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0))(w)
+	unix.CloseOnExec(fd)
+	testworld.Must(w, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	at := testworld.Got(unix.Getsockname(fd))(w)
 	return &door{world: w, fd: fd, addr: fmt.Sprintf("127.0.0.1:%d", at.(*unix.SockaddrInet4).Port)}
 }
 

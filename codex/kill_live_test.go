@@ -58,8 +58,7 @@ func TestKillOnce(t *testing.T) {
 	w := mustWorld(t)
 	asked := w.holding("the very task")
 	id := w.mustSend(envelope.Envelope{Text: "the very task"})
-	self, err := os.Executable()
-	testworld.Must(t, err)
+	self := testworld.Got(os.Executable())(t)
 	cmd := exec.Command(self)
 	cmd.Env = append(w.env, "ONCE_HOME="+w.home.Root(), "ONCE_DIR="+w.dir, "NETSKY_TEST_CODEX="+w.program)
 	testworld.Must(t, cmd.Start())
@@ -115,9 +114,7 @@ func TestKillAfterAcceptance(t *testing.T) {
 	w.holding("remember this")
 	s := w.mustServer()
 	thread := w.mustThread(s, nil)
-	if _, err := thread.Submit(w.ctx, "i1", "remember this"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(thread.Submit(w.ctx, "i1", "remember this"))(t)
 	servers, err := proc.Descendants(0, "HOME="+execx.Value(w.env, "HOME"))
 	if err != nil || len(servers) == 0 {
 		t.Fatal(servers, err)

@@ -39,11 +39,10 @@ func TestKillServerAgain(t *testing.T) {
 	self, err := os.Executable()
 	testworld.Must(t, err)
 	starts := 0
-	s, err := codex.NewSession(codex.SessionOptions{Home: w.home, Agent: "agent1", Connect: func(ctx context.Context) (*appserver.Server, error) {
+	s := testworld.Got(codex.NewSession(codex.SessionOptions{Home: w.home, Agent: "agent1", Connect: func(ctx context.Context) (*appserver.Server, error) {
 		starts++
 		return appserver.StartServer(ctx, appserver.ServerOptions{Program: self, Env: append(os.Environ(), "FAKE_CODEX=ends")})
-	}})
-	testworld.Must(t, err)
+	}}))(t)
 	defer s.Close()
 	_, err = s.Deliver(w.ctx, codex.Input{ID: "i", Text: "x"})
 	if !errors.Is(err, appserver.ErrLost) || starts != 3 {

@@ -14,8 +14,7 @@ import (
 func TestFaultHangs(t *testing.T) {
 	t.Parallel()
 	w := mustHome(t)
-	self, err := os.Executable()
-	testworld.Must(t, err)
+	self := testworld.Got(os.Executable())(t)
 	w.program = self
 	w.env = append(w.env, "FAKE_CODEX=hangs once", "FAKE_MARK="+w.home.Path("hung"))
 	r := w.mustRigWithin(w.serving(), 500*time.Millisecond)

@@ -52,8 +52,7 @@ func TestOnceThreadHeld(t *testing.T) {
 func TestOnceWaits(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
-	lock, err := w.home.Lock("receiver-agent1")
-	testworld.Must(t, err)
+	lock := testworld.Got(w.home.Lock("receiver-agent1"))(t)
 	said := make(chan struct{})
 	done := make(chan error, 1)
 	go func() {

@@ -15,11 +15,9 @@ import (
 func TestOnceResident(t *testing.T) {
 	t.Parallel()
 	w := mustHome(t)
-	r, err := w.bus.Receive(w.ctx, "agent1", bus.ReceiveOptions{})
-	testworld.Must(t, err)
+	r := testworld.Got(w.bus.Receive(w.ctx, "agent1", bus.ReceiveOptions{}))(t)
 	defer r.Close()
-	lock, err := w.home.Lock(codex.ResidentLock("agent1"))
-	testworld.Must(t, err)
+	lock := testworld.Got(w.home.Lock(codex.ResidentLock("agent1")))(t)
 	defer lock.Unlock()
 	w.mustOnce(prompting("are you there?"))
 	if out := w.out.String(); !strings.Contains(out, "its own Codex is running and will process it; the answer goes to agent0's inbox") {

@@ -57,8 +57,7 @@ func TestOncePrompts(t *testing.T) {
 	if reply.Text == "" || reply.From != "agent1" {
 		t.Errorf("reply = %+v", reply)
 	}
-	db, err := store.OpenRead(t.Context(), w.home)
-	testworld.Must(t, err)
+	db := testworld.Got(store.OpenRead(t.Context(), w.home))(t)
 	defer db.Close()
 	if m, err := db.Message(t.Context(), reply.InReplyTo); err != nil || m.Text != "loop: say one\x1b[31m" || m.From != agent.Root || m.To != "agent1" {
 		t.Errorf("the prompt on record is %+v, %v", m, err)
@@ -89,9 +88,7 @@ func TestOnceQuarantines(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	inbox := w.home.Path("channels/agent/agent1/inbox")
-	if err := os.WriteFile(inbox+"/0-bad.json", []byte("{not json"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(inbox+"/0-bad.json", []byte("{not json"), 0o600))
 	err := w.once(nil)
 	if !errors.Is(err, codex.ErrEmpty) {
 		t.Fatalf("Once with a bad file = %v, want %v", err, codex.ErrEmpty)
@@ -128,9 +125,7 @@ func TestOnceModel(t *testing.T) {
 func TestOnceStateUnreadable(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
-	if err := w.home.WriteFile(codex.StateFile("agent1"), []byte(`{"thread_id": "x`), false); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.home.WriteFile(codex.StateFile("agent1"), []byte(`{"thread_id": "x`), false))
 	w.mustOnce(prompting("hello"))
 	if !strings.Contains(w.err.String(), "unreadable") {
 		t.Errorf("stderr = %q", &w.err)
@@ -206,9 +201,7 @@ func TestOnceFailsAndIsGoneOnWith(t *testing.T) {
 				t.Errorf("agent0 got %v", got)
 			}
 			// Once the owner has acted, it is tried again: the message itself, not a word about it.
-			if _, err := b.Retry(w.ctx); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Got(b.Retry(w.ctx))(t)
 			w.model.Handle(func(q openai.Request) *openai.Reply { return &openai.Reply{Text: "done"} })
 			w.mustOnce(nil)
 			if reply := w.mustReply(agent.Root); reply.InReplyTo != id || reply.Text != "done" {
@@ -238,14 +231,11 @@ func TestOnceUsesTheAnswerThatIsThere(t *testing.T) {
 	w := mustWorld(t)
 	id := w.mustSend(envelope.Envelope{Text: "count me\nloop: users"})
 	// Another process brings the message through its turn, and dies.
-	s, err := codex.NewSession(codex.SessionOptions{
+	s := testworld.Got(codex.NewSession(codex.SessionOptions{
 		Home: w.home, Agent: "agent1", Connect: w.connect,
 		Thread: appserver.ThreadOptions{Dir: w.dir, Sandbox: "danger-full-access", Approval: "never"},
-	})
-	testworld.Must(t, err)
-	if _, err := s.Deliver(w.ctx, codex.Input{ID: id, Text: "count me\nloop: users"}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	testworld.Got(s.Deliver(w.ctx, codex.Input{ID: id, Text: "count me\nloop: users"}))(t)
 	s.Close()
 	w.mustOnce(nil)
 	if reply := w.mustReply(agent.Root); reply.Text != "users: 1" || reply.InReplyTo != id {
@@ -261,12 +251,11 @@ func TestOnceOffline(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	config := w.home.Root() + ".codex/config.toml"
-	text, err := os.ReadFile(config)
-	testworld.Must(t, err)
+	text := testworld.Got(os.ReadFile(config))(t)
 	const line = "unbounded_connection_retries = "
 	testworld.Must(t, os.WriteFile(config, []byte(strings.Replace(string(text), line+"false", line+"true", 1)), 0o600))
 	w.model.Close()
-	err = w.once(prompting("hello"))
+	err := w.once(prompting("hello"))
 	if !errors.Is(err, codex.ErrNotYet) || !strings.Contains(err.Error(), agent.Network.Text()) {
 		t.Errorf("Once = %v, want %s", err, agent.Network.Text())
 	}

@@ -10,6 +10,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/codex"
 	"netsky/cost/breaker"
+	"netsky/internal/testworld"
 )
 
 func TestOnceRefuses(t *testing.T) {
@@ -46,9 +47,7 @@ func TestOnceBudget(t *testing.T) {
 	for _, name := range []string{breaker.AllBudget, breaker.Budget("agent1")} {
 		w := mustHome(t)
 		w.mustSend(envelope.Envelope{Text: "the task"})
-		if _, err := breaker.Of(w.home, name).Bar(t.Context(), agent.Root, "the budget, 10 tokens", "day:x:", false, time.Time{}); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(breaker.Of(w.home, name).Bar(t.Context(), agent.Root, "the budget, 10 tokens", "day:x:", false, time.Time{}))(t)
 		for _, edit := range []func(*codex.OnceOptions){nil, prompting("hello")} {
 			if err := w.once(edit); !errors.Is(err, codex.ErrNotYet) || !strings.Contains(err.Error(), "budget used up: the budget, 10 tokens") {
 				t.Errorf("Once = %v, want that the budget is used up", err)

@@ -61,8 +61,7 @@ func TestCheckNeverUsed(t *testing.T) {
 	// Below the directory for temporary files Codex makes less.
 	l := agent.Launch{Agent: "agent1", Dir: w.dir, Env: []string{"HOME=" + home, "PATH=" + bin, "TMPDIR=/nowhere"}}
 	left := func() (names []string) {
-		list, err := os.ReadDir(home)
-		testworld.Must(t, err)
+		list := testworld.Got(os.ReadDir(home))(t)
 		for _, e := range list {
 			names = append(names, e.Name())
 		}

@@ -80,8 +80,7 @@ func TestServe(t *testing.T) {
 		t.Error(err)
 	}
 	w.mustGone()
-	db, err := store.OpenRead(w.ctx, w.home)
-	testworld.Must(t, err)
+	db := testworld.Got(store.OpenRead(w.ctx, w.home))(t)
 	defer db.Close()
 	list, err := db.Logs(w.ctx, store.LogFilter{About: id})
 	if err != nil || len(list.Items) == 0 || list.Items[0].Fields["input"] == 0.0 {
@@ -315,8 +314,7 @@ func TestServeBlocked(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	config := w.home.Root() + ".codex/config.toml"
-	text, err := os.ReadFile(config)
-	testworld.Must(t, err)
+	text := testworld.Got(os.ReadFile(config))(t)
 	good := strings.NewReplacer(`env_key = "LOOPMODEL_KEY"`, "", "requires_openai_auth = false", "requires_openai_auth = true").Replace(string(text))
 	testworld.Must(t, os.WriteFile(config, []byte(good), 0o600))
 	w.mustServe(w.serving())
@@ -458,16 +456,11 @@ func TestServeKept(t *testing.T) {
 	w.mustAnswer(agent.Owner, w.mustSend(envelope.Envelope{From: agent.Owner, Text: "first"}))
 	testworld.Must(t, stop())
 	id := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: say kept"})
-	r, err := w.bus.Receive(w.ctx, "agent1", bus.ReceiveOptions{})
-	testworld.Must(t, err)
-	d, err := r.Next(w.ctx)
-	if err == nil {
-		err = d.Confirm()
-	}
-	testworld.Must(t, err)
+	r := testworld.Got(w.bus.Receive(w.ctx, "agent1", bus.ReceiveOptions{}))(t)
+	d := testworld.Got(r.Next(w.ctx))(t)
+	testworld.Must(t, d.Confirm())
 	r.Close()
-	e, err := json.Marshal(d.Envelope())
-	testworld.Must(t, err)
+	e := testworld.Got(json.Marshal(d.Envelope()))(t)
 	state := fmt.Sprintf(`{"thread_id":%q,"started":true,"message":%q,"keep":{"envelope":%s,"text":"x"}}`, w.state().Thread, id, e)
 	testworld.Must(t, w.home.WriteFile(codex.StateFile("agent1"), []byte(state), false))
 	w.mustServe(w.serving())

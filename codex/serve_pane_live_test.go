@@ -24,15 +24,13 @@ import (
 // "NAME=value" of its environment.
 func (w *world) mustPane(edit ...string) *pane {
 	w.Helper()
-	binary, err := os.Executable()
-	testworld.Must(w, err)
+	binary := testworld.Got(os.Executable())(w)
 	p := &pane{world: w, start: agent.NewStart()}
 	env := append(append(edit, w.env...), // the first of a name counts
 		"SERVE_ROLE=serve", "SERVE_DIR="+w.dir, "SERVE_SANDBOX=danger-full-access", "SERVE_APPROVAL=never",
 		"NETSKY_HOME="+w.home.Root(), "NETSKY_START="+p.start, "NETSKY_TEST_CODEX="+w.program)
 	testworld.Must(w, w.home.ClearReports("agent1"))
-	err = w.home.SaveLaunch(agent.Launch{Agent: "agent1", Start: p.start, Argv: []string{binary}, Env: env, Dir: w.dir})
-	testworld.Must(w, err)
+	testworld.Must(w, w.home.SaveLaunch(agent.Launch{Agent: "agent1", Start: p.start, Argv: []string{binary}, Env: env, Dir: w.dir}))
 	p.tmux("new-session", "-d", "-s", "a1", "-x", "120", "-y", "40", "-e", "SERVE_ROLE=keeper", "-e", "NETSKY_HOME="+w.home.Root(), "exec "+binary)
 	w.Cleanup(func() {
 		if w.Failed() {
@@ -105,8 +103,7 @@ func TestServePane(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	config := filepath.Join(w.home.Root()+".codex", "config.toml")
-	before, err := os.ReadFile(config)
-	testworld.Must(t, err)
+	before := testworld.Got(os.ReadFile(config))(t)
 	if err := os.Mkdir(filepath.Join(w.dir, ".git"), 0o700); err != nil { // which Codex would trust, in writing
 		t.Fatal(err)
 	}
@@ -278,8 +275,7 @@ func TestServeNoAnnouncement(t *testing.T) {
 			t.Parallel()
 			w := mustWorld(t)
 			config := filepath.Join(w.home.Root()+".codex", "config.toml")
-			data, err := os.ReadFile(config)
-			testworld.Must(t, err)
+			data := testworld.Got(os.ReadFile(config))(t)
 			before, rest, found := strings.Cut(string(data), "[notice.model_migrations]")
 			_, after, more := strings.Cut(rest, "[tui]")
 			if !found || !more {

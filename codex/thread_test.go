@@ -93,8 +93,7 @@ func TestThreadTimeout(t *testing.T) {
 	thread := w.mustThread(w.mustServer(), nil)
 	events, stop := thread.Subscribe()
 	defer stop()
-	turn, err := thread.Submit(w.ctx, "i1", "loop: sleep 1h")
-	testworld.Must(t, err)
+	turn := testworld.Got(thread.Submit(w.ctx, "i1", "loop: sleep 1h"))(t)
 	if _, err := turn.Wait(w.ctx, 100*time.Millisecond); !errors.Is(err, appserver.ErrTimeout) {
 		t.Errorf("Wait = %v, want %v", err, appserver.ErrTimeout)
 	}
@@ -102,8 +101,7 @@ func TestThreadTimeout(t *testing.T) {
 	if got := w.mustAsk(thread, "i2", "loop: users"); got != "users: 2" {
 		t.Errorf("after it: %q", got)
 	}
-	turn, err = thread.Submit(w.ctx, "i3", "loop: sleep 1h")
-	testworld.Must(t, err)
+	turn = testworld.Got(thread.Submit(w.ctx, "i3", "loop: sleep 1h"))(t)
 	if err := thread.Interrupt(w.ctx); err != nil {
 		t.Error(err)
 	}
@@ -111,8 +109,7 @@ func TestThreadTimeout(t *testing.T) {
 		t.Errorf("Wait = %v, want %v", err, appserver.ErrInterrupted)
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
-	turn, err = thread.Submit(w.ctx, "i4", "loop: sleep 1h")
-	testworld.Must(t, err)
+	turn = testworld.Got(thread.Submit(w.ctx, "i4", "loop: sleep 1h"))(t)
 	cancel()
 	if _, err := turn.Wait(ctx, testworld.Patience); !errors.Is(err, context.Canceled) {
 		t.Errorf("Wait = %v, want %v", err, context.Canceled)
@@ -212,8 +209,7 @@ func TestTrustWritesNothing(t *testing.T) {
 				testworld.NewRepo(t, w.dir)
 			}
 			config := w.home.Root() + ".codex/config.toml"
-			before, err := os.ReadFile(config)
-			testworld.Must(t, err)
+			before := testworld.Got(os.ReadFile(config))(t)
 			w.mustAsk(w.mustThread(w.mustServer(), nil), "i1", "x")
 			if after, err := os.ReadFile(config); err != nil || string(after) != string(before) {
 				t.Errorf("config.toml was changed (%v):\n%s", err, after)

@@ -33,8 +33,7 @@ func mustWorld(tb testing.TB) *world { tb.Helper(); return mustWorldOf(tb, "NETS
 func mustWorldOf(tb testing.TB, variable string) *world {
 	tb.Helper()
 	program := mustCodex(tb, variable)
-	model, err := openai.Start()
-	testworld.Must(tb, err)
+	model := testworld.Got(openai.Start())(tb)
 	tb.Cleanup(func() { model.Close() })
 	w := mustHome(tb)
 	w.program, w.model = program, model
@@ -56,8 +55,7 @@ func (w *world) mustReply(id agent.ID) (e envelope.Envelope) {
 
 func (w *world) state() (s codex.State) {
 	w.Helper()
-	data, err := w.home.ReadFile(codex.StateFile("agent1"), 1<<20)
-	testworld.Must(w, err)
+	data := testworld.Got(w.home.ReadFile(codex.StateFile("agent1"), 1<<20))(w)
 	testworld.Must(w, json.Unmarshal(data, &s))
 	return s
 }
@@ -65,11 +63,9 @@ func (w *world) state() (s codex.State) {
 // inputs are the states of a message on record.
 func (w *world) inputs(message string) string {
 	w.Helper()
-	db, err := store.OpenRead(w.ctx, w.home)
-	testworld.Must(w, err)
+	db := testworld.Got(store.OpenRead(w.ctx, w.home))(w)
 	defer db.Close()
-	list, err := db.Inputs(w.ctx, message)
-	testworld.Must(w, err)
+	list := testworld.Got(db.Inputs(w.ctx, message))(w)
 	var words []string
 	for _, i := range list {
 		words = append(words, i.State)
@@ -93,8 +89,7 @@ func (w *world) said(text string) (n int) {
 // mustServer is an app-server of the world's.
 func (w *world) mustServer() *appserver.Server {
 	w.Helper()
-	s, err := w.connect(w.ctx)
-	testworld.Must(w, err)
+	s := testworld.Got(w.connect(w.ctx))(w)
 	w.Cleanup(func() { s.Close() })
 	return s
 }
@@ -112,19 +107,14 @@ func (w *world) mustThread(s *appserver.Server, edit func(*appserver.ThreadOptio
 	if edit != nil {
 		edit(&o)
 	}
-	t, err := s.Open(w.ctx, o)
-	testworld.Must(w, err)
-	return t
+	return testworld.Got(s.Open(w.ctx, o))(w)
 }
 
 // mustAsk brings a text through a turn.
 func (w *world) mustAsk(t *appserver.Thread, id, text string) string {
 	w.Helper()
-	turn, err := t.Submit(w.ctx, id, text)
-	testworld.Must(w, err)
-	res, err := turn.Wait(w.ctx, testworld.Patience)
-	testworld.Must(w, err)
-	return res.Text
+	turn := testworld.Got(t.Submit(w.ctx, id, text))(w)
+	return testworld.Got(turn.Wait(w.ctx, testworld.Patience))(w).Text
 }
 
 // mustEvent waits for an event of a kind and returns all before it, too.

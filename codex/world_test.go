@@ -106,9 +106,7 @@ func (w *world) mustSend(e envelope.Envelope) string {
 	if e.To == "" {
 		e.To = "agent1"
 	}
-	receipt, err := w.bus.Send(w.ctx, e)
-	testworld.Must(w, err)
-	return receipt.ID
+	return testworld.Got(w.bus.Send(w.ctx, e))(w).ID
 }
 
 // inbox is what waits at an address.
@@ -119,8 +117,7 @@ func (w *world) inbox(id agent.ID) []envelope.Envelope {
 
 func (w *world) envelopes(id agent.ID, p bus.Place) (list []envelope.Envelope) {
 	w.Helper()
-	entries, err := w.bus.List(id, p, 0)
-	testworld.Must(w, err)
+	entries := testworld.Got(w.bus.List(id, p, 0))(w)
 	for _, e := range entries {
 		list = append(list, e.Envelope)
 	}

@@ -18,8 +18,7 @@ import (
 
 func mustOpen(tb testing.TB) cost.Records {
 	tb.Helper()
-	db, err := store.Open(context.Background(), testworld.FastHome(tb))
-	testworld.Must(tb, err)
+	db := testworld.Got(store.Open(context.Background(), testworld.FastHome(tb)))(tb)
 	tb.Cleanup(func() { _ = db.Close() })
 	return cost.Records{DB: db}
 }
@@ -58,8 +57,7 @@ func mustTake(tb testing.TB, r cost.Records, id agent.ID, p cost.Prices, l cost.
 // sums are what the turns add up to, a line each.
 func sums(tb testing.TB, r cost.Records, by cost.By, f cost.Filter) string {
 	tb.Helper()
-	list, err := r.Sum(tb.Context(), by, f)
-	testworld.Must(tb, err)
+	list := testworld.Got(r.Sum(tb.Context(), by, f))(tb)
 	var lines []string
 	for _, s := range list {
 		u := s.Usage
@@ -151,8 +149,7 @@ func TestTask(t *testing.T) {
 	sub.Prompt, own.Prompt, own.Message = "p", "p", task.BriefID("task-1", 2)
 	mustTake(t, r, "agent1", nil, cost.Limits{}, entries{}.turn(sub))
 	mustTake(t, r, "agent1", nil, cost.Limits{}, entries{}.turn(own))
-	err := r.DB.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskInProgress, Assignee: "agent1"})
-	testworld.Must(t, err)
+	testworld.Must(t, r.DB.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskInProgress, Assignee: "agent1"}))
 	mustTake(t, r, "agent1", nil, cost.Limits{}, nil)
 	if got, want := sums(t, r, cost.ByTask, cost.Filter{}), "task-1: 2 requests 2+4+6+8 = 0 (0 stated), 20 unpriced[m]"; got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -199,8 +196,7 @@ func TestSum(t *testing.T) {
 
 func standings(tb testing.TB, r cost.Records, l cost.Limits, at time.Time) string {
 	tb.Helper()
-	all, err := r.Standings(tb.Context(), l, at)
-	testworld.Must(tb, err)
+	all := testworld.Got(r.Standings(tb.Context(), l, at))(tb)
 	var lines []string
 	for _, s := range all {
 		lines = append(lines, fmt.Sprintf("%v: %d %%, reached %d, told %d, over %v, unsure %v, refused %v", s.Budget, s.Percent(), s.Reached, s.Told, s.Over(), s.Unsure(), s.Refused))
@@ -235,9 +231,7 @@ func TestBudget(t *testing.T) {
 	}
 	mustTake(t, r, "agent1", nil, l, entries{}.turn(turn("c", "m", 30)))
 	check("380", of+"380 %, reached 100, told 80, over true, unsure false, refused false", l, noon)
-	if _, err := r.Answer(ctx, b, false, l, noon); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(r.Answer(ctx, b, false, l, noon))(t)
 	check("refused", of+"380 %, reached 100, told 80, over true, unsure false, refused true", l, noon)
 	if s, err := r.Answer(ctx, b, true, l, noon); err != nil || s.Limit.Tokens != 400 {
 		t.Errorf("Answer = %+v, %v, want a limit of 400", s, err)
@@ -301,8 +295,7 @@ func TestThreads(t *testing.T) {
 		store.EndSession{Start: "s1", Time: at(3)},
 		store.StartSession{Start: "s2", Actor: "agent2", Runtime: "codex", Thread: "three", Started: at(4)})
 	testworld.Must(t, err)
-	list, err := r.Threads(ctx, noon)
-	testworld.Must(t, err)
+	list := testworld.Got(r.Threads(ctx, noon))(t)
 	got := map[string]string{}
 	for _, th := range list {
 		got[th.ID] = string(th.Agent) + " " + th.Runtime

@@ -43,7 +43,7 @@ func TestFiles(t *testing.T) {
 			w.mustWrite(main, answer("a", 1)+answer("b", 2))
 			w.mustRead()
 			w.mustWrite("new", answer("a", 1)+answer("b", 2)+answer("c", 3))
-			w.must(os.Rename(w.file("new"), w.file(main)))
+			testworld.Must(w, os.Rename(w.file("new"), w.file(main)))
 		}, "agent1 3: 6+12"},
 		{"other words under the same number", func(w *world) {
 			w.mustWrite(main, answer("a", 1)+answer("b", 2))
@@ -75,7 +75,7 @@ func TestFiles(t *testing.T) {
 		{"moved away", func(w *world) {
 			w.mustWrite(main, answer("a", 1))
 			w.mustRead()
-			w.must(os.Rename(w.file(main), w.file("old.jsonl")))
+			testworld.Must(w, os.Rename(w.file(main), w.file("old.jsonl")))
 			w.mustRead()
 			w.mustWrite(main, answer("b", 2))
 		}, "agent1 2: 3+6"},
@@ -85,8 +85,8 @@ func TestFiles(t *testing.T) {
 			const other = "22222222-2222-4222-8222-222222222222"
 			w.mustWrite(other+".jsonl", answer("a", 1)+answer("b", 2)+answer("c", 3))
 			la, err := w.home.LoadLaunch("agent1")
-			w.must(err)
-			w.must(w.db.Apply(context.Background(), store.SessionState{Start: la.Start, Thread: other}))
+			testworld.Must(w, err)
+			testworld.Must(w, w.db.Apply(context.Background(), store.SessionState{Start: la.Start, Thread: other}))
 		}, "agent1 3: 6+12"},
 		{"subagents", func(w *world) {
 			w.mustWrite(main, answer("a", 1))
@@ -105,7 +105,7 @@ func TestFiles(t *testing.T) {
 				w.mustAppend(main, answer(fmt.Sprint(i), 1))
 			}
 		}, "agent1 1000: 1000+2000"},
-		{"no file", func(w *world) { w.must(os.Mkdir(w.file(main), 0o700)) }, ""},
+		{"no file", func(w *world) { testworld.Must(w, os.Mkdir(w.file(main), 0o700)) }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -117,11 +117,6 @@ func TestFiles(t *testing.T) {
 			}
 		})
 	}
-}
-
-func (w *world) must(err error) {
-	w.Helper()
-	testworld.Must(w, err)
 }
 
 // The thread of `netsky codex N` counts, though that agent was never started; a thread of nobody's does not.
@@ -138,7 +133,7 @@ func TestCodexOnce(t *testing.T) {
 			now.Add(time.Second).UTC().Format(time.RFC3339Nano), n)
 		w.mustWrite(dir+"/rollout-x-"+id(last)+".jsonl", record)
 	}
-	w.must(w.db.Apply(t.Context(), store.UpsertInput{Actor: "agent2", Thread: id("01"), Message: "m-1", State: store.InputPending, Time: store.At(now)}))
+	testworld.Must(w, w.db.Apply(t.Context(), store.UpsertInput{Actor: "agent2", Thread: id("01"), Message: "m-1", State: store.InputPending, Time: store.At(now)}))
 	w.mustRead()
 	w.mustRead()
 	if got, want := w.used(), "agent2 1: 100+7"; got != want {
@@ -154,10 +149,10 @@ func TestNoDaemonForDays(t *testing.T) {
 	w.mustWrite(main, answer("a", 1))
 	w.mustRead()
 	la, err := w.home.LoadLaunch("agent1")
-	w.must(err)
-	w.must(w.db.Apply(ctx, store.EndSession{Start: la.Start, Time: store.At(time.Now())}))
+	testworld.Must(w, err)
+	testworld.Must(w, w.db.Apply(ctx, store.EndSession{Start: la.Start, Time: store.At(time.Now())}))
 	w.mustAppend(main, answer("b", 2))
-	w.must(w.db.Do(ctx, "days go by", func(c *sql.Conn) error {
+	testworld.Must(w, w.db.Do(ctx, "days go by", func(c *sql.Conn) error {
 		for _, q := range []string{
 			"UPDATE turn_files SET changed = changed - ?", "UPDATE threads SET last = last - ?", "UPDATE sessions SET ended = ended - ?",
 		} {
@@ -188,7 +183,7 @@ func TestRun(t *testing.T) {
 		}
 	}()
 	w.mustWrite(main, answer("a", 1))
-	w.must(w.home.SaveReport("agent1", agent.Report{Start: "s", State: agent.Idle}))
+	testworld.Must(w, w.home.SaveReport("agent1", agent.Report{Start: "s", State: agent.Idle}))
 	testworld.Wait(t, "the turn on record", func() bool { return w.used() == "agent1 1: 1+2" })
 }
 
@@ -199,7 +194,7 @@ func TestMeterBudget(t *testing.T) {
 	w, ctx := mustWorld(t), context.Background()
 	bar := func() breaker.State {
 		s, err := breaker.Of(w.home, breaker.Budget("agent1")).Load()
-		w.must(err)
+		testworld.Must(w, err)
 		return s
 	}
 	w.terms.Limits.Agent.Tokens = 30
@@ -262,7 +257,7 @@ func TestScopes(t *testing.T) {
 	if s, err := breaker.Of(w.home, breaker.AllBudget).Load(); err != nil || s.Tripped() {
 		t.Errorf("without a limit: %+v, %v", s, err)
 	}
-	w.must(w.db.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskInProgress, Assignee: "agent1"}))
+	testworld.Must(w, w.db.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskInProgress, Assignee: "agent1"}))
 	brief := envelope.Render(envelope.Envelope{ID: task.BriefID("task-1", 1), From: agent.Root, To: "agent1", Text: "do it", Time: time.Now()}, time.Now())
 	w.mustAppend(main, fmt.Sprintf(`{"type":"user","promptId":"p","timestamp":%q,"message":{"role":"user","content":%q}}`+"\n", time.Now().Format(time.RFC3339), brief)+answer("b", 8))
 	w.mustRead()
@@ -272,20 +267,20 @@ func TestScopes(t *testing.T) {
 	}
 	// Another worker is held before it gets the task, not once it has begun.
 	for _, id := range []agent.ID{"agent2", "agent1"} {
-		w.must(w.db.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskInProgress, Assignee: id}))
-		w.must(cost.Hold(t.Context(), w.bus, w.db))
+		testworld.Must(w, w.db.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskInProgress, Assignee: id}))
+		testworld.Must(w, cost.Hold(t.Context(), w.bus, w.db))
 		for _, other := range []agent.ID{"agent1", "agent2"} {
 			if s, err := breaker.Of(w.home, breaker.Budget(other)).Load(); err != nil || s.Tripped() != (other == id) {
 				t.Errorf("%s has it, %s: %+v, %v", id, other, s, err)
 			}
 		}
 	}
-	w.must(w.db.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskDone, Assignee: "agent1", ClosedBy: "agent1"}))
+	testworld.Must(w, w.db.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskDone, Assignee: "agent1", ClosedBy: "agent1"}))
 	w.mustRead()
 	if s, err := breaker.Of(w.home, breaker.Budget("agent1")).Load(); err != nil || !s.Tripped() {
 		t.Errorf("after the worker has called it done: %+v, %v", s, err)
 	}
-	w.must(w.db.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskDone, Assignee: "agent1", ClosedBy: agent.Owner}))
+	testworld.Must(w, w.db.Apply(t.Context(), store.UpsertTask{ID: "task-1", Title: "x", AskedBy: agent.Owner, State: store.TaskDone, Assignee: "agent1", ClosedBy: agent.Owner}))
 	w.mustRead()
 	if s, err := breaker.Of(w.home, breaker.Budget("agent1")).Load(); err != nil || s.Tripped() {
 		t.Errorf("after the task: %+v, %v", s, err)
@@ -298,7 +293,7 @@ func TestClockSetBack(t *testing.T) {
 	w := mustWorld(t)
 	w.terms.Limits.Agent.Tokens = 30
 	w.mustRead()
-	w.must(w.db.Do(t.Context(), "the clock", func(c *sql.Conn) error {
+	testworld.Must(w, w.db.Do(t.Context(), "the clock", func(c *sql.Conn) error {
 		_, err := c.ExecContext(t.Context(), "UPDATE settings SET updated = updated + 3600000")
 		return err
 	}))
@@ -317,7 +312,7 @@ func TestUnpriced(t *testing.T) {
 	w.mustWrite(main, answer("a", 8))
 	m := w.meter()
 	for range 2 {
-		w.must(m.Read(context.Background()))
+		testworld.Must(w, m.Read(context.Background()))
 	}
 	if mail := w.mail(); len(mail) != 1 || !strings.Contains(mail[0], "can't be checked: the price of 24 tokens is not known") {
 		t.Errorf("told %q", mail)

@@ -101,7 +101,7 @@ func TestClaude(t *testing.T) {
 	program := mustProgram(t, "NETSKY_TEST_CLAUDE")
 	w := mustWorld(t)
 	model, err := anthropic.Start()
-	w.must(err)
+	testworld.Must(w, err)
 	defer model.Close()
 	var answers atomic.Int64
 	model.Handle(func(q anthropic.Request) *anthropic.Reply {
@@ -114,8 +114,8 @@ func TestClaude(t *testing.T) {
 	})
 	config := filepath.Join(w.home.Root(), "claude")
 	work := filepath.Join(w.home.Root(), "work")
-	w.must(os.MkdirAll(work, 0o700))
-	w.must(anthropic.WriteHome(config, work))
+	testworld.Must(w, os.MkdirAll(work, 0o700))
+	testworld.Must(w, anthropic.WriteHome(config, work))
 	w.mustStart("agent1", "claude", thread, "CLAUDE_CONFIG_DIR="+config)
 	env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + config, anthropic.Sandbox}, model.Env(config)...)
 
@@ -129,13 +129,13 @@ func TestClaude(t *testing.T) {
 			"--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
 		cmd.Dir, cmd.Env = work, env
 		in, err := cmd.StdinPipe()
-		w.must(err)
+		testworld.Must(w, err)
 		out, err := cmd.StdoutPipe()
-		w.must(err)
-		w.must(cmd.Start())
+		testworld.Must(w, err)
+		testworld.Must(w, cmd.Start())
 		from := bufio.NewReader(out)
 		say := func(text string) {
-			w.must(json.NewEncoder(in).Encode(map[string]any{"type": "user", "message": map[string]string{"role": "user", "content": text}}))
+			testworld.Must(w, json.NewEncoder(in).Encode(map[string]any{"type": "user", "message": map[string]string{"role": "user", "content": text}}))
 		}
 		for range 5 + rand.IntN(10) {
 			text := fmt.Sprintf("turn %d.", turn)
@@ -151,7 +151,7 @@ func TestClaude(t *testing.T) {
 			before := len(model.Requests())
 			say("hold")
 			testworld.Wait(t, "the request that is held", func() bool { return len(model.Requests()) > before })
-			w.must(cmd.Process.Kill())
+			testworld.Must(w, cmd.Process.Kill())
 		}
 		in.Close()
 		io.Copy(io.Discard, from)
@@ -164,8 +164,7 @@ func TestClaude(t *testing.T) {
 func (w *world) mustResult(from *bufio.Reader) {
 	w.Helper()
 	for {
-		line, err := from.ReadBytes('\n')
-		testworld.Must(w, err)
+		line := testworld.Got(from.ReadBytes('\n'))(w)
 		var l struct {
 			Type    string
 			IsError bool `json:"is_error"`
@@ -188,7 +187,7 @@ func TestCodex(t *testing.T) {
 	program := mustProgram(t, "NETSKY_TEST_CODEX")
 	w := mustWorld(t)
 	model, err := openai.Start()
-	w.must(err)
+	testworld.Must(w, err)
 	defer model.Close()
 	var answers atomic.Int64
 	model.Handle(func(q openai.Request) *openai.Reply {
@@ -200,7 +199,7 @@ func TestCodex(t *testing.T) {
 		return r
 	})
 	codexHome := filepath.Join(w.home.Root(), "codex")
-	w.must(model.WriteHome(codexHome))
+	testworld.Must(w, model.WriteHome(codexHome))
 	env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.home.Root()}, openai.Env(codexHome)...)
 	run := func(more ...string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), program, append([]string{"exec"}, more...)...)
@@ -211,10 +210,10 @@ func TestCodex(t *testing.T) {
 		Thread string `json:"thread_id"`
 	}
 	out, err := run("--skip-git-repo-check", "--json", "turn 0.").Output()
-	w.must(err)
+	testworld.Must(w, err)
 	for line := range bytes.Lines(out) {
 		if strings.Contains(string(line), "thread.started") {
-			w.must(json.Unmarshal(line, &began))
+			testworld.Must(w, json.Unmarshal(line, &began))
 		}
 	}
 	w.mustStart("agent2", "codex", began.Thread, openai.Env(codexHome)...)
@@ -231,9 +230,9 @@ func TestCodex(t *testing.T) {
 		if turn%20 == 0 {
 			before := len(model.Requests())
 			cmd := run("resume", "--skip-git-repo-check", "--json", began.Thread, "hold")
-			w.must(cmd.Start())
+			testworld.Must(w, cmd.Start())
 			testworld.Wait(t, "the request that is held", func() bool { return len(model.Requests()) > before })
-			w.must(cmd.Process.Kill())
+			testworld.Must(w, cmd.Process.Kill())
 			_ = cmd.Wait() // killed
 		}
 	}

@@ -65,10 +65,7 @@ func mustWorld(tb testing.TB) *world {
 	config := filepath.Join(w.home.Root(), "claude")
 	w.dir = filepath.Join(config, "projects", "-w")
 	testworld.Must(tb, os.MkdirAll(w.dir, 0o700))
-	var err error
-	if w.db, err = store.Open(context.Background(), w.home); err != nil {
-		tb.Fatal(err)
-	}
+	w.db = testworld.Got(store.Open(context.Background(), w.home))(tb)
 	tb.Cleanup(func() { _ = w.db.Close() })
 	w.mustStart("agent1", "claude", thread, "CLAUDE_CONFIG_DIR="+config)
 	return w
@@ -79,8 +76,7 @@ func (w *world) mustStart(id agent.ID, runtime, conversation string, env ...stri
 	w.Helper()
 	start := agent.NewStart()
 	testworld.Must(w, w.home.SaveLaunch(agent.Launch{Agent: id, Start: start, Runtime: runtime, Dir: "/", Env: env}))
-	err := w.db.Apply(context.Background(), store.StartSession{Start: start, Actor: id, Runtime: runtime, Thread: conversation, Started: store.At(time.Now().Add(-time.Minute))})
-	testworld.Must(w, err)
+	testworld.Must(w, w.db.Apply(context.Background(), store.StartSession{Start: start, Actor: id, Runtime: runtime, Thread: conversation, Started: store.At(time.Now().Add(-time.Minute))}))
 }
 
 func (w *world) meter() *cost.Meter {
@@ -125,8 +121,7 @@ func (w *world) mustAppend(name, text string) {
 // used are the requests and tokens on record.
 func (w *world) used() string {
 	w.Helper()
-	list, err := cost.Records{DB: w.db}.Sum(context.Background(), cost.ByAgent, cost.Filter{})
-	testworld.Must(w, err)
+	list := testworld.Got(cost.Records{DB: w.db}.Sum(context.Background(), cost.ByAgent, cost.Filter{}))(w)
 	var words []string
 	for _, s := range list {
 		words = append(words, fmt.Sprintf("%s %d: %d+%d", s.Name, s.Requests, s.Usage.Input, s.Usage.Output))
@@ -137,8 +132,7 @@ func (w *world) used() string {
 // mail are the texts that wait for the owner. What is sent again under its id has no effect.
 func (w *world) mail() (texts []string) {
 	w.Helper()
-	files, err := os.ReadDir(w.home.Path(home.Mailbox(agent.Owner), "inbox"))
-	testworld.Must(w, err)
+	files := testworld.Got(os.ReadDir(w.home.Path(home.Mailbox(agent.Owner), "inbox")))(w)
 	seen := make(map[string]bool)
 	for _, f := range files {
 		data, err := os.ReadFile(w.home.Path(home.Mailbox(agent.Owner), "inbox", f.Name()))

@@ -68,7 +68,7 @@ func TestNextServer(t *testing.T) {
 	// A server at another address has other keys: nobody between can carry proofs.
 	w.stop()
 	held, err := net.Listen("tcp4", w.addr)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	defer held.Close()
 	w.addr = ""
 	w.again(t)
@@ -143,7 +143,7 @@ func TestAnswersProved(t *testing.T) {
 	v.as(r)
 	r.Header.Set("Netsky-Nonce", nonce)
 	resp, err := http.DefaultClient.Do(r)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	resp.Body.Close()
 	if resp.Header.Get("Netsky-Proof") != v.mac("stream", nonce) {
 		t.Errorf("SSE: proof %q", resp.Header.Get("Netsky-Proof"))
@@ -151,10 +151,10 @@ func TestAnswersProved(t *testing.T) {
 	c, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws://"+w.addr+"/ws", http.Header{
 		"Cookie": {v.cookie.String()}, "Origin": {"http://" + w.addr},
 		"Sec-Websocket-Protocol": {"netsky, netsky-tab." + v.pass + ", netsky-nonce." + nonce}})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	defer c.Close()
 	var first struct{ Proof string }
-	mustDo(t, c.ReadJSON(&first))
+	testworld.Must(t, c.ReadJSON(&first))
 	if first.Proof != v.mac("stream", nonce) || c.Subprotocol() != "netsky" {
 		t.Errorf("websocket: proof %q, protocol %q", first.Proof, c.Subprotocol())
 	}
@@ -338,10 +338,10 @@ func TestSignOut(t *testing.T) {
 		r := w.request(t, "GET", "/events", "")
 		v.as(r)
 		resp, err := http.DefaultClient.Do(r)
-		mustDo(t, err)
+		testworld.Must(t, err)
 		c, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws://"+w.addr+"/ws",
 			http.Header{"Cookie": {v.cookie.String()}, "Origin": {"http://" + w.addr}, "Netsky-Tab": {v.pass}})
-		mustDo(t, err)
+		testworld.Must(t, err)
 		late := time.AfterFunc(testworld.Patience, func() { resp.Body.Close(); c.Close(); t.Error("a stream goes on") })
 		return func() {
 			t.Helper()
@@ -398,7 +398,7 @@ func TestSignOut(t *testing.T) {
 	d := w.signIn(t)
 	ended = follow(d)
 	code := w.code(t)
-	mustDo(t, w.srv.Rotate())
+	testworld.Must(t, w.srv.Rotate())
 	ended()
 	if a := w.get(t, "/api/snapshot"); a.status != 401 {
 		t.Errorf("the last token: %d", a.status)
@@ -408,7 +408,7 @@ func TestSignOut(t *testing.T) {
 	}
 	var err error
 	w.token, err = access.Token(w.home)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if a := w.get(t, "/api/snapshot"); a.status != 200 {
 		t.Errorf("the new token: %d", a.status)
 	}
@@ -426,15 +426,15 @@ func TestTokenReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := mustWorld(t, nil)
 			before := w.signIn(t)
-			mustDo(t, spoil(w.home.Path("run/token")))
+			testworld.Must(t, spoil(w.home.Path("run/token")))
 			l, err := w.srv.Link("http://" + w.addr)
-			mustDo(t, err)
+			testworld.Must(t, err)
 			if !l.Renewed {
 				t.Error("it is not said that there is another token")
 			}
 			old := w.token
 			w.token, err = access.Token(w.home)
-			mustDo(t, err)
+			testworld.Must(t, err)
 			if a := w.get(t, "/api/snapshot"); a.status != 200 || w.token == old {
 				t.Errorf("the token in the file: %d", a.status)
 			}
@@ -469,12 +469,12 @@ func TestBrowserStays(t *testing.T) {
 	r.Header.Set("Origin", "http://"+w.addr)
 	var again visitor
 	a := mustAnswer(t, r)
-	mustDo(t, json.Unmarshal([]byte(a.body), &again))
+	testworld.Must(t, json.Unmarshal([]byte(a.body), &again))
 	if again.ID != v.ID || again.Key != v.Key || len(w.srv.Browsers()) != 1 {
 		t.Errorf("it is %s, was %s", again.ID, v.ID)
 	}
 	data, err := os.ReadFile(w.home.Path("state/dashboard.json"))
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if strings.Contains(string(data), v.Key) || strings.Contains(string(data), w.token) {
 		t.Errorf("a secret is on disk: %s", data)
 	}

@@ -11,6 +11,7 @@ import (
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/view"
 )
@@ -43,7 +44,7 @@ func (w *world) fill(tb testing.TB) {
 func names(tb testing.TB, body string) string {
 	tb.Helper()
 	var l struct{ Items []map[string]any }
-	mustDo(tb, json.Unmarshal([]byte(body), &l))
+	testworld.Must(tb, json.Unmarshal([]byte(body), &l))
 	if l.Items == nil {
 		tb.Fatalf("no list: %s", body)
 	}
@@ -137,7 +138,7 @@ func TestCursors(t *testing.T) {
 				seen[n] = true
 			}
 			var l struct{ Cursor string }
-			mustDo(t, json.Unmarshal([]byte(a.body), &l))
+			testworld.Must(t, json.Unmarshal([]byte(a.body), &l))
 			if cursor = l.Cursor; cursor == "" {
 				break
 			}
@@ -205,9 +206,9 @@ func TestApprovals(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
 	a, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -r x", Reason: "tidy", Dir: "/src", AskedMS: 5000})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	_, err = home.Approvals(w.home).Ask(agent.Approval{Agent: "agent2", Tool: "Edit", Text: "y", AskedMS: 6000})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	l := mustGet[store.List[live.Approval]](t, w, "/api/approvals")
 	want := live.Approval{Code: a.Code, Agent: "agent1", Tool: "Bash", Text: "rm -r x", Reason: "tidy", Dir: "/src", Asked: 5000,
 		Allow: "netsky approve " + a.Code, Deny: "netsky approve " + a.Code + " --deny"}
@@ -218,7 +219,7 @@ func TestApprovals(t *testing.T) {
 		t.Errorf("snapshot has %d approvals", len(v.Approvals))
 	}
 	_, err = home.Approvals(w.home).Answer(a.Code, agent.Answer{Allow: true})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if l := mustGet[store.List[live.Approval]](t, w, "/api/approvals"); len(l.Items) != 1 || l.Items[0].Agent != "agent2" {
 		t.Errorf("approvals = %+v", l.Items)
 	}

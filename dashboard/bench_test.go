@@ -38,7 +38,7 @@ func (w *world) fillMuch(b *testing.B) {
 			store.UpsertDelivery{Message: id, Target: to, State: state, Time: store.Time(i + 1)},
 			store.AddLog{Key: id, Text: "delivered", Actor: to, About: id})
 	}
-	mustDo(b, w.db.Apply(b.Context(), ops...))
+	testworld.Must(b, w.db.Apply(b.Context(), ops...))
 	var list []view.Agent
 	for n := range 50 {
 		list = append(list, view.Agent{ID: agent.Clone(n + 1), State: agent.Idle, Evidence: "its own word", Runtime: "demo"})
@@ -71,9 +71,7 @@ func reportMedian(b *testing.B, unit string, took []time.Duration) {
 func BenchmarkDataVersion(b *testing.B) {
 	w := mustWorld(b, nil)
 	for b.Loop() {
-		if _, err := w.db.DataVersion(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		testworld.Got(w.db.DataVersion(b.Context()))(b)
 	}
 }
 
@@ -164,6 +162,6 @@ func BenchmarkPaneChange(b *testing.B) {
 
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
-	mustDo(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	testworld.Must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -63,9 +63,7 @@ func TestBrowserConfirmInSight(t *testing.T) {
 	}
 	long := asked[0]
 	long.Text = strings.Repeat("make the next of many steps\n", 60)
-	if _, err := home.Approvals(w.home).Ask(long); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(home.Approvals(w.home).Ask(long))(t)
 	l := mustBrowser(t).look(t, w)
 	for _, size := range [][2]int{{1280, 720}, {640, 360}, {390, 700}} {
 		l.size(size[0], size[1])
@@ -316,7 +314,7 @@ func TestBrowserReply(t *testing.T) {
 	w := mustWorld(t, slowly)
 	w.showcase(t)
 	_, err := w.bus.Send(t.Context(), envelope.Envelope{ID: "ask-1", From: "agent0", To: agent.Owner, Text: "Which port?"})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	w.apply(t, store.UpsertMessage{ID: "ask-1", From: "agent0", To: "owner", Text: "Which port?"})
 	l := mustBrowser(t).look(t, w)
 	l.open("/messages/ask-1")
@@ -359,7 +357,7 @@ func TestBrowserNotices(t *testing.T) {
 	l.waits(`asked === 1 && document.querySelector("#notify button").getAttribute("aria-pressed") === "true"`)
 	eval[any](l, `window.away = true, null`)
 	_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -rf secret", AskedMS: 1})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	l.waits(`notices.length === 1 && document.title.startsWith("(1) ") && document.querySelector("#icon").getAttribute("href").includes("icon-needs")`)
 	if got := eval[string](l, `notices.join()`); got != "netsky: agent1 asks for permission" {
 		t.Errorf("the notice says %q", got)

@@ -40,7 +40,7 @@ func squat(tb testing.TB, addr string) (*squatter, *http.Server) {
 	tb.Helper()
 	s := &squatter{}
 	l, err := net.Listen("tcp4", addr)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	srv := &http.Server{Handler: s}
 	go srv.Serve(l)
 	tb.Cleanup(func() { srv.Close() })
@@ -213,7 +213,7 @@ func TestBrowserSignOut(t *testing.T) {
 	two.waits(`document.body.innerText.includes("not signed in")`)
 	// A used link, opened again from the history, says so.
 	u, err := url.Parse(w.link(t))
-	mustDo(t, err)
+	testworld.Must(t, err)
 	one.goTo(u.String())
 	one.waits(`location.pathname === "/"`)
 	one.live()
@@ -254,7 +254,7 @@ func TestBrowserRotate(t *testing.T) {
 	one := b.look(t, w)
 	one.live()
 	old := eval[string](one, `sessionStorage.getItem("netsky")`)
-	mustDo(t, w.srv.Rotate())
+	testworld.Must(t, w.srv.Rotate())
 	one.waits(`document.querySelector("#why-away")?.textContent.includes("signed out with --rotate")`)
 	if got := eval[string](one, `sessionStorage.getItem("netsky")`); got != old {
 		t.Errorf("the tab has %s", got)
@@ -310,7 +310,7 @@ func TestBrowserStrangeKey(t *testing.T) {
 	id, key := strings.Repeat("a", 16), strings.Repeat("b", 64)
 	var asked, taken atomic.Int64
 	l, err := net.Listen("tcp4", first)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	srv := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		var said struct{ ID, Nonce string }
 		if r.URL.Path != "/session" || json.NewDecoder(r.Body).Decode(&said) != nil {
@@ -346,7 +346,7 @@ func TestBrowserMarkReadKeyless(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, slowly)
 	_, err := w.bus.Send(t.Context(), envelope.Envelope{ID: "m-new", From: "agent0", To: "owner", Text: "look here"})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	w.apply(t, store.UpsertMessage{ID: "m-new", From: "agent0", To: "owner", Text: "look here", Time: store.At(time.Now())})
 	b := mustBrowser(t)
 	l := b.look(t, w)
@@ -395,7 +395,7 @@ func TestBrowserAway(t *testing.T) {
 	l.live()
 	w.stop()
 	hung, err := net.Listen("tcp4", w.addr) // connections open, and nobody answers
-	mustDo(t, err)
+	testworld.Must(t, err)
 	defer hung.Close()
 	l.waits(`/^as of \d+ s ago$/.test(document.querySelector("#link").textContent)`)
 	if got := eval[string](l, `getComputedStyle(document.querySelector("main")).filter`); got != "grayscale(1)" {

@@ -95,7 +95,7 @@ func TestBrowserLive(t *testing.T) {
 	l.typeIn("#text", "half a thou")
 	eval[any](l, `window.card = document.querySelector("[data-key=card-agent1]"), null`)
 	_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -rf <build>"})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	l.waits(`document.querySelectorAll(".ask").length === 3 && document.title.startsWith("(3)")`)
 	l.waits(`document.querySelector("#said").textContent.includes("agent1 asks for permission to use Bash")`)
 	w.agents.set(nil, view.Agent{ID: "agent1", State: agent.Idle, Evidence: "x", Wanted: true})

@@ -36,7 +36,7 @@ func mustAxe(tb testing.TB) string {
 		tb.Fatal("NETSKY_TEST_AXE is not set: scripts/test installs axe-core")
 	}
 	data, err := os.ReadFile(path)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	return string(data)
 }
 
@@ -57,7 +57,7 @@ func (t *looker) fits(width int) {
 			Width int
 			Which []string
 		}
-		mustDo(t.tb, json.Unmarshal([]byte(eval[string](t, fmt.Sprintf(`((css, max) => {
+		testworld.Must(t.tb, json.Unmarshal([]byte(eval[string](t, fmt.Sprintf(`((css, max) => {
 			const sheet = new CSSStyleSheet();
 			sheet.replaceSync(css);
 			document.adoptedStyleSheets = [sheet];
@@ -106,7 +106,7 @@ func TestBrowserLongWords(t *testing.T) {
 	word, now := strings.Repeat("Donaudampfschifffahrtsgesellschaft", 12), store.At(time.Now())
 	id := strings.Repeat("x", 128)
 	list, err := w.agents.Agents(t.Context())
-	mustDo(t, err)
+	testworld.Must(t, err)
 	for i := range list {
 		list[i].Detail, list[i].Evidence, list[i].Dir, list[i].Model, list[i].Runtime = word, word, word, word, word[:32]
 	}
@@ -120,7 +120,7 @@ func TestBrowserLongWords(t *testing.T) {
 		store.AddNote{ID: "n", About: id, Author: "agentinfinity", Text: strings.Repeat(word+"\n", 200), Created: now},
 		store.AddLog{Key: "long", Part: word, Actor: "agentinfinity", About: id, Text: word, Level: store.LevelError, Time: now, Fields: map[string]any{word: word}})
 	_, err = home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Start: start(1), Tool: word, Text: strings.Repeat(word, 20), Reason: word, Dir: word, AskedMS: int64(now)})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	l := mustBrowser(t).look(t, w)
 	for _, widths := range [][]int{{1280}, {390, 360, 320}} {
 		for _, path := range []string{"/", "/agents/agent1", "/panes", "/tasks", "/tasks/" + id, "/messages", "/messages/" + id, "/messages?thread=" + id, "/sessions", "/sessions/" + start(1), "/logs", "/find?q=" + word[:34], "/notes/n"} {
@@ -297,7 +297,7 @@ func TestBrowserKeys(t *testing.T) {
 			What    string
 			Visible bool
 		}
-		mustDo(t, json.Unmarshal([]byte(eval[string](l, `(e => JSON.stringify({What: e.outerHTML.slice(0, 90), Visible:
+		testworld.Must(t, json.Unmarshal([]byte(eval[string](l, `(e => JSON.stringify({What: e.outerHTML.slice(0, 90), Visible:
 			e === document.body || ["", "::after"].some(p => { const s = getComputedStyle(e, p || null); return s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 2 })}))(document.activeElement)`)), &s))
 		if !s.Visible {
 			t.Errorf("focus is not seen on %s", s.What)

@@ -3,6 +3,8 @@ package dashboard_test
 import (
 	"os"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 var endChromium = func() {}
@@ -17,6 +19,6 @@ func TestMain(m *testing.M) {
 func (w *world) link(tb testing.TB) string {
 	tb.Helper()
 	l, err := w.srv.Link("http://" + w.addr)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	return l.URL
 }

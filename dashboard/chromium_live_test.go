@@ -30,10 +30,10 @@ type browser struct{ ctx context.Context }
 func mustBrowser(tb testing.TB) browser {
 	tb.Helper()
 	program, err := chromium()
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	ctx, cancel := chromedp.NewContext(program, chromedp.WithNewBrowserContext())
 	tb.Cleanup(cancel)
-	mustDo(tb, chromedp.Do(ctx))
+	testworld.Must(tb, chromedp.Do(ctx))
 	return browser{ctx}
 }
 
@@ -132,7 +132,7 @@ func (t *looker) call(method string, params, result any) {
 	if result == nil {
 		result = &struct{}{}
 	}
-	mustDo(t.tb, chromedp.Do(t.ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+	testworld.Must(t.tb, chromedp.Do(t.ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		return target.Call(ctx, method, params, result)
 	})))
 }
@@ -154,7 +154,7 @@ func (t *looker) listens() {
 		}()
 		t.tb.Cleanup(func() { stop(); <-done })
 	}
-	mustDo(t.tb, chromedp.Do(t.ctx, chromedp.Func(func(_ context.Context, target *chromedp.Target) error {
+	testworld.Must(t.tb, chromedp.Do(t.ctx, chromedp.Func(func(_ context.Context, target *chromedp.Target) error {
 		hear(target, "Runtime.exceptionThrown", func(data []byte) { t.wrong = append(t.wrong, string(data)) })
 		hear(target, "Runtime.consoleAPICalled", func(data []byte) {
 			var e struct{ Type string }
@@ -195,7 +195,7 @@ next:
 
 func (t *looker) goTo(url string) {
 	t.tb.Helper()
-	mustDo(t.tb, chromedp.Do(t.ctx, chromedp.Navigate(url)))
+	testworld.Must(t.tb, chromedp.Do(t.ctx, chromedp.Navigate(url)))
 }
 
 func (t *looker) open(path string) { t.tb.Helper(); t.goTo("http://" + t.w.addr + path) }
@@ -205,12 +205,12 @@ func (t *looker) open(path string) { t.tb.Helper(); t.goTo("http://" + t.w.addr 
 func (t *looker) through(front func(rw http.ResponseWriter, r *http.Request, server http.Handler)) (address string) {
 	t.tb.Helper()
 	to, err := url.Parse("http://" + t.w.addr)
-	mustDo(t.tb, err)
+	testworld.Must(t.tb, err)
 	server := httputil.NewSingleHostReverseProxy(to)
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { front(rw, r, server) }))
 	t.tb.Cleanup(s.Close)
 	link, err := t.w.srv.Link(s.URL)
-	mustDo(t.tb, err)
+	testworld.Must(t.tb, err)
 	t.goTo(link.URL)
 	t.waits(`location.pathname === "/" && document.querySelector("#link")`)
 	return s.URL
@@ -236,7 +236,7 @@ func (t *looker) theme(name string, still bool) {
 // eval is the value of an expression, which may be a promise.
 func eval[T any](t *looker, js string) (v T) {
 	t.tb.Helper()
-	mustDo(t.tb, evalInto(t, js, &v))
+	testworld.Must(t.tb, evalInto(t, js, &v))
 	return v
 }
 
@@ -274,17 +274,17 @@ func (t *looker) waits(js string) {
 
 func (t *looker) click(sel string) {
 	t.tb.Helper()
-	mustDo(t.tb, chromedp.Do(t.ctx, chromedp.Click(chromedp.CSS(sel), chromedp.NodeVisible)))
+	testworld.Must(t.tb, chromedp.Do(t.ctx, chromedp.Click(chromedp.CSS(sel), chromedp.NodeVisible)))
 }
 
 func (t *looker) typeIn(sel, text string) {
 	t.tb.Helper()
-	mustDo(t.tb, chromedp.Do(t.ctx, chromedp.SendKeys(chromedp.CSS(sel), text)))
+	testworld.Must(t.tb, chromedp.Do(t.ctx, chromedp.SendKeys(chromedp.CSS(sel), text)))
 }
 
 func (t *looker) press(keys string) {
 	t.tb.Helper()
-	mustDo(t.tb, chromedp.Do(t.ctx, chromedp.KeyEvent(keys)))
+	testworld.Must(t.tb, chromedp.Do(t.ctx, chromedp.KeyEvent(keys)))
 }
 
 // text is what a page shows of an element.

@@ -19,6 +19,7 @@ import (
 	"netsky/bus"
 	"netsky/dashboard"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -49,7 +50,7 @@ func (w *world) asks(tb testing.TB, d desk, text string) agent.Approval {
 func (w *world) asksFor(tb testing.TB, d desk, q agent.Approval) agent.Approval {
 	tb.Helper()
 	q, err := d.Ask(tb.Context(), q)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	ctx := tb.Context()
 	go func() {
 		for ctx.Err() == nil {
@@ -84,7 +85,7 @@ func (w *world) digest(tb testing.TB, code string) string {
 func (w *world) answer(tb testing.TB, code, digest, word string, edit func(*http.Request)) answer {
 	tb.Helper()
 	body, err := json.Marshal(map[string]string{"code": code, "digest": digest, "answer": word})
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	r := w.request(tb, "POST", "/api/approval-answer", string(body))
 	if edit != nil {
 		edit(r)
@@ -143,7 +144,7 @@ func TestAnswer(t *testing.T) {
 	}
 	a := w.answer(t, q.Code, digest, attention.Allow, nil)
 	var done dashboard.Answered
-	mustDo(t, json.Unmarshal([]byte(a.body), &done))
+	testworld.Must(t, json.Unmarshal([]byte(a.body), &done))
 	if given, ok := w.given(q.Code); a.status != 200 || !ok || !given.Allow || given.By != approve.InDashboard || done != (dashboard.Answered{Code: q.Code, Agent: "agent0", Answer: attention.Allow, Text: "rm -rf <b>x"}) {
 		t.Fatalf("%d %s: %+v", a.status, a.body, given)
 	}
@@ -163,7 +164,7 @@ func TestAnswer(t *testing.T) {
 	// Answered elsewhere first.
 	digest = w.digest(t, other.Code)
 	_, err = d.Desk.Answer(t.Context(), other.Code, agent.Answer{By: "netsky approve"})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if a := w.answer(t, other.Code, digest, attention.Allow, nil); a.status != 409 || !strings.Contains(a.body, "denied by the owner, with netsky approve") {
 		t.Errorf("answered elsewhere: %d %s", a.status, a.body)
 	}
@@ -201,7 +202,7 @@ func TestAnswerOff(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
 	q, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: "ls"})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if a := w.answer(t, q.Code, w.digest(t, q.Code), attention.Allow, nil); a.status != 403 || !strings.Contains(a.body, "netsky.toml is false") {
 		t.Errorf("%d %s", a.status, a.body)
 	}

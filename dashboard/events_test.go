@@ -62,7 +62,7 @@ func TestFollow(t *testing.T) {
 			w.agents.set(errors.New("no tmux"))
 			s.until(t, "no agents", func(e event) bool { return e.Key == "agents" && strings.Contains(string(e.Data), "no tmux") })
 			a, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: "ls"})
-			mustDo(t, err)
+			testworld.Must(t, err)
 			s.until(t, "an approval", func(e event) bool {
 				return e.Key == "approvals" && strings.Contains(string(e.Data), `"allow":"netsky approve `+a.Code+`"`)
 			})
@@ -78,9 +78,9 @@ func TestFollowOtherWriter(t *testing.T) {
 	s := w.ws(t, "/ws")
 	s.key(t, "records")
 	other, err := store.Open(t.Context(), w.home)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	defer other.Close()
-	mustDo(t, other.Apply(t.Context(), store.AddLog{Text: "from elsewhere"}))
+	testworld.Must(t, other.Apply(t.Context(), store.AddLog{Text: "from elsewhere"}))
 	s.until(t, "the log", func(e event) bool { return strings.Contains(string(e.Data), "from elsewhere") })
 }
 
@@ -203,7 +203,7 @@ func TestFollowReplacedRecords(t *testing.T) {
 			s := w.ws(t, "/ws")
 			s.key(t, "records")
 			for _, name := range []string{"", "-wal", "-shm"} {
-				mustDo(t, os.Remove(w.home.Path(home.DBFile)+name))
+				testworld.Must(t, os.Remove(w.home.Path(home.DBFile)+name))
 			}
 			w.apply(t, logs(tt.fresh, "new")...)
 			anew := false
@@ -224,7 +224,7 @@ func TestSocketRefuses(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
 	many, err := json.Marshal(map[string][]string{"watch": strings.Split(strings.Repeat("agent1,", 65), ",")})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	for _, text := range []string{
 		"", "x", "null", "{}", "[]", `{"watch":null}`, `{"watch":"agent1"}`, `{"watch":["../x"]}`, `{"watch":["owner"]}`,
 		`{"watch":[""]}`, `{"watch":["agent1"],"send":"x"}`, `{"say":"x"}`, string(many), `{"watch":[` + strings.Repeat(`"agent1",`, 4000),

@@ -32,7 +32,7 @@ func TestRow34Records(t *testing.T) {
 			store.AddLog{Text: text, Part: text, About: text, Fields: map[string]any{text: text}},
 		)
 		_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: text, Text: text, Reason: text, Dir: text})
-		mustDo(t, err)
+		testworld.Must(t, err)
 		w.agents.set(nil, view.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text})
 		w.panes.set("agent1", text)
 		for _, path := range []string{
@@ -100,6 +100,6 @@ func checkInert(tb testing.TB, what, body string) {
 func raw(tb testing.TB, v any) json.RawMessage {
 	tb.Helper()
 	data, err := json.Marshal(v)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	return data
 }

@@ -72,7 +72,7 @@ func TestRow33Limits(t *testing.T) {
 func (w *world) half(tb testing.TB, begin string) net.Conn {
 	tb.Helper()
 	c, err := net.Dial("tcp", w.addr)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { c.Close() })
 	if _, err = io.WriteString(c, begin); err != nil && !strings.Contains(err.Error(), "reset") && !strings.Contains(err.Error(), "broken pipe") {
 		tb.Fatal(err)
@@ -112,7 +112,7 @@ func TestRow33Reserve(t *testing.T) {
 		if i%100 == 99 {
 			ask(owner(), "on a new connection")
 			resp, err := first.Do(w.request(t, "GET", "/api/agents", "").WithContext(httptrace.WithClientTrace(t.Context(), trace)))
-			mustDo(t, err)
+			testworld.Must(t, err)
 			io.Copy(io.Discard, resp.Body)
 			resp.Body.Close()
 		}
@@ -167,11 +167,11 @@ func TestOtherLoopback(t *testing.T) {
 	w := &world{home: testworld.Home(t), agents: &fakeAgents{}, panes: newFakePanes(), addr: "127.0.0.2:0"}
 	var err error
 	w.db, err = store.Open(t.Context(), w.home)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	t.Cleanup(func() { w.db.Close() })
 	w.bus = bus.New(w.home, bus.Options{})
 	w.token, err = access.Token(w.home)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	w.serve(t, dashboard.Options{
 		Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil }, Agents: w.agents, Bus: w.bus, Token: w.token,
 	})
@@ -188,7 +188,7 @@ func TestOtherLoopback(t *testing.T) {
 func (w *world) up(tb testing.TB) bool {
 	tb.Helper()
 	c, err := net.Dial("tcp", w.addr)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(testworld.Patience))
 	io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -202,7 +202,7 @@ func TestRow33Streams(t *testing.T) {
 	w := mustWorld(t, func(o *dashboard.Options) { o.MaxStreams = 8 })
 	for i := range 12 {
 		resp, err := http.DefaultClient.Do(w.request(t, "GET", "/events", ""))
-		mustDo(t, err)
+		testworld.Must(t, err)
 		defer resp.Body.Close()
 		if want := map[bool]int{true: 200, false: 503}[i < 8]; resp.StatusCode != want {
 			t.Errorf("stream %d: %d, want %d", i, resp.StatusCode, want)
@@ -212,7 +212,7 @@ func TestRow33Streams(t *testing.T) {
 		}
 		if i == 0 { // it has begun
 			_, err := bufio.NewReader(resp.Body).ReadString('\n')
-			mustDo(t, err)
+			testworld.Must(t, err)
 		}
 	}
 	if a := w.say(t, `{"to":"agent0","text":"still here"}`); a.status != 202 {
@@ -227,11 +227,11 @@ func TestRow35GetsChangeNothing(t *testing.T) {
 	w.apply(t, store.UpsertActor{ID: "agent1"}, store.AddLog{Text: "up"}, store.AddNote{ID: "n", Text: "x"},
 		store.UpsertTask{ID: "t-1", Title: "x"}, store.UpsertMessage{ID: "m-1", From: "owner", To: "agent1", Text: "x"})
 	asked, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "ls"})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	path := w.home.Path(home.ApprovalDir, asked.Code+".json")
 	data, err := os.ReadFile(path)
-	mustDo(t, err)
-	mustDo(t, os.WriteFile(path, []byte(strings.Replace(string(data), fmt.Sprintf(`"pid":%d`, os.Getpid()), `"pid":4194303`, 1)), 0o600))
+	testworld.Must(t, err)
+	testworld.Must(t, os.WriteFile(path, []byte(strings.Replace(string(data), fmt.Sprintf(`"pid":%d`, os.Getpid()), `"pid":4194303`, 1)), 0o600))
 	if l := mustGet[store.List[live.Approval]](t, w, "/api/approvals"); len(l.Items) != 0 {
 		t.Errorf("a dead process asks: %+v", l.Items)
 	}
@@ -241,7 +241,7 @@ func TestRow35GetsChangeNothing(t *testing.T) {
 		"/api/timeline/m-1", "/api/logs?after=1", "/api/pane/agent1?history=9", "/api/user-message?to=agent0&text=x") {
 		for _, method := range []string{"GET", "HEAD"} {
 			resp, err := http.DefaultClient.Do(w.request(t, method, path, ""))
-			mustDo(t, err)
+			testworld.Must(t, err)
 			if !strings.Contains(resp.Header.Get("Content-Type"), "event-stream") {
 				io.Copy(io.Discard, resp.Body)
 			}
@@ -258,7 +258,7 @@ func TestRow35GetsChangeNothing(t *testing.T) {
 func hash(tb testing.TB, home home.Dir) string {
 	tb.Helper()
 	var b strings.Builder
-	mustDo(tb, filepath.WalkDir(home.Root(), func(path string, d fs.DirEntry, err error) error {
+	testworld.Must(tb, filepath.WalkDir(home.Root(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || strings.HasSuffix(path, "-shm") {
 			return err
 		}

@@ -48,22 +48,17 @@ type world struct {
 	mark   string // of all goroutines that its server starts
 }
 
-func mustDo(tb testing.TB, err error) {
-	tb.Helper()
-	testworld.Must(tb, err)
-}
-
 // mustWorld makes a world whose options edit may change.
 func mustWorld(tb testing.TB, edit func(*dashboard.Options)) *world {
 	tb.Helper()
 	w := &world{home: testworld.Home(tb), agents: &fakeAgents{}, panes: newFakePanes(), work: &fakeWork{}}
 	var err error
 	w.db, err = store.Open(tb.Context(), w.home)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { w.db.Close() })
 	w.bus = testworld.Bus(tb, w.home, "agent0", "owner")
 	w.token, err = access.Token(w.home)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	o := dashboard.Options{
 		Home: w.home, Records: func() (dashboard.Reader, error) { return w.db, nil },
 		Agents: w.agents, Panes: w.panes, Bus: w.bus, Work: w.work, Costs: costs{w.db}, Token: w.token, Version: "v1", Poll: 5 * time.Millisecond,
@@ -84,7 +79,7 @@ func (w *world) serve(tb testing.TB, o dashboard.Options) {
 	pprof.Do(ctx, pprof.Labels("of", w.mark), func(ctx context.Context) {
 		var err error
 		w.srv, err = dashboard.New(o)
-		mustDo(tb, err)
+		testworld.Must(tb, err)
 		l := w.listen(tb)
 		w.addr = l.Addr().String()
 		go func() { ended <- w.srv.Serve(ctx, l) }()
@@ -109,7 +104,7 @@ func (w *world) listen(tb testing.TB) net.Listener {
 	tb.Helper()
 	if w.addr != "" && !strings.HasSuffix(w.addr, ":0") {
 		l, err := w.srv.Listen(tb.Context(), w.addr)
-		mustDo(tb, err)
+		testworld.Must(tb, err)
 		return l
 	}
 	host := cmp.Or(strings.TrimSuffix(w.addr, ":0"), "127.0.0.1")
@@ -118,7 +113,7 @@ func (w *world) listen(tb testing.TB) net.Listener {
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}
-		mustDo(tb, err)
+		testworld.Must(tb, err)
 		return l
 	}
 }
@@ -162,7 +157,7 @@ func (w *world) stacks() (list []string) {
 func (w *world) request(tb testing.TB, method, path, body string) *http.Request {
 	tb.Helper()
 	r, err := http.NewRequestWithContext(tb.Context(), method, "http://"+w.addr+path, strings.NewReader(body))
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	r.Header.Set("Authorization", "Bearer "+w.token)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
@@ -181,10 +176,10 @@ func mustAnswer(tb testing.TB, r *http.Request) answer {
 	tb.Helper()
 	c := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := c.Do(r)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	return answer{resp.StatusCode, resp.Header, string(body)}
 }
 
@@ -199,24 +194,24 @@ func mustGet[T any](tb testing.TB, w *world, path string) (v T) {
 	if a.status != http.StatusOK {
 		tb.Fatalf("GET %s: %d %s", path, a.status, a.body)
 	}
-	mustDo(tb, json.Unmarshal([]byte(a.body), &v))
+	testworld.Must(tb, json.Unmarshal([]byte(a.body), &v))
 	return v
 }
 
 func (w *world) apply(tb testing.TB, ops ...store.Op) {
 	tb.Helper()
-	mustDo(tb, w.db.Apply(tb.Context(), ops...))
+	testworld.Must(tb, w.db.Apply(tb.Context(), ops...))
 }
 
 // raw speaks to the server byte by byte and reads until it hangs up.
 func (w *world) raw(tb testing.TB, request string) string {
 	tb.Helper()
 	c, err := net.Dial("tcp", w.addr)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(testworld.Patience))
 	_, err = c.Write([]byte(request))
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	var b bytes.Buffer
 	io.Copy(&b, c)
 	return b.String()
@@ -225,7 +220,7 @@ func (w *world) raw(tb testing.TB, request string) string {
 func (w *world) inbox(tb testing.TB, id agent.ID) []bus.Entry {
 	tb.Helper()
 	list, err := w.bus.List(id, bus.Inbox, 0)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	return list
 }
 

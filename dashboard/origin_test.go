@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
+
+	"netsky/internal/testworld"
 )
 
 // Row 31: a message that another site, or anybody without the token, would have
@@ -146,7 +148,7 @@ func TestRow32Streams(t *testing.T) {
 			r := w.request(t, "GET", "/events", "")
 			r.Header = tt.header
 			resp, err = http.DefaultClient.Do(r)
-			mustDo(t, err)
+			testworld.Must(t, err)
 			defer resp.Body.Close()
 			if resp.StatusCode != tt.sse {
 				t.Errorf("SSE: %d, want %d", resp.StatusCode, tt.sse)

@@ -15,6 +15,7 @@ import (
 	"netsky/cost/breaker"
 	"netsky/dashboard"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/view"
 	"netsky/work"
@@ -333,7 +334,7 @@ func TestWaits(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.showcase(t)
 	list, err := w.agents.Agents(t.Context())
-	mustDo(t, err)
+	testworld.Must(t, err)
 	list[0].Poison = 1
 	list[4].Evidence = list[4].Runtime
 	w.agents.set(nil, list...)
@@ -498,7 +499,7 @@ func TestLongMessages(t *testing.T) {
 	}
 	// What an agent asks leave for is shown to its end.
 	_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: strings.Repeat("ls; ", 1000) + "rm -rf ~", AskedMS: 1})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if body := w.mustPage(t, "/"); !strings.Contains(body, "ls; rm -rf ~</pre>") {
 		t.Error("the end of what is asked for is not shown")
 	}
@@ -548,9 +549,7 @@ func TestHealth(t *testing.T) {
 func TestSharedBudget(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
-	if _, err := breaker.Of(w.home, breaker.AllBudget).Bar(t.Context(), "agent0", "100 tokens", "day:d:", false, time.Time{}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(breaker.Of(w.home, breaker.AllBudget).Bar(t.Context(), "agent0", "100 tokens", "day:d:", false, time.Time{}))(t)
 	w.agents.set(nil, view.Agent{ID: "agent0", State: agent.Blocked, Wanted: true, Fault: agent.Fault{Reason: agent.Budget, Account: breaker.AllBudget}},
 		view.Agent{ID: "agent4", State: agent.Waiting, Wanted: true, Decidable: true})
 	allow := regexp.MustCompile(`netsky approve ([A-Za-z0-9]+)`)
@@ -573,7 +572,7 @@ func TestPanesFilter(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.showcase(t)
 	list, err := w.agents.Agents(t.Context())
-	mustDo(t, err)
+	testworld.Must(t, err)
 	for n := 4; n < 99; n++ {
 		list = append(list, view.Agent{ID: agent.Clone(n), State: agent.Idle, Wanted: true})
 	}

@@ -74,7 +74,7 @@ func TestPagesCrawl(t *testing.T) {
 func (w *world) fingerprint(tb testing.TB) string {
 	tb.Helper()
 	sum := sha256.New()
-	mustDo(tb, filepath.WalkDir(w.home.Root(), func(path string, d fs.DirEntry, err error) error {
+	testworld.Must(tb, filepath.WalkDir(w.home.Root(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasSuffix(path, "-shm") {
 			return err
 		}
@@ -105,7 +105,7 @@ func TestRow34Pages(t *testing.T) {
 			store.AddLog{Text: text, Part: text, About: text, Level: text, Fields: map[string]any{text: text}},
 		)
 		_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: text, Text: text, Reason: text, Dir: text})
-		mustDo(t, err)
+		testworld.Must(t, err)
 		w.agents.set(errors.New(text), view.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text, Model: text, Poison: 1})
 		w.page(t, "/")
 		w.agents.set(nil, view.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text, Model: text, Poison: 1})

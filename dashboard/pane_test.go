@@ -238,7 +238,7 @@ func TestFrozenTab(t *testing.T) {
 			t.Logf("the frozen tab was given up after %d frames: %v", v.frames, err)
 			break
 		}
-		mustDo(t, json.Unmarshal(data, &e))
+		testworld.Must(t, json.Unmarshal(data, &e))
 		if e.Key == "pane:agent1" {
 			v.take(t, e)
 		}
@@ -308,7 +308,7 @@ func TestSocketAnswersPing(t *testing.T) {
 	c := w.dialPath(t, "/ws")
 	pong := ""
 	c.SetPongHandler(func(data string) error { pong = data; return errors.New("heard") })
-	mustDo(t, c.WriteControl(websocket.PingMessage, []byte("there?"), time.Now().Add(testworld.Patience)))
+	testworld.Must(t, c.WriteControl(websocket.PingMessage, []byte("there?"), time.Now().Add(testworld.Patience)))
 	c.SetReadDeadline(time.Now().Add(testworld.Patience))
 	for pong == "" {
 		if _, _, err := c.ReadMessage(); err != nil && pong == "" {
@@ -343,7 +343,7 @@ func (w *world) dialPath(tb testing.TB, path string) *websocket.Conn {
 	tb.Helper()
 	d := websocket.Dialer{ReadBufferSize: 64 << 10}
 	c, _, err := d.DialContext(tb.Context(), "ws://"+w.addr+path, http.Header{"Authorization": {"Bearer " + w.token}})
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { c.Close() })
 	return c
 }

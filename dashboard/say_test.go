@@ -35,7 +35,7 @@ func TestSay(t *testing.T) {
 		t.Fatalf("status = %d: %s", a.status, a.body)
 	}
 	var said dashboard.Said
-	mustDo(t, json.Unmarshal([]byte(a.body), &said))
+	testworld.Must(t, json.Unmarshal([]byte(a.body), &said))
 	list := w.inbox(t, "agent0")
 	if len(list) != 1 {
 		t.Fatalf("%d messages in the inbox", len(list))
@@ -76,7 +76,7 @@ func TestSayIsFollowed(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
 	var said dashboard.Said
-	mustDo(t, json.Unmarshal([]byte(w.say(t, `{"to":"agent0","text":"hi"}`).body), &said))
+	testworld.Must(t, json.Unmarshal([]byte(w.say(t, `{"to":"agent0","text":"hi"}`).body), &said))
 	w.apply(t, store.UpsertMessage{ID: said.ID, From: "owner", To: "agent0", Text: "hi", Via: "web"})
 	for _, state := range []store.DeliveryState{store.Queued, store.Delivered, store.Answered} {
 		if state == store.Answered {
@@ -285,7 +285,7 @@ func TestNeeds(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.showcase(t)
 	_, err := w.bus.Send(t.Context(), envelope.Envelope{From: "agent0", To: agent.Owner, Text: "a secret"})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	a := w.get(t, "/api/needs")
 	v := mustGet[dashboard.Needs](t, w, "/api/needs")
 	if v.Headline != "agent2 asks for permission, agent3 is dead" || len(v.Items) != 2 || v.Items[1].Title != "agent3 is dead" || v.Items[0].Kind != "permission" || len(v.Unread) != 1 || v.Unread[0].Title != "agent0 wrote to you" {

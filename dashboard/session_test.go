@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"netsky/dashboard"
+	"netsky/internal/testworld"
 )
 
 // A visitor is a browser's tab, as the script plays it.
@@ -26,7 +27,7 @@ func (w *world) code(tb testing.TB) string {
 	tb.Helper()
 	link := w.link(tb)
 	u, err := url.Parse(link)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	if u.Path != "/login" || len(u.Query().Get("code")) < 32 {
 		tb.Fatalf("the link is %s", link)
 	}
@@ -38,7 +39,7 @@ func (w *world) signIn(tb testing.TB) *visitor {
 	tb.Helper()
 	a := w.postLogin(tb, fmt.Sprintf(`{"code":%q}`, w.code(tb)), "application/json")
 	var t visitor
-	mustDo(tb, json.Unmarshal([]byte(a.body), &t))
+	testworld.Must(tb, json.Unmarshal([]byte(a.body), &t))
 	t.cookie = mustCookie(tb, a)
 	if a.status != 200 || len(t.ID) != 16 || len(t.Key) != 64 || strings.Contains(t.cookie.Value, t.Key) {
 		tb.Fatalf("sign in: %d %s, cookie %v", a.status, a.body, t.cookie)
@@ -62,7 +63,7 @@ func (w *world) postLogin(tb testing.TB, body, kind string) answer {
 func mustCookie(tb testing.TB, a answer) *http.Cookie {
 	tb.Helper()
 	c, err := http.ParseSetCookie(a.header.Get("Set-Cookie"))
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" {
 		tb.Fatalf("cookie %v", c)
 	}
@@ -87,7 +88,7 @@ func (w *world) hello(tb testing.TB, t *visitor) greeting {
 	r.Header.Del("Authorization")
 	a := mustAnswer(tb, r)
 	var g greeting
-	mustDo(tb, json.Unmarshal([]byte(a.body), &g))
+	testworld.Must(tb, json.Unmarshal([]byte(a.body), &g))
 	if a.status != 200 || a.header.Get("Set-Cookie") != "" || g.Tab != "" {
 		tb.Fatalf("hello: %d %s", a.status, a.body)
 	}
@@ -110,7 +111,7 @@ func (w *world) greet(tb testing.TB, t *visitor) {
 	}
 	a := w.prove(tb, t, g.Challenge, t.mac("tab", nonce, g.Challenge))
 	var second greeting
-	mustDo(tb, json.Unmarshal([]byte(a.body), &second))
+	testworld.Must(tb, json.Unmarshal([]byte(a.body), &second))
 	if a.status != 200 || second.Tab == "" {
 		tb.Fatalf("proof: %d %s", a.status, a.body)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"netsky/dashboard"
+	"netsky/internal/testworld"
 )
 
 func mustDir(tb testing.TB) string {
@@ -89,8 +90,8 @@ func (t *looker) picture(file string, full bool) {
 		a = chromedp.FullScreenshot(100)
 	}
 	data, err := chromedp.Run(t.ctx, a)
-	mustDo(t.tb, err)
-	mustDo(t.tb, os.WriteFile(file, small(t.tb, data), 0o644))
+	testworld.Must(t.tb, err)
+	testworld.Must(t.tb, os.WriteFile(file, small(t.tb, data), 0o644))
 }
 
 // small is a picture in 256 colours: the most frequent of each part of the cube,
@@ -98,7 +99,7 @@ func (t *looker) picture(file string, full bool) {
 func small(tb testing.TB, data []byte) []byte {
 	tb.Helper()
 	img, err := png.Decode(bytes.NewReader(data))
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	b := img.Bounds()
 	count := map[color.RGBA]int{}
 	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(img.At(x, y)).(color.RGBA) }
@@ -140,6 +141,6 @@ func small(tb testing.TB, data []byte) []byte {
 		}
 	}
 	var buf bytes.Buffer
-	mustDo(tb, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&buf, out))
+	testworld.Must(tb, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&buf, out))
 	return buf.Bytes()
 }

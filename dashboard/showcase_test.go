@@ -8,6 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/view"
 )
@@ -20,7 +21,7 @@ func (w *world) showcase(tb testing.TB) {
 	ago := func(d time.Duration) store.Time { return store.At(now.Add(-d)) }
 	const min = time.Minute
 	for _, id := range []agent.ID{"agent1", "agent2", "agent3", "agentinfinity"} {
-		mustDo(tb, w.bus.Make(id))
+		testworld.Must(tb, w.bus.Make(id))
 	}
 	for i, id := range []agent.ID{"agent0", "agent1", "agent2", "agent3", "agentinfinity"} {
 		w.apply(tb,
@@ -37,7 +38,7 @@ func (w *world) showcase(tb testing.TB) {
 		Agent: "agent2", Start: start(2), Tool: "Bash", Text: "git push --force-with-lease origin release/1.4", Reason: "The branch was rebased onto main after review.",
 		Dir: "~/src/tideline", AskedMS: now.Add(-95 * time.Second).UnixMilli(),
 	})
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 }
 
 func start(n int) string { return fmt.Sprintf("%d7c4e1f09ab3d52%d", n, n) }

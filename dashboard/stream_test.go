@@ -38,7 +38,7 @@ func (w *world) sse(tb testing.TB, path, lastID string) *stream {
 		r.Header.Set("Last-Event-ID", lastID)
 	}
 	resp, err := http.DefaultClient.Do(r)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
 		tb.Fatalf("GET %s: %v", path, resp.Status)
@@ -70,7 +70,7 @@ func (w *world) sse(tb testing.TB, path, lastID string) *stream {
 func (w *world) ws(tb testing.TB, path string) *stream {
 	tb.Helper()
 	c, _, err := websocket.DefaultDialer.DialContext(tb.Context(), "ws://"+w.addr+path, http.Header{"Authorization": {"Bearer " + w.token}})
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	tb.Cleanup(func() { c.Close() })
 	c.SetReadDeadline(time.Now().Add(testworld.Patience))
 	return &stream{
@@ -123,6 +123,6 @@ func mustEvents(tb testing.TB, w *world, path string, keys ...string) (got []eve
 
 func mustData[T any](tb testing.TB, e event) (v T) {
 	tb.Helper()
-	mustDo(tb, json.Unmarshal(e.Data, &v))
+	testworld.Must(tb, json.Unmarshal(e.Data, &v))
 	return v
 }

@@ -13,6 +13,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/dashboard"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -20,10 +21,10 @@ import (
 func (w *world) shows(tb testing.TB, names ...string) {
 	tb.Helper()
 	f, err := w.home.OpenAppend(home.OwnerRead)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	defer f.Close()
 	_, err = f.WriteString(strings.Join(names, "\n") + "\n")
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 }
 
 // Mail of the owner's is unread until `netsky inbox` has shown it; that a page
@@ -35,7 +36,7 @@ func TestUnread(t *testing.T) {
 		t.Helper()
 		e := envelope.Envelope{ID: id, From: "agent0", To: agent.Owner, Kind: kind, Text: "words of " + id, InReplyTo: "q"}
 		_, err := w.bus.Send(t.Context(), e)
-		mustDo(t, err)
+		testworld.Must(t, err)
 		w.apply(t, store.UpsertMessage{ID: id, From: "agent0", To: agent.Owner, Text: e.Text, Time: store.Time(len(id))})
 	}
 	is := func(step string, n int, ids ...string) {
@@ -65,8 +66,8 @@ func TestUnread(t *testing.T) {
 	send("b22", envelope.KindReply)
 	is("two came", 2, "/messages/b22", "/messages/a1")
 	_, err := w.bus.Send(t.Context(), envelope.Envelope{ID: "c", From: "agent0", To: agent.Owner, Kind: envelope.KindAck, InReplyTo: "q"})
-	mustDo(t, err)
-	mustDo(t, os.WriteFile(w.home.Path(home.Mailbox(agent.Owner), "inbox", "x.json"), []byte("nothing"), 0o600))
+	testworld.Must(t, err)
+	testworld.Must(t, os.WriteFile(w.home.Path(home.Mailbox(agent.Owner), "inbox", "x.json"), []byte("nothing"), 0o600))
 	is("what is no message came", 2, "/messages/b22", "/messages/a1")
 	list := w.inbox(t, agent.Owner)
 	w.shows(t, list[0].Name)
@@ -77,7 +78,7 @@ func TestUnread(t *testing.T) {
 	is("all were filed", 1, "/messages/b22")
 	w.shows(t, list[1].Name)
 	is("both were shown", 0)
-	mustDo(t, w.home.WriteFile(home.OwnerRead, []byte(list[1].Name+"\n"), false))
+	testworld.Must(t, w.home.WriteFile(home.OwnerRead, []byte(list[1].Name+"\n"), false))
 	is("the list was cut", 1, "/messages/a1")
 }
 
@@ -86,7 +87,7 @@ func TestUnreadUnknown(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
 	w.showcase(t)
-	mustDo(t, os.Symlink("/dev/zero", w.home.Path(home.OwnerRead)))
+	testworld.Must(t, os.Symlink("/dev/zero", w.home.Path(home.OwnerRead)))
 	body := w.mustPage(t, "/")
 	if !strings.Contains(body, "owner-read") || !strings.Contains(body, "Tide tables work offline now") {
 		t.Error("no word of it, or no page")
@@ -104,7 +105,7 @@ func TestMarkRead(t *testing.T) {
 	send := func(from agent.ID, id string) {
 		t.Helper()
 		_, err := w.bus.Send(t.Context(), envelope.Envelope{ID: id, From: from, To: agent.Owner, Kind: envelope.KindReply, InReplyTo: "q", Text: "words of " + id})
-		mustDo(t, err)
+		testworld.Must(t, err)
 		w.apply(t, store.UpsertMessage{ID: id, From: from, To: agent.Owner, Text: "words of " + id})
 	}
 	unread := func() int { return mustGet[dashboard.Overview](t, w, "/api/snapshot").Unread }
@@ -176,7 +177,7 @@ func TestUnreadLarge(t *testing.T) {
 	})
 	large := bus.New(w.home, bus.Options{MaxBytes: 4 * bus.DefaultMaxBytes})
 	_, err := large.Send(t.Context(), envelope.Envelope{From: "agent0", To: agent.Owner, Text: strings.Repeat("x", 2*bus.DefaultMaxBytes)})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if got := mustGet[dashboard.Overview](t, w, "/api/snapshot").Unread; got != 1 {
 		t.Errorf("%d are unread, want 1", got)
 	}

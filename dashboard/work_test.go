@@ -28,7 +28,7 @@ func treed(tb testing.TB) (*world, testworld.Repo) {
 	var j *store.Journal
 	w := mustWorld(tb, func(o *dashboard.Options) {
 		db, err := o.Records()
-		mustDo(tb, err)
+		testworld.Must(tb, err)
 		j = store.NewJournal(o.Home)
 		t := dashboard.NewTrees(dashboard.TreesOptions{Home: o.Home, Bus: testworld.Bus(tb, o.Home, "agent1"), Records: func() *store.DB { return db.(*store.DB) }, Record: j.Record})
 		o.Work = t
@@ -41,9 +41,9 @@ func treed(tb testing.TB) (*world, testworld.Repo) {
 	})
 	main := testworld.NewRepo(tb, filepath.Join(tb.TempDir(), "src"))
 	r, err := git.Open(tb.Context(), main.Dir, "")
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	p, err := tree.Make(tb.Context(), w.home, "agent1", r, false)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	return w, main.At(p.Dir)
 }
 

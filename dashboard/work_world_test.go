@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/cost"
+	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/work"
 	"netsky/work/diff"
@@ -203,7 +204,7 @@ func (w *world) showCosts(tb testing.TB, now time.Time) {
 	} {
 		e := cost.Entry{Turns: []cost.Turn{{Source: "claude", Key: agent.NewStart(), Thread: "t", Model: u.model, Message: "msg-plan-01", Time: u.when,
 			Usage: cost.Usage{Input: 31 * u.n, Output: 420 * u.n, CacheRead: 51_000 * u.n, CacheWrite: 1_900 * u.n}}}}
-		mustDo(tb, r.Take(tb.Context(), cost.Batch{File: cost.File{Device: 1, Inode: int64(i), Agent: u.agent, Thread: "t", Offset: 1}, Entries: []cost.Entry{e}}, prices, cost.Limits{}, now))
+		testworld.Must(tb, r.Take(tb.Context(), cost.Batch{File: cost.File{Device: 1, Inode: int64(i), Agent: u.agent, Thread: "t", Offset: 1}, Entries: []cost.Entry{e}}, prices, cost.Limits{}, now))
 	}
 	w.apply(tb, store.SetSetting{Key: "cost.terms", Who: "owner", Value: `{"Limits":{"day":{"tokens":40000000},"agent":{"tokens":18000000,"nano":9000000000}}}`})
 }
@@ -245,5 +246,5 @@ func (w *world) conflicts(tb testing.TB, list ...merge.Conflict) {
 	for _, k := range list {
 		known = append(known, merge.Known{Conflict: k, Since: store.At(time.Now().Add(-time.Minute))})
 	}
-	mustDo(tb, w.home.Save(merge.File, map[string]any{"conflicts": known}, false))
+	testworld.Must(tb, w.home.Save(merge.File, map[string]any{"conflicts": known}, false))
 }

@@ -18,11 +18,8 @@ const account = "anthropic me@example.com"
 
 func newBreaker(tb testing.TB) (breaker.Breaker, home.Dir) {
 	tb.Helper()
-	h, err := home.At(filepath.Join(tb.TempDir(), "h"))
-	testworld.Must(tb, err)
-	if _, err := h.Make(); err != nil {
-		tb.Fatal(err)
-	}
+	h := testworld.Got(home.At(filepath.Join(tb.TempDir(), "h")))(tb)
+	testworld.Got(h.Make())(tb)
 	return breaker.Of(h, account), h
 }
 
@@ -43,16 +40,12 @@ func trip(tb testing.TB, b breaker.Breaker, id agent.ID, f agent.Fault) (s break
 
 func allow(tb testing.TB, b breaker.Breaker, id agent.ID) breaker.Pass {
 	tb.Helper()
-	p, err := b.Allow(tb.Context(), id)
-	testworld.Must(tb, err)
-	return p
+	return testworld.Got(b.Allow(tb.Context(), id))(tb)
 }
 
 func answered(tb testing.TB, b breaker.Breaker, id agent.ID, began time.Time) bool {
 	tb.Helper()
-	closed, err := b.Answered(tb.Context(), id, began)
-	testworld.Must(tb, err)
-	return closed
+	return testworld.Got(b.Answered(tb.Context(), id, began))(tb)
 }
 
 // TestReset: ten agents meet a limit of a minute. Nobody is allowed before its reset, one

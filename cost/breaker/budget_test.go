@@ -29,9 +29,7 @@ func TestBudget(t *testing.T) {
 			t.Errorf("List = %+v, %v", list, err)
 		}
 		allow := func(id agent.ID) bool {
-			p, err := b.Allow(t.Context(), id)
-			testworld.Must(t, err)
-			return p.OK
+			return testworld.Got(b.Allow(t.Context(), id))(t).OK
 		}
 		if allow("agent1") {
 			t.Error("allowed before the day is over")
@@ -44,9 +42,7 @@ func TestBudget(t *testing.T) {
 			t.Errorf("left: %+v, %v", s, err)
 		}
 
-		if _, err := b.Bar(t.Context(), "agent1", "100 tokens", "task", true, time.Time{}); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(b.Bar(t.Context(), "agent1", "100 tokens", "task", true, time.Time{}))(t)
 		time.Sleep(time.Minute)
 		if s, err := b.Load(); err != nil || !s.Refused || s.Acted(time.Now(), time.Now()) {
 			t.Errorf("Load = %+v, %v: a start of the program is no answer", s, err)

@@ -22,6 +22,7 @@ import (
 
 	"netsky/dashboard"
 	"netsky/dashboard/access"
+	"netsky/internal/testworld"
 )
 
 // A pair is a certificate and its key, in files.
@@ -31,7 +32,7 @@ type pair struct{ cert, key string }
 func (p pair) write(tb testing.TB, serial int64, names ...string) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "netsky"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -44,13 +45,13 @@ func (p pair) write(tb testing.TB, serial int64, names ...string) {
 		}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	mustDo(tb, err)
-	mustDo(tb, os.WriteFile(p.key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
-	mustDo(tb, os.WriteFile(p.cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	testworld.Must(tb, err)
+	testworld.Must(tb, os.WriteFile(p.key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+	testworld.Must(tb, os.WriteFile(p.cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	at := time.Unix(1_700_000_000+serial, 0) // files that follow each other closely differ all the same
-	mustDo(tb, os.Chtimes(p.cert, at, at))
+	testworld.Must(tb, os.Chtimes(p.cert, at, at))
 }
 
 func mustPair(tb testing.TB, names ...string) pair {
@@ -66,12 +67,12 @@ func mustPair(tb testing.TB, names ...string) pair {
 func TestTLS(t *testing.T) {
 	p := mustPair(t, "box.example", "*.wild.example")
 	config, err := access.Certificate(p.cert, p.key)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	o := options(t)
 	o.TLS = config
 	s, from := serve(t, o, "0.0.0.0:0")
 	_, port, err := net.SplitHostPort(from)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if !strings.HasPrefix(from, "0.0.0.0:") {
 		t.Errorf("it listens on %s", from)
 	}
@@ -86,12 +87,12 @@ func TestTLS(t *testing.T) {
 	ask := func(method, path, host, body string, edit func(*http.Request)) *http.Response {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, "https://"+to+path, strings.NewReader(body))
-		mustDo(t, err)
+		testworld.Must(t, err)
 		r.Host = host
 		r.Header.Set("Content-Type", "application/json")
 		edit(r)
 		resp, err := client.Do(r)
-		mustDo(t, err)
+		testworld.Must(t, err)
 		t.Cleanup(func() { resp.Body.Close() })
 		return resp
 	}
@@ -147,7 +148,7 @@ func TestTLS(t *testing.T) {
 
 	// Without encryption nothing is told.
 	plain, err := http.Get("http://" + to + "/healthz")
-	mustDo(t, err)
+	testworld.Must(t, err)
 	plain.Body.Close()
 	if plain.StatusCode != 400 {
 		t.Errorf("without TLS: %d", plain.StatusCode)
@@ -158,16 +159,16 @@ func TestTLS(t *testing.T) {
 func TestTLSRenewed(t *testing.T) {
 	p := mustPair(t, "box.example")
 	config, err := access.Certificate(p.cert, p.key)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	serial := func() int64 {
 		c, err := config.GetCertificate(nil)
-		mustDo(t, err)
+		testworld.Must(t, err)
 		return c.Leaf.SerialNumber.Int64()
 	}
 	if n := serial(); n != 1 {
 		t.Fatalf("the certificate has number %d", n)
 	}
-	mustDo(t, os.WriteFile(p.cert, []byte("half"), 0o600))
+	testworld.Must(t, os.WriteFile(p.cert, []byte("half"), 0o600))
 	if n := serial(); n != 1 {
 		t.Errorf("number %d out of half a file", n)
 	}
@@ -202,10 +203,10 @@ func TestURL(t *testing.T) {
 		if tt.pair.cert != "" {
 			var err error
 			o.TLS, err = access.Certificate(tt.pair.cert, tt.pair.key)
-			mustDo(t, err)
+			testworld.Must(t, err)
 		}
 		s, err := dashboard.New(o)
-		mustDo(t, err)
+		testworld.Must(t, err)
 		if got := s.URL(addr(t, tt.addr)); got != tt.want {
 			t.Errorf("URL(%s) = %s, want %s", tt.addr, got, tt.want)
 		}
@@ -215,6 +216,6 @@ func TestURL(t *testing.T) {
 func addr(tb testing.TB, text string) net.Addr {
 	tb.Helper()
 	a, err := net.ResolveTCPAddr("tcp", text)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	return a
 }

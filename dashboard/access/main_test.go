@@ -16,11 +16,6 @@ import (
 	"netsky/view"
 )
 
-func mustDo(tb testing.TB, err error) {
-	tb.Helper()
-	testworld.Must(tb, err)
-}
-
 type oneAgent struct{}
 
 func (oneAgent) Agents(context.Context) ([]view.Agent, error) {
@@ -32,7 +27,7 @@ func options(tb testing.TB) dashboard.Options {
 	tb.Helper()
 	h := testworld.Home(tb)
 	token, err := access.Token(h)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	return dashboard.Options{
 		Home: h, Token: token, Agents: oneAgent{}, Bus: testworld.Bus(tb, h, "agent0", "owner"), Poll: 5 * time.Millisecond,
 		Records: func() (dashboard.Reader, error) { return nil, fs.ErrNotExist },
@@ -43,9 +38,9 @@ func options(tb testing.TB) dashboard.Options {
 func serve(tb testing.TB, o dashboard.Options, on string) (s *dashboard.Server, addr string) {
 	tb.Helper()
 	s, err := dashboard.New(o)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	l, err := s.Listen(tb.Context(), on)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
@@ -71,8 +66,8 @@ func stacks() string {
 func code(tb testing.TB, s *dashboard.Server) string {
 	tb.Helper()
 	l, err := s.Link("https://box.example")
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	u, err := url.Parse(l.URL)
-	mustDo(tb, err)
+	testworld.Must(tb, err)
 	return u.Query().Get("code")
 }

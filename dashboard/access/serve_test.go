@@ -27,34 +27,34 @@ func TestRow36Refuses(t *testing.T) {
 		}
 	}
 	s, err := dashboard.New(options(t))
-	mustDo(t, err)
+	testworld.Must(t, err)
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
 		if l, err := s.Listen(t.Context(), addr); !errors.Is(err, access.ErrWide) {
 			t.Errorf("Listen(%q) = %v, %v", addr, l, err)
 		}
 	}
 	l, err := net.Listen("tcp", "0.0.0.0:0")
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if err := s.Serve(t.Context(), l); !errors.Is(err, access.ErrWide) {
 		t.Errorf("Serve on %v: %v", l.Addr(), err)
 	}
 	o := options(t)
 	o.Wide = true
 	s, err = dashboard.New(o)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	l, err = s.Listen(t.Context(), "0.0.0.0:0")
-	mustDo(t, err)
+	testworld.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	mustDo(t, s.Serve(ctx, l))
+	testworld.Must(t, s.Serve(ctx, l))
 }
 
 // A port that is taken is not exchanged for another, and whoever has it is named.
 func TestListenTaken(t *testing.T) {
 	s, err := dashboard.New(options(t))
-	mustDo(t, err)
+	testworld.Must(t, err)
 	a, err := s.Listen(t.Context(), "127.0.0.1:0")
-	mustDo(t, err)
+	testworld.Must(t, err)
 	defer a.Close()
 	l, err := s.Listen(t.Context(), a.Addr().String())
 	if !errors.Is(err, access.ErrTaken) {
@@ -75,9 +75,9 @@ func TestListenKeepsPort(t *testing.T) {
 	listen := func() net.Listener {
 		t.Helper()
 		s, err := dashboard.New(o)
-		mustDo(t, err)
+		testworld.Must(t, err)
 		l, err := s.Listen(t.Context(), "127.0.0.1:0")
-		mustDo(t, err)
+		testworld.Must(t, err)
 		return l
 	}
 	a := listen()
@@ -92,33 +92,33 @@ func TestListenKeepsPort(t *testing.T) {
 	if c.Addr().String() != b.Addr().String() {
 		t.Errorf("the next is at %v, the last was at %v", c.Addr(), b.Addr())
 	}
-	mustDo(t, os.WriteFile(o.Home.Path("state/dashboard.json"), []byte(`{"port":99999`), 0o600))
+	testworld.Must(t, os.WriteFile(o.Home.Path("state/dashboard.json"), []byte(`{"port":99999`), 0o600))
 	listen().Close()
 }
 
 func TestTokenFile(t *testing.T) {
 	h := testworld.Home(t)
 	first, err := access.Token(h)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	again, err := access.Token(h)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if len(first) < 48 || first != again {
 		t.Errorf("tokens %q and %q", first, again)
 	}
 	path := h.Path("run/token")
 	info, err := os.Stat(path)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
-	mustDo(t, os.Chmod(path, 0o644)) // others may have read it
+	testworld.Must(t, os.Chmod(path, 0o644)) // others may have read it
 	loose, err := access.Token(h)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if info, _ := os.Stat(path); loose == first || info.Mode().Perm() != 0o600 {
 		t.Errorf("a token that others could read stays")
 	}
-	mustDo(t, os.Remove(path))
-	mustDo(t, os.Symlink("/dev/null", path))
+	testworld.Must(t, os.Remove(path))
+	testworld.Must(t, os.Symlink("/dev/null", path))
 	if _, err := access.Token(h); !errors.Is(err, home.ErrLink) {
 		t.Errorf("through a link: %v", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 // The kernel knows whose connection it is: by IPv4, by IPv4 in an IPv6 socket,
@@ -20,25 +22,25 @@ func TestPeerByKernel(t *testing.T) {
 		t.Helper()
 		defer c.Close()
 		_, err := io.WriteString(c, request)
-		mustDo(t, err)
+		testworld.Must(t, err)
 		data, err := io.ReadAll(c)
-		mustDo(t, err)
+		testworld.Must(t, err)
 		return string(data)
 	}
 	c, err := net.Dial("tcp", at)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if got := say(c); !strings.HasPrefix(got, "HTTP/1.1 200") {
 		t.Errorf("from IPv4: %s", got)
 	}
 	fd, err := syscall.Socket(syscall.AF_INET6, syscall.SOCK_STREAM, 0)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	to := &syscall.SockaddrInet6{Port: c.RemoteAddr().(*net.TCPAddr).Port}
 	copy(to.Addr[:], net.IPv4(127, 0, 0, 1).To16())
-	mustDo(t, syscall.Connect(fd, to))
+	testworld.Must(t, syscall.Connect(fd, to))
 	f := os.NewFile(uintptr(fd), "tcp6")
 	c, err = net.FileConn(f)
 	f.Close()
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if got := say(c); !strings.HasPrefix(got, "HTTP/1.1 200") {
 		t.Errorf("from IPv4 in IPv6: %s", got)
 	}

@@ -19,8 +19,7 @@ func TestRowJSON(t *testing.T) {
 			live.Row{{Text: s, Class: "b f1"}, {Text: "x", FG: "#102030", Link: s}, {Class: s, BG: s, FG: s}})
 	}
 	for _, r := range rows {
-		want, err := json.Marshal(r)
-		testworld.Must(t, err)
+		want := testworld.Got(json.Marshal(r))(t)
 		if got := string(r.JSON()); got != string(want) {
 			t.Errorf("%+v is sent as\n%s, want\n%s", r, got, want)
 		}
