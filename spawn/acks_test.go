@@ -10,6 +10,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 )
 
@@ -54,9 +55,7 @@ func TestAcks(t *testing.T) {
 				within = 20 * time.Second
 			}
 			w.upReady(stays(), "agent3")
-			if err := w.bus.Make(agent.Root); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, w.bus.Make(agent.Root))
 			w.send(envelope.Envelope{From: "agent3", To: agent.Root, Kind: envelope.KindShutdownAck, InReplyTo: "shutdown-agent3-0"}) // from before
 			log, err := w.l.Down(w.ctx, spawn.DownOptions{AckWithin: within, Report: func(p spawn.DownProgress) {
 				if p.Step == spawn.DownAsked {
@@ -96,17 +95,10 @@ func (w *world) request(name string) string {
 // drop puts a file into agent0's inbox as anyone can.
 func (w *world) drop(e envelope.Envelope) string {
 	w.Helper()
-	data, err := e.MarshalJSON()
-	if err != nil {
-		w.Fatal(err)
-	}
+	data := testworld.Got(e.MarshalJSON())(w)
 	path := w.home.Path(home.Mailbox(agent.Root), "inbox", "byhand.json")
-	if err := os.WriteFile(path+".x", data, 0o600); err != nil {
-		w.Fatal(err)
-	}
-	if err := os.Rename(path+".x", path); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, os.WriteFile(path+".x", data, 0o600))
+	testworld.Must(w, os.Rename(path+".x", path))
 	return path
 }
 

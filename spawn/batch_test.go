@@ -27,15 +27,10 @@ import (
 // server that runs. It returns how to let a stopped server go on.
 func (w *world) late(told string) (wakes func()) {
 	w.Helper()
-	real, err := exec.LookPath("tmux")
-	if err != nil {
-		w.Fatal(err)
-	}
+	real := testworld.Got(exec.LookPath("tmux"))(w)
 	pid := w.serverPID()
 	dir := filepath.Join(w.dir, "slow")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, os.Mkdir(dir, 0o700))
 	script := fmt.Sprintf("#!/bin/sh\nREAL=%s PID=%d\ncase $* in\n*source-file*) %s ;;\nesac\nexec $REAL \"$@\"\n", real, pid, told)
 	testworld.Program(w, filepath.Join(dir, "tmux"), script)
 	before := w.l.Tmux
@@ -194,10 +189,7 @@ func TestDownUnanswered(t *testing.T) {
 	}
 	wakes()
 	testworld.WaitOr(w, func() bool { return w.sessions() == "" }, func() string { return "sessions left: " + w.sessions() })
-	db, err := store.Open(w.ctx, w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testworld.Got(store.Open(w.ctx, w.home))(t)
 	defer db.Close()
 	for id, st := range list {
 		if s, err := db.Session(w.ctx, st.Start); err != nil || s.Ended == 0 {

@@ -82,9 +82,7 @@ func (w *world) upOnce(names []string) time.Duration {
 // endServer ends the agents at once, and the tmux server with them.
 func (w *world) endServer() {
 	w.Helper()
-	if err := w.l.Tmux.Stop(w.ctx); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, w.l.Tmux.Stop(w.ctx))
 	testworld.WaitOr(w, func() bool {
 		list, err := proc.Descendants(0, "NETSKY_HOME="+w.home.Root())
 		return err == nil && len(list) == 0
@@ -96,9 +94,7 @@ func (w *world) bareUp(names []string) time.Duration {
 	w.Helper()
 	var batch bytes.Buffer
 	for _, n := range names {
-		if err := w.home.ClearReports(agent.ID(n)); err != nil {
-			w.Fatal(err)
-		}
+		testworld.Must(w, w.home.ClearReports(agent.ID(n)))
 		fmt.Fprintf(&batch, "new-session -d -s %s -x 200 -y 50 -c %s -e NETSKY_HOME=%s %s\n",
 			n, w.work(), w.home.Root(), tmux.Quote("exec "+netsky+" run "+n))
 	}

@@ -46,10 +46,7 @@ func claudeWorld(t *testing.T, out anthropic.Seed, trusted bool) (*world, *anthr
 		}
 		t.Skip(words)
 	}
-	model, err := anthropic.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := testworld.Got(anthropic.Start())(t)
 	t.Cleanup(func() { model.Close() })
 	config := t.TempDir()
 	w := newWorld(t, append(model.Env(config), anthropic.Sandbox)...)
@@ -58,9 +55,7 @@ func claudeWorld(t *testing.T, out anthropic.Seed, trusted bool) (*world, *anthr
 	if trusted {
 		dirs = []string{w.work()}
 	}
-	if err := anthropic.WriteHomeWithout(config, out, dirs...); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, anthropic.WriteHomeWithout(config, out, dirs...))
 	return w, model, program
 }
 
@@ -85,12 +80,8 @@ func TestClaudeDialogs(t *testing.T) {
 			w, model, program := claudeWorld(t, tt.out, tt.trusted)
 			if tt.settings != "" {
 				dir := filepath.Join(w.work(), ".claude")
-				if err := os.Mkdir(dir, 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(dir, "settings.json"), []byte(tt.settings), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				testworld.Must(t, os.Mkdir(dir, 0o700))
+				testworld.Must(t, os.WriteFile(filepath.Join(dir, "settings.json"), []byte(tt.settings), 0o600))
 			}
 			r := realClaude{&claude.Runtime{}, program, tt.mode}
 			p := w.up(r, "agent1")[0]

@@ -95,10 +95,7 @@ func TestDialogAnsweredByPhone(t *testing.T) {
 	if how := desk.How(w.ctx, n.Code); how != "allowed by the owner, with the phone" {
 		t.Errorf("it was settled %q", how)
 	}
-	db, err := store.OpenRead(w.ctx, w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testworld.Got(store.OpenRead(w.ctx, w.home))(t)
 	defer db.Close()
 	logs, err := db.Logs(w.ctx, store.LogFilter{Part: "dialog", Text: "yes, as the owner decided, with the phone: moon: Buy a moon?"})
 	if err != nil || len(logs.Items) != 2 {

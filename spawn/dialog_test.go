@@ -224,9 +224,7 @@ func TestLook(t *testing.T) {
 	w.tmux("send-keys", "-t", "=agent1:", "-X", "cancel")
 	testworld.WaitOr(w, func() bool {
 		_, _, err := w.l.Lookout(st, r).Look(w.ctx, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		return w.status("agent1").State == agent.Idle
 	}, func() string { return "not answered" })
 	w.isTyped("agent1", answer)
@@ -300,10 +298,7 @@ func TestDialogHeard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	st := w.slowly("moon")
-	lock, err := w.home.Lock("receiver-agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := testworld.Got(w.home.Lock("receiver-agent1"))(t)
 	defer lock.Unlock()
 	if _, ok, err := w.l.Lookout(st, seenAsker{}).Look(w.ctx, true); !ok || err != nil {
 		t.Fatalf("Look = %v, %v", ok, err)

@@ -93,10 +93,7 @@ func TestDownWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.upReady(stays(), "agent1")
-	lock, err := w.home.Lock("up")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := testworld.Got(w.home.Lock("up"))(t)
 	defer lock.Unlock()
 	ctx, cancel := context.WithTimeout(w.ctx, 100*time.Millisecond)
 	defer cancel()
@@ -118,9 +115,7 @@ func TestDownAgain(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(stays(), "agent1")
 	lock, err := w.home.Lock("up")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer lock.Unlock()
 	passes := 0
 	_, err = w.l.Down(w.ctx, spawn.DownOptions{Force: true, Within: func(end func(...agent.ID) error) error {

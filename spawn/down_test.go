@@ -28,17 +28,12 @@ func TestDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	plans := w.plans(demo{}, "agent0", "agent1", "agent42", "agentinfinity")
-	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}))(t)
 	starts := w.statuses()
 	var told []string
-	log, err := w.l.Down(w.ctx, spawn.DownOptions{By: "owner", Report: func(p spawn.DownProgress) {
+	log := testworld.Got(w.l.Down(w.ctx, spawn.DownOptions{By: "owner", Report: func(p spawn.DownProgress) {
 		told = append(told, p.What+" "+string(p.Step))
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	if want := []string{"agent0 asked", "agent1 asked", "agent42 asked"}; !slices.Equal(told[:3], want) {
 		t.Errorf("told %v, want first %v", told, want)
 	}
@@ -62,10 +57,7 @@ func TestDown(t *testing.T) {
 	if list, err := w.l.Remnants(w.ctx); err != nil || !strings.HasPrefix(remnants(list), "tmux session agentinfinity, tmux session netsky-ticker, process ") {
 		t.Errorf("remnants: %s, %v", remnants(list), err)
 	}
-	db, err := store.OpenRead(w.ctx, w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testworld.Got(store.OpenRead(w.ctx, w.home))(t)
 	defer db.Close()
 	for _, id := range ids("agent0", "agent1") {
 		s, err := db.Session(w.ctx, starts[id].Start)
@@ -115,7 +107,7 @@ func TestDownTimeout(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(stays(), "agent1", "agent2")
 	var asked, ended time.Time
-	log, err := w.l.Down(w.ctx, spawn.DownOptions{AckWithin: 700 * time.Millisecond, Report: func(p spawn.DownProgress) {
+	log := testworld.Got(w.l.Down(w.ctx, spawn.DownOptions{AckWithin: 700 * time.Millisecond, Report: func(p spawn.DownProgress) {
 		switch {
 		case p.Step == spawn.DownAsked && asked.IsZero():
 			asked = time.Now()
@@ -127,10 +119,7 @@ func TestDownTimeout(t *testing.T) {
 		case p.Step == spawn.DownEnded && ended.IsZero():
 			ended = time.Now()
 		}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	for _, name := range []string{"agent1", "agent2"} {
 		if got := steps(log)[name]; got != "asked timeout ended" {
 			t.Errorf("%s: %s", name, got)
@@ -205,12 +194,8 @@ func TestDownUnasked(t *testing.T) {
 	w.upReady(demo{}, "agent0", "agent2")
 	w.upReady(stays(), "agent1") // a receiver would make its inbox anew
 	inbox := w.home.Path(home.Mailbox("agent1"), "inbox")
-	if err := os.Rename(inbox, inbox+".away"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(inbox, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Rename(inbox, inbox+".away"))
+	testworld.Must(t, os.WriteFile(inbox, nil, 0o600))
 	var reasons []error
 	log, err := w.l.Down(w.ctx, spawn.DownOptions{Report: func(p spawn.DownProgress) {
 		if p.Step == spawn.DownUnasked {
@@ -238,12 +223,8 @@ func TestDownForceWithoutHome(t *testing.T) {
 	w.l.Journal = store.NewJournal(w.home)
 	for _, rel := range []string{home.DesiredDir, home.SpoolDir, home.LockDir, home.DBFile, home.Channels} {
 		path := w.home.Path(rel)
-		if err := os.RemoveAll(path); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("not what it was\n"), 0o400); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.RemoveAll(path))
+		testworld.Must(t, os.WriteFile(path, []byte("not what it was\n"), 0o400))
 	}
 	if _, err := w.l.Down(w.ctx, spawn.DownOptions{}); err == nil {
 		t.Error("without force: no error, though nobody can be asked or kept out")
@@ -299,27 +280,16 @@ func TestUpAndDownWithin(t *testing.T) {
 func (w *world) stranger(name string, words ...string) proc.Process {
 	w.Helper()
 	program := filepath.Join(w.dir, "stranger", name)
-	if err := os.MkdirAll(filepath.Dir(program), 0o700); err != nil {
-		w.Fatal(err)
-	}
-	sleep, err := exec.LookPath("sleep")
-	if err == nil {
-		sleep, err = filepath.EvalSymlinks(sleep)
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, os.MkdirAll(filepath.Dir(program), 0o700))
+	sleep := testworld.Got(exec.LookPath("sleep"))(w)
+	sleep = testworld.Got(filepath.EvalSymlinks(sleep))(w)
 	// A link keeps the program's name in the process list.
-	if err := os.Symlink(sleep, program); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, os.Symlink(sleep, program))
 	cmd := exec.Command(program, "1000")
 	cmd.Args[0] = name + " " + strings.Join(words, " ")
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, words...)
 	cmd.Dir = w.work()
-	if err := cmd.Start(); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, cmd.Start())
 	w.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -359,25 +329,17 @@ func TestDownFindsDeath(t *testing.T) {
 		starts[id] = w.status(id).Start
 	}
 	for _, id := range []string{"agent1", "agent2"} {
-		k, err := w.home.LoadKeeper(agent.ID(id))
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := testworld.Got(w.home.LoadKeeper(agent.ID(id)))(t)
 		victim := k.Own
 		if id == "agent2" {
 			victim = k.Process
 		}
-		if err := victim.Signal(syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, victim.Signal(syscall.SIGKILL))
 		testworld.Wait(t, id+" dead", func() bool { return w.status(id).State == agent.Dead })
 	}
 	before := time.Now().Add(-time.Second)
 	w.down(spawn.DownOptions{Force: true})
-	db, err := store.OpenRead(w.ctx, w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testworld.Got(store.OpenRead(w.ctx, w.home))(t)
 	defer db.Close()
 	for id, want := range map[string]string{"agent1": "died: its keeper was killed", "agent2": "died: killed by SIGKILL"} {
 		s, err := db.Session(w.ctx, starts[id])
@@ -405,10 +367,7 @@ func TestDownSince(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(stays(), "agent1")
 	w.down(spawn.DownOptions{AckWithin: 700 * time.Millisecond})
-	d, err := home.Desired(w.home).Load("agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testworld.Got(home.Desired(w.home).Load("agent1"))(t)
 	k, err := w.home.LoadKeeper("agent1")
 	if err != nil || k.EndedMS <= d.AtMS {
 		t.Fatalf("ended %d, wanted down %d: %v", k.EndedMS, d.AtMS, err)

@@ -22,9 +22,7 @@ func (w *world) downProcess() *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), downRole+"="+w.home.Root(), downSocket+"="+w.socket)
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, cmd.Start())
 	return cmd
 }
 
@@ -46,9 +44,7 @@ func killDowns(t *testing.T, times int) {
 	names := []string{"agent0", "agent1", "agent2"}
 	w.upReady(demo{}, names...)
 	began := time.Now()
-	if err := w.downProcess().Wait(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.downProcess().Wait())
 	whole := time.Since(began)
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -94,10 +90,7 @@ func killDowns(t *testing.T, times int) {
 // it: it is about to exit then.
 func (w *world) leaving(name string) bool {
 	w.Helper()
-	list, err := w.bus.List(agent.ID(name), bus.Delivered, 0)
-	if err != nil {
-		w.Fatal(err)
-	}
+	list := testworld.Got(w.bus.List(agent.ID(name), bus.Delivered, 0))(w)
 	for _, e := range list {
 		if e.Envelope.Kind != envelope.KindShutdown || e.Envelope.Start != w.status(name).Start {
 			continue

@@ -8,6 +8,7 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 )
 
@@ -33,10 +34,7 @@ func downAndDie(dir string) int {
 func (w *world) asked(name string) bool {
 	w.Helper()
 	for _, p := range []bus.Place{bus.Inbox, bus.Claimed} {
-		list, err := w.bus.List(agent.ID(name), p, 0)
-		if err != nil {
-			w.Fatal(err)
-		}
+		list := testworld.Got(w.bus.List(agent.ID(name), p, 0))(w)
 		for _, e := range list {
 			if e.Envelope.Kind == envelope.KindShutdown && e.Envelope.Start == w.status(name).Start {
 				return true

@@ -38,9 +38,7 @@ func (w *world) leaver() (program, func() proc.Process) {
 func (w *world) orphan(name string) proc.Process {
 	w.Helper()
 	file := filepath.Join(w.dir, name)
-	if err := exec.Command("/bin/sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $! >"+file).Run(); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, exec.Command("/bin/sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $! >"+file).Run())
 	p := w.process(file)
 	w.Cleanup(func() { _ = p.Signal(syscall.SIGKILL) })
 	return p
@@ -58,10 +56,7 @@ func TestKillSessionProves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
-	k, err := w.home.LoadKeeper("agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := testworld.Got(w.home.LoadKeeper("agent1"))(t)
 	w.tmux("kill-session", "-t", "=agent1:")
 	testworld.WaitOr(w, k.Own.Gone, func() string { return "the keeper stays" })
 	if list := w.unproved(); len(list) != 0 {
@@ -78,13 +73,8 @@ func TestDownAfterKeeperKilled(t *testing.T) {
 	w.upReady(r, "agent1")
 	w.upReady(demo{}, "agent2")
 	p := left()
-	k, err := w.home.LoadKeeper("agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	k := testworld.Got(w.home.LoadKeeper("agent1"))(t)
+	testworld.Must(t, k.Own.Signal(syscall.SIGKILL))
 	testworld.WaitOr(w, func() bool { return k.Own.Gone() && w.status("agent1").Pane() == "" }, func() string { return "the keeper lives" })
 	w.down(spawn.DownOptions{Force: true})
 	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
@@ -109,13 +99,8 @@ func TestTakeWord(t *testing.T) {
 	r, left := w.leaver()
 	w.upReady(r, "agent1")
 	p := left()
-	k, err := w.home.LoadKeeper("agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	k := testworld.Got(w.home.LoadKeeper("agent1"))(t)
+	testworld.Must(t, k.Own.Signal(syscall.SIGKILL))
 	testworld.WaitOr(w, func() bool { return k.Own.Gone() && w.status("agent1").Pane() == "" }, func() string { return "the keeper lives" })
 	w.upReady(demo{}, "agent1")
 	list := w.l.Unproved()
@@ -125,15 +110,9 @@ func TestTakeWord(t *testing.T) {
 	if err := w.l.Prove(w.ctx); err != nil || len(w.unproved()) != 1 {
 		t.Errorf("proved with a process that has left: %v, %v", w.unproved(), err)
 	}
-	hub, err := w.l.Tmux.OpenHub(w.ctx, spawn.HubSession)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hub := testworld.Got(w.l.Tmux.OpenHub(w.ctx, spawn.HubSession))(t)
 	defer hub.Close()
-	own, err := w.l.Tmux.HubProcess(w.ctx, spawn.HubSession)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := testworld.Got(w.l.Tmux.HubProcess(w.ctx, spawn.HubSession))(t)
 	suspects, err := w.l.Suspects(list)
 	if err != nil || !slices.Contains(suspects, p) {
 		t.Errorf("suspects %v, %v; want %v among them", suspects, err, p)
@@ -167,9 +146,7 @@ func TestTakeWord(t *testing.T) {
 	// Of the last start, whether its record is there or not.
 	for _, gone := range []bool{false, true} {
 		w.upReady(demo{}, "agent1")
-		if k, err = w.home.LoadKeeper("agent1"); err != nil {
-			t.Fatal(err)
-		}
+		k = testworld.Got(w.home.LoadKeeper("agent1"))(t)
 		young := w.orphan(fmt.Sprint("orphan-", gone))
 		if gone {
 			w.down(spawn.DownOptions{Force: true})
@@ -182,9 +159,7 @@ func TestTakeWord(t *testing.T) {
 			testworld.WaitOr(w, func() bool { return k.Own.Gone() && w.status("agent1").Pane() == "" }, func() string { return "the keeper lives" })
 			w.down(spawn.DownOptions{Force: true})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		list := w.l.Unproved()
 		if len(list) != 1 || list[0].Earlier {
 			t.Fatalf("unproved: %+v, want the last start", list)
@@ -208,19 +183,14 @@ func TestNoteLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
-	k, err := w.home.LoadKeeper("agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := testworld.Got(w.home.LoadKeeper("agent1"))(t)
 	if k.Above.Space == "" || len(k.Above.Ancestors) == 0 {
 		t.Errorf("the keeper's record names no lineage: %+v", k)
 	}
 	if noted, err := w.l.NoteLost("agent1", k.Start); noted || err != nil {
 		t.Errorf("of one that runs: %v, %v", noted, err)
 	}
-	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, k.Own.Signal(syscall.SIGKILL))
 	st := w.becomes("agent1", agent.Dead)
 	if !st.Lost || st.PID != k.PID || !strings.HasSuffix(st.Evidence, ", and its keeper was killed") || !st.Since.IsZero() {
 		t.Errorf("before it is noted: %+v", st)
@@ -228,16 +198,11 @@ func TestNoteLost(t *testing.T) {
 	if noted, err := w.l.NoteLost("agent1", "another"); noted || err != nil {
 		t.Errorf("of another start: %v, %v", noted, err)
 	}
-	lock, err := w.home.Lock("up")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := testworld.Got(w.home.Lock("up"))(t)
 	if noted, err := w.l.NoteLost("agent1", k.Start); noted || !errors.Is(err, home.ErrLocked) {
 		t.Errorf("while an up is at work: %v, %v", noted, err)
 	}
-	if err := lock.Unlock(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, lock.Unlock())
 	if noted, err := w.l.NoteLost("agent1", k.Start); !noted || err != nil {
 		t.Errorf("not noted: %v", err)
 	}
@@ -263,9 +228,7 @@ func TestUnprovedWithoutRecord(t *testing.T) {
 	if list := w.unproved(); len(list) != 0 {
 		t.Fatalf("unproved: %v", list)
 	}
-	if err := os.Remove(w.home.Path(home.KeeperDir, "agent1.json")); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(w.home.Path(home.KeeperDir, "agent1.json")))
 	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
 		t.Errorf("unproved: %v, want agent1", list)
 	}
@@ -289,9 +252,7 @@ func TestDownWithoutTmux(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	plans := w.plans(stays(), "agent0", "agent1", "agentinfinity")
-	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}))(t)
 	ticker := w.ticker()
 	keepers := w.keepers("agent0", "agent1", "agentinfinity")
 	blind := launcherAt(w.home, w.socket, []string{"PATH=/nowhere"})
@@ -324,9 +285,7 @@ func TestDownAfterSocketChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	plans := w.plans(demo{}, "agent0", "agent1")
-	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}))(t)
 	ticker := w.ticker()
 	keepers := w.keepers("agent0", "agent1")
 	moved := launcherAt(w.home, w.socket+"2", w.l.Environ)
@@ -391,9 +350,7 @@ func TestUnprovedByDamage(t *testing.T) {
 	if list := w.unproved(); len(list) != 0 {
 		t.Fatalf("unproved: %v", list)
 	}
-	if err := os.WriteFile(w.home.Path(home.KeeperDir, "agent1.json"), []byte(`{"start":`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(w.home.Path(home.KeeperDir, "agent1.json"), []byte(`{"start":`), 0o600))
 	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
 		t.Errorf("unproved: %v, want agent1", list)
 	}
@@ -404,9 +361,7 @@ func TestNothingStartedIsProved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, id := range ids("agent0", "agent1", "owner") {
-		if err := w.bus.Make(id); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, w.bus.Make(id))
 	}
 	w.down(spawn.DownOptions{All: true, Force: true})
 	if list := w.l.Unproved(); len(list) != 0 {
@@ -426,21 +381,13 @@ func TestDownOnFullDiskIsProved(t *testing.T) {
 		return
 	}
 	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
-	h, err := home.At(filepath.Join(dir, "h"))
-	if err == nil {
-		_, err = h.Make()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := testworld.Got(home.At(filepath.Join(dir, "h")))(t)
+	testworld.Got(h.Make())(t)
 	short := filepath.Dir(testworld.FastHome(t).Root()) // for the socket
 	w := newWorldAt(t, h, filepath.Join(short, "s"))
 	w.upReady(demo{}, "agent1", "agent2")
 	w.l.Journal.Close()
-	f, err := os.Create(filepath.Join(dir, "fill"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testworld.Got(os.Create(filepath.Join(dir, "fill")))(t)
 	defer f.Close()
 	for size := 1 << 16; size > 0; {
 		if _, err := f.Write(make([]byte, size)); errors.Is(err, unix.ENOSPC) {

@@ -61,13 +61,8 @@ func TestUnprovedWithoutState(t *testing.T) {
 	if err := w.bus.Make("agent7"); err != nil { // never started
 		t.Fatal(err)
 	}
-	k, err := w.home.LoadKeeper("agent3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	k := testworld.Got(w.home.LoadKeeper("agent3"))(t)
+	testworld.Must(t, k.Own.Signal(syscall.SIGKILL))
 	testworld.WaitOr(w, k.Own.Gone, func() string { return "the keeper lives" })
 	w.down(spawn.DownOptions{Force: true})
 	if list := w.unproved(); !slices.Equal(list, []string{"agent3"}) {
@@ -85,26 +80,18 @@ func TestUnprovedWithoutState(t *testing.T) {
 	state, away := w.home.Path("state"), filepath.Join(w.dir, "away")
 	move := func(from, to string) {
 		t.Helper()
-		if err := os.Rename(from, to); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.Rename(from, to))
 	}
 	move(state, away)
 	want("without state", "agent1", "agent3")
-	if err := os.WriteFile(state, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(state, nil, 0o600))
 	want("with state unreadable", "", "agent1", "agent3")
 	if _, err := w.l.Remnants(w.ctx); err == nil {
 		t.Error("with state unreadable: no word of it among the remnants")
 	}
-	if err := os.Remove(state); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(state))
 	// Made again it is empty; meta.db knows.
-	if _, err := w.home.Make(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.home.Make())(t)
 	if list := w.unproved(); !slices.Equal(list, []string{"agent1", "agent3"}) {
 		t.Errorf("with new state: unproved: %v, want agent1 and agent3", list)
 	}

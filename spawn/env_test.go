@@ -14,16 +14,14 @@ import (
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/proc"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 )
 
 // environ is the environment that a process was started with.
 func environ(t *testing.T, pid int) map[string]string {
 	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testworld.Got(os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)))(t)
 	env := make(map[string]string)
 	for v := range strings.SplitSeq(strings.TrimSuffix(string(data), "\x00"), "\x00") {
 		name, value, _ := strings.Cut(v, "=")
@@ -43,9 +41,7 @@ func TestEnvironment(t *testing.T) {
 		"CLAUDE_CODE_ENTRYPOINT=cli", "CLAUDE_CODE_SESSION_ID=s", "CLAUDE_CODE_MESSAGING_TOKEN=m", "CLAUDE_PID=1", "AI_AGENT=claude",
 		"CLAUDE_CODE_USE_BEDROCK=1", "CLAUDE_CONFIG_DIR=/mine", "CODEX_THREAD_ID=t", "AGENT_N=7", "NETSKY_START=other", "NETSKY_PROMPT_FILE=/other",
 		"NETSKY_HOME=/other", "MINE=yes", "GIT_DIR=/other/.git", "GIT_WORK_TREE=/other", "GIT_INDEX_FILE=/other/.git/index", "GIT_AUTHOR_NAME=me")
-	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: w.plans(stays(), "agent3", "agentinfinity"), Ticker: true}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.l.Up(w.ctx, spawn.UpOptions{Plans: w.plans(stays(), "agent3", "agentinfinity"), Ticker: true}))(t)
 	for name, n := range map[string]string{"agent3": "3", "agentinfinity": "infinity"} {
 		st := w.status(name)
 		env := environ(t, st.PID)
@@ -156,10 +152,7 @@ func TestSecrets(t *testing.T) {
 // pids are all processes of the world: the server's and those below it.
 func (w *world) pids(t *testing.T) (list []int) {
 	t.Helper()
-	server, err := strconv.Atoi(w.tmux("display-message", "-p", "#{pid}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := testworld.Got(strconv.Atoi(w.tmux("display-message", "-p", "#{pid}")))(t)
 	below, err := proc.Descendants(server, "NETSKY_HOME="+w.home.Root())
 	if err != nil || len(below) < 4 {
 		t.Fatalf("%v %v", below, err)

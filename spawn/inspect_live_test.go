@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"netsky/internal/testworld"
 )
 
 // A verb that has waited for a tmux that hangs does not wait for it again.
@@ -16,9 +18,7 @@ func TestHungServerAskedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(demo{}, "agent0")
 	server := w.serverPID()
-	if err := syscall.Kill(server, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, syscall.Kill(server, syscall.SIGSTOP))
 	defer syscall.Kill(server, syscall.SIGCONT)
 	ctx := context.WithoutCancel(w.ctx) // without a deadline, as a verb's
 	if _, err := w.l.Inspect(ctx); err == nil || !strings.Contains(err.Error(), "no answer") {

@@ -100,9 +100,7 @@ func TestInspectHungServer(t *testing.T) {
 	w.down(spawn.DownOptions{})
 	w.upReady(demo{}, "agent0")
 	server := w.serverPID()
-	if err := syscall.Kill(server, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, syscall.Kill(server, syscall.SIGSTOP))
 	defer syscall.Kill(server, syscall.SIGCONT)
 	ctx, cancel := context.WithTimeout(w.ctx, time.Second)
 	defer cancel()
@@ -144,27 +142,17 @@ func TestInspectStale(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
 	w.readyWithin = 200 * time.Millisecond
-	old, err := w.home.LoadReport("agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	oldKeeper, err := w.home.LoadKeeper("agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := testworld.Got(w.home.LoadReport("agent1"))(t)
+	oldKeeper := testworld.Got(w.home.LoadKeeper("agent1"))(t)
 	w.down(spawn.DownOptions{})
 	w.up(sh("sleep 1000"), "agent1")
-	if err := w.home.SaveReport("agent1", old); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.home.SaveReport("agent1", old))
 	if st := w.status("agent1"); st.State != agent.Starting {
 		t.Errorf("with the old report: %+v", st)
 	}
 	status := 9
 	oldKeeper.EndedMS, oldKeeper.Status = time.Now().UnixMilli(), &status
-	if err := w.home.SaveKeeper("agent1", oldKeeper); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.home.SaveKeeper("agent1", oldKeeper))
 	if st := w.status("agent1"); st.State == agent.Dead || st.Detail == "exited 9" {
 		t.Errorf("with the old keeper's word: %+v", st)
 	}
@@ -197,15 +185,10 @@ func TestInspectCorrupt(t *testing.T) {
 	}
 	for _, rel := range files {
 		path := w.home.Path(rel)
-		was, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		was := testworld.Got(os.ReadFile(path))(t)
 		for name, harm := range harms {
 			os.RemoveAll(path)
-			if err := harm(path); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, harm(path))
 			st := w.status("agent1")
 			switch {
 			case !st.Alive():
@@ -218,15 +201,11 @@ func TestInspectCorrupt(t *testing.T) {
 			}
 		}
 		os.RemoveAll(path)
-		if err := os.WriteFile(path, was, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(path, was, 0o600))
 	}
 	// With all of them broken down still ends it.
 	for _, rel := range files {
-		if err := os.WriteFile(w.home.Path(rel), []byte("{"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.WriteFile(w.home.Path(rel), []byte("{"), 0o600))
 	}
 	if got := w.down(spawn.DownOptions{}); !strings.HasSuffix(got["agent1"], "ended") || w.sessions() != "" {
 		t.Errorf("down: %v, sessions %s", got, w.sessions())
@@ -239,36 +218,24 @@ func TestInspectWhileStarting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
-	la, err := w.home.LoadLaunch("agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	la := testworld.Got(w.home.LoadLaunch("agent1"))(t)
 	w.tmux("kill-session", "-t", "=agent1")
 	w.becomes("agent1", agent.Dead)
 	// An up that has come so far,
 	la.Start, la.StartedMS = agent.NewStart(), time.Now().UnixMilli()
-	if err := w.home.SaveLaunch(la); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.home.SaveLaunch(la))
 	if st := w.status("agent1"); st.State != agent.Dead {
 		t.Errorf("of an up that is gone: %+v", st)
 	}
 	// and is at work.
 	other := w.stranger("netsky")
-	holder, err := json.Marshal(home.Holder{Process: other, Program: "netsky up"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.home.WriteFile(home.LockDir+"/up", holder, false); err != nil {
-		t.Fatal(err)
-	}
+	holder := testworld.Got(json.Marshal(home.Holder{Process: other, Program: "netsky up"}))(t)
+	testworld.Must(t, w.home.WriteFile(home.LockDir+"/up", holder, false))
 	if st := w.status("agent1"); st.State != agent.Starting || !st.Alive() {
 		t.Errorf("of an up at work: %+v", st)
 	}
 	la.StartedMS -= time.Hour.Milliseconds()
-	if err := w.home.SaveLaunch(la); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.home.SaveLaunch(la))
 	if st := w.status("agent1"); st.State != agent.Dead {
 		t.Errorf("an hour later: %+v", st)
 	}
@@ -281,9 +248,7 @@ func TestInspectCounts(t *testing.T) {
 	w.upReady(demo{}, "agent0", "agent1")
 	w.down(spawn.DownOptions{Agents: ids("agent1")})
 	w.mail("agent1", "for later")
-	if err := os.WriteFile(w.home.Path(home.Mailbox("agent1"), "poison", "x.json"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(w.home.Path(home.Mailbox("agent1"), "poison", "x.json"), nil, 0o600))
 	st := w.status("agent1")
 	if st.State != agent.Down || st.Inbox != 1 || st.Poison != 1 || st.Claimed != 0 || st.Outbox != 0 {
 		t.Errorf("%+v", st)
@@ -326,14 +291,9 @@ func TestInspectOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, id := range ids("agentinfinity", "agent10", "agent2", "agent0", "owner") {
-		if err := w.bus.Make(id); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, w.bus.Make(id))
 	}
-	list, err := w.l.Inspect(w.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testworld.Got(w.l.Inspect(w.ctx))(t)
 	var got []agent.ID
 	for _, st := range list {
 		got = append(got, st.Agent)
@@ -341,9 +301,7 @@ func TestInspectOrder(t *testing.T) {
 	if want := ids("agent0", "agent2", "agent10", "agentinfinity"); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if err := os.RemoveAll(w.home.Path(home.Channels)); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.RemoveAll(w.home.Path(home.Channels)))
 	if list, err := w.l.Inspect(w.ctx); err != nil || len(list) != 0 {
 		t.Errorf("without mailboxes: %v %v", list, err)
 	}
@@ -363,26 +321,19 @@ func TestUpKeepsPersonsPane(t *testing.T) {
 			w.upReady(demo{}, "agent1", "agent2")
 			w.tmux("split-window", "-d", "-t", "=agent1:", "echo $$ >"+w.work()+"/person; exec sleep 1000")
 			person := w.process(w.work() + "/person")
-			k, err := w.home.LoadKeeper("agent1")
-			if err != nil {
-				t.Fatal(err)
-			}
+			k := testworld.Got(w.home.LoadKeeper("agent1"))(t)
 			victim := k.Process
 			if killed == "keeper" {
 				victim = k.Own
 			}
-			if err := victim.Signal(syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, victim.Signal(syscall.SIGKILL))
 			w.becomes("agent1", agent.Dead)
 			p := w.up(demo{}, "agent1", "agent2")
 			if p[0].Step != spawn.StepFailed || !errors.Is(p[0].Err, spawn.ErrPerson) || p[1].Step != spawn.StepAlready {
 				t.Errorf("up: %+v", p)
 			}
 			w.alive(person, "what a person runs")
-			if err := person.Signal(syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, person.Signal(syscall.SIGKILL))
 			testworld.WaitOr(w, func() bool { return w.up(demo{}, "agent1")[0].Step == spawn.StepReady }, func() string { return "not replaced" })
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 )
 
@@ -26,19 +27,12 @@ func TestInspector(t *testing.T) {
 	i := w.l.NewInspector()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 	}
 	words := func(list spawn.Statuses, err error) string {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.MarshalIndent(list, "", " ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
+		text := testworld.Got(json.MarshalIndent(list, "", " "))(t)
 		return string(text)
 	}
 	// What was read a while after it had changed is known; the step in which the file

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 )
 
@@ -21,9 +22,7 @@ func BenchmarkInspector(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := inspect(); err != nil {
-					b.Fatal(err)
-				}
+				testworld.Got(inspect())(b)
 			}
 		})
 	}

@@ -41,10 +41,7 @@ func newSilentWorld(t *testing.T, script string) *world {
 func (w *world) points(what string, ok func(pane.Pointed) bool) (p pane.Pointed) {
 	w.Helper()
 	testworld.WaitOr(w, func() bool {
-		var err error
-		if p, err = w.l.Point(w.ctx, "agent1"); err != nil {
-			w.Fatal(err)
-		}
+		p = testworld.Got(w.l.Point(w.ctx, "agent1"))(w)
 		if ok(p) {
 			return true
 		}
@@ -93,10 +90,7 @@ func (w *world) person() person {
 	for _, a := range w.l.Tmux.Argv("attach-session", "-t", "=agent1") {
 		words = append(words, "'"+a+"'")
 	}
-	panes, err := s.Start(w.ctx, nil, []tmux.Session{{Name: "person", Command: strings.Join(words, " ")}})
-	if err != nil {
-		w.Fatal(err)
-	}
+	panes := testworld.Got(s.Start(w.ctx, nil, []tmux.Session{{Name: "person", Command: strings.Join(words, " ")}}))(w)
 	testworld.WaitOr(w, func() bool { return w.tmux("list-clients", "-t", "=agent1") != "" }, func() string { return "nobody attached" })
 	testworld.WaitOr(w, func() bool { // what is typed before that may be lost
 		look, err := s.Look(w.ctx, panes[0])
@@ -107,9 +101,7 @@ func (w *world) person() person {
 
 func (p person) types(keys ...string) {
 	p.w.Helper()
-	if err := p.s.Keys(p.w.ctx, p.pane.ID, keys...); err != nil {
-		p.w.Fatal(err)
-	}
+	testworld.Must(p.w, p.s.Keys(p.w.ctx, p.pane.ID, keys...))
 }
 
 // clears takes back a draft.
@@ -123,9 +115,7 @@ func (p person) clears() {
 
 func (p person) leaves() {
 	p.w.Helper()
-	if err := p.s.Stop(p.w.ctx); err != nil {
-		p.w.Fatal(err)
-	}
+	testworld.Must(p.w, p.s.Stop(p.w.ctx))
 	testworld.WaitOr(p.w, func() bool { return p.w.tmux("list-clients", "-t", "=agent1") == "" }, func() string { return "somebody stays" })
 }
 
@@ -161,9 +151,7 @@ func TestPoint(t *testing.T) {
 	}
 
 	// Told again while it takes nothing, and by a shorter line once it has taken some.
-	if err := w.l.Greet("agent1", w.status("agent1").Start); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.l.Greet("agent1", w.status("agent1").Start))
 	w.told()
 	if since := w.clock.now().Sub(told); since < 55*time.Second { // a moment passed before told
 		t.Errorf("told again after %v", since)
@@ -181,17 +169,13 @@ func TestPointBudget(t *testing.T) {
 	t.Parallel()
 	w := newSilentWorld(t, repl)
 	b := breaker.Of(w.home, breaker.AllBudget)
-	if _, err := b.Bar(w.ctx, agent.Root, "the budget of all agents, 10 tokens", "day:x:", false, time.Time{}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(b.Bar(w.ctx, agent.Root, "the budget of all agents, 10 tokens", "day:x:", false, time.Time{}))(t)
 	w.mail("agent1", "one")
 	w.held("budget used up: the budget of all agents, 10 tokens")
 	if st := w.status("agent1"); !strings.Contains(st.Detail, "budget used up") {
 		t.Errorf("status: %+v", st)
 	}
-	if _, err := b.Lift(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(b.Lift(w.ctx))(t)
 	w.told()
 }
 
@@ -224,9 +208,7 @@ func TestPointInVain(t *testing.T) {
 	if st := w.status("agent1"); st.State != agent.Blocked || !strings.Contains(st.Detail, "told of its mail 6 times") {
 		t.Errorf("status: %+v", st)
 	}
-	if _, err := w.bus.Drain(w.ctx, "agent1", 1, func(envelope.Envelope) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.bus.Drain(w.ctx, "agent1", 1, func(envelope.Envelope) error { return nil }))(t)
 	if err := w.home.Remove(home.LockDir + "/receiver-agent1"); err != nil { // as the process of a drain ends
 		t.Fatal(err)
 	}
@@ -253,13 +235,9 @@ func TestPointAfterADrain(t *testing.T) {
 		if p, err := w.l.Point(w.ctx, "agent1"); err != nil || p.Told != 0 || p.Again <= 0 {
 			t.Errorf("told again before it has drained: %+v, %v", p, err)
 		}
-		if _, err := w.bus.Drain(w.ctx, "agent1", 0, func(envelope.Envelope) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(w.bus.Drain(w.ctx, "agent1", 0, func(envelope.Envelope) error { return nil }))(t)
 		// A drain is a process that ends; this one lives on.
-		if err := w.home.Remove(home.LockDir + "/receiver-agent1"); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, w.home.Remove(home.LockDir+"/receiver-agent1"))
 	}
 }
 
@@ -303,9 +281,7 @@ func TestPointForgets(t *testing.T) {
 	p = w.person()
 	p.clears()
 	p.leaves()
-	if err := w.home.Remove("state/pointer/agent1.json"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.home.Remove("state/pointer/agent1.json"))
 	w.told()
 }
 
@@ -341,9 +317,7 @@ func TestPointWaitsForQuiet(t *testing.T) {
 	if st := w.status("agent1"); st.State != agent.Busy {
 		t.Errorf("status %s (%s)", st.State, st.Evidence)
 	}
-	if err := os.WriteFile(filepath.Join(w.work(), "stop"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(w.work(), "stop"), nil, 0o600))
 	w.told()
 	w.lines(1)
 }
@@ -410,9 +384,7 @@ func TestDownUnheard(t *testing.T) {
 	w.upReady(silent("trap '' TERM HUP; "+repl), "agent1")
 	began := time.Now()
 	log, err := w.l.Down(w.ctx, spawn.DownOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	if got := steps(log)["agent1"]; got != "unasked ended" {
 		t.Errorf("steps %q", got)
 	}
@@ -423,14 +395,9 @@ func TestDownUnheard(t *testing.T) {
 		t.Errorf("down took %v", took)
 	}
 	w.upReady(stays(), "agent1")
-	la, err := w.home.LoadLaunch("agent1")
-	if err == nil {
-		la.StartedMS -= time.Minute.Milliseconds()
-		err = w.home.SaveLaunch(la)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	la := testworld.Got(w.home.LoadLaunch("agent1"))(t)
+	la.StartedMS -= time.Minute.Milliseconds()
+	testworld.Must(t, w.home.SaveLaunch(la))
 	if log, err = w.l.Down(w.ctx, spawn.DownOptions{}); err != nil || steps(log)["agent1"] != "unasked ended" || log[0].Err.Error() != "no process of it is reading its mail" {
 		t.Errorf("%+v, %v", log, err)
 	}

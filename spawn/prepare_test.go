@@ -8,6 +8,7 @@ import (
 
 	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 )
 
@@ -33,9 +34,7 @@ func TestUpChecksOnce(t *testing.T) {
 		t.Fatalf("Prepare = %v, asked %d times, want 2", err, asked.Load())
 	}
 	plans = append(plans, w.plans(counted{sh(ready + "sleep 1000"), &asked}, "agent2")...) // not prepared
-	if _, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Prepared: prep}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Prepared: prep}))(t)
 	if asked.Load() != 3 {
 		t.Errorf("asked %d times, want 3", asked.Load())
 	}

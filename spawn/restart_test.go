@@ -10,6 +10,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/store"
 )
@@ -67,19 +68,14 @@ func (w *world) claim(name, text string) string {
 		w.Fatalf("inbox: %v, %v", names, err)
 	}
 	box := w.home.Path(home.Mailbox(agent.ID(name)))
-	if err := os.Rename(filepath.Join(box, "inbox", names[0]), filepath.Join(box, "claimed", names[0])); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, os.Rename(filepath.Join(box, "inbox", names[0]), filepath.Join(box, "claimed", names[0])))
 	return id
 }
 
 // lastLog is the newest line on record about an agent, of those that warn.
 func (w *world) lastLog(name string) string {
 	w.Helper()
-	db, err := store.OpenRead(w.ctx, w.home)
-	if err != nil {
-		w.Fatal(err)
-	}
+	db := testworld.Got(store.OpenRead(w.ctx, w.home))(w)
 	defer db.Close()
 	list, err := db.Logs(w.ctx, store.LogFilter{Actor: agent.ID(name), Level: store.LevelWarn})
 	if err != nil || len(list.Items) == 0 {
@@ -99,15 +95,10 @@ func TestRestartRefused(t *testing.T) {
 		{"no start", func(_ *world, p *spawn.Plan) { p.Start = "" }, spawn.ErrOtherStart},
 		{"another start", func(_ *world, p *spawn.Plan) { p.Start = agent.NewStart() }, spawn.ErrOtherStart},
 		{"wanted down", func(w *world, _ *spawn.Plan) {
-			if err := home.Desired(w.home).Set("agent1", false, "owner"); err != nil {
-				w.Fatal(err)
-			}
+			testworld.Must(w, home.Desired(w.home).Set("agent1", false, "owner"))
 		}, spawn.ErrUnwanted},
 		{"a receiver is there", func(w *world, _ *spawn.Plan) {
-			lock, err := w.home.Lock("receiver-agent1")
-			if err != nil {
-				w.Fatal(err)
-			}
+			lock := testworld.Got(w.home.Lock("receiver-agent1"))(w)
 			w.Cleanup(func() { lock.Unlock() })
 		}, spawn.ErrHeard},
 		{"its runtime can't start", func(_ *world, p *spawn.Plan) { p.Runtime = hindered{stays(), errStands} }, errStands},
@@ -159,10 +150,7 @@ func TestRestartWaits(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(stays(), "agent1")
 	p := w.plan(stays(), "agent1")
-	lock, err := w.home.Lock("up")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := testworld.Got(w.home.Lock("up"))(t)
 	blocked, done := make(chan spawn.Progress, 10), make(chan error)
 	go func() {
 		_, err := w.l.Restart(w.ctx, p, "daemon", func(p spawn.Progress) { blocked <- p })
@@ -171,9 +159,7 @@ func TestRestartWaits(t *testing.T) {
 	if p := <-blocked; p.Step != spawn.StepBlocked || p.Agent != "agent1" {
 		t.Errorf("told %+v", p)
 	}
-	if err := home.Desired(w.home).Set("agent1", false, "owner"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, home.Desired(w.home).Set("agent1", false, "owner"))
 	lock.Unlock()
 	if err := <-done; !errors.Is(err, spawn.ErrUnwanted) {
 		t.Errorf("Restart after a down: %v", err)
@@ -212,9 +198,7 @@ func TestHeard(t *testing.T) {
 		{agent.Report{State: agent.Starting}, false, false},
 	} {
 		c.r.Start = st.Start
-		if err := w.home.SaveReport("agent1", c.r); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, w.home.SaveReport("agent1", c.r))
 		if heard := w.l.Heard(st); heard != c.heard {
 			t.Errorf("%+v: heard %v, want %v", c.r, heard, c.heard)
 		}

@@ -174,12 +174,8 @@ set-hook -g after-new-session 'kill-server'
 `
 	for _, path := range []string{".tmux.conf", ".config/tmux/tmux.conf"} {
 		path = filepath.Join(w.dir, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		testworld.Must(t, os.WriteFile(path, []byte(conf), 0o600))
 	}
 	w.upReady(demo{}, "agent0", "agent1")
 	if got := w.tmux("list-panes", "-a", "-F", "#{session_name}:#{window_index}.#{pane_index}"); got != "agent0:0.0\nagent1:0.0" {
@@ -200,18 +196,9 @@ set-hook -g after-new-session 'kill-server'
 // present one; one that a person has changed stays.
 func TestTmuxConfIsTheirs(t *testing.T) {
 	t.Parallel()
-	earlier, err := os.ReadFile("testdata/tmux.conf.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	later, err := os.ReadFile("testdata/tmux.conf.2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	last, err := os.ReadFile("testdata/tmux.conf.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	earlier := testworld.Got(os.ReadFile("testdata/tmux.conf.1"))(t)
+	later := testworld.Got(os.ReadFile("testdata/tmux.conf.2"))(t)
+	last := testworld.Got(os.ReadFile("testdata/tmux.conf.3"))(t)
 	for name, tt := range map[string]struct {
 		conf string
 		kept bool
@@ -225,9 +212,7 @@ func TestTmuxConfIsTheirs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			if err := w.home.WriteFile(home.TmuxConfFile, []byte(tt.conf), false); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, w.home.WriteFile(home.TmuxConfFile, []byte(tt.conf), false))
 			w.upReady(demo{}, "agent1")
 			now, err := w.home.ReadFile(home.TmuxConfFile, 1<<20)
 			if err != nil || (string(now) == tt.conf) != tt.kept || !tt.kept && !strings.Contains(string(now), "session_path") {
@@ -241,13 +226,8 @@ func TestTmuxConfIsTheirs(t *testing.T) {
 func (w *world) attachAndLeave(name string) {
 	w.Helper()
 	cmd := w.tmuxCommand("-C", "attach-session", "-t", "="+name)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		w.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		w.Fatal(err)
-	}
+	in := testworld.Got(cmd.StdinPipe())(w)
+	testworld.Must(w, cmd.Start())
 	testworld.WaitOr(w, func() bool { return w.tmux("list-clients") != "" }, func() string { return "no client" })
 	in.Close()
 	var exit *exec.ExitError

@@ -40,9 +40,7 @@ func TestSocketRemoved(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(stays(), "agent1")
 	server := processOf(w.serverPID())
-	if err := os.Remove(w.socket); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(w.socket))
 	if st := w.status("agent1"); st.State != agent.Idle {
 		t.Errorf("agent1 is %s", st.How())
 	}
@@ -50,13 +48,9 @@ func TestSocketRemoved(t *testing.T) {
 	if now := w.serverPID(); now != server.PID {
 		t.Errorf("agent2 is on server %d, agent1 on %d", now, server.PID)
 	}
-	if err := server.Signal(unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, server.Signal(unix.SIGSTOP))
 	t.Cleanup(func() { _ = server.Signal(unix.SIGCONT) })
-	if err := os.Remove(w.socket); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(w.socket))
 	if _, err := w.l.Down(w.ctx, spawn.DownOptions{All: true, Force: true}); err == nil {
 		t.Error("a down that can't see the sessions succeeds")
 	}
@@ -64,9 +58,7 @@ func TestSocketRemoved(t *testing.T) {
 	if err == nil || !slices.ContainsFunc(left, func(r spawn.Remnant) bool { return r.PID == server.PID }) {
 		t.Errorf("left %v, %v, want server %d", left, err, server.PID)
 	}
-	if err := server.Signal(unix.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, server.Signal(unix.SIGCONT))
 	testworld.Wait(t, "tmux to be asked again", func() bool {
 		_, err := w.l.Inspect(w.ctx)
 		return err == nil

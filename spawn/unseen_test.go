@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 )
 
@@ -40,12 +41,8 @@ func TestUpWithoutItsHome(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(stays(), "agent1")
 	p := processOf(w.status("agent1").PID)
-	if err := os.RemoveAll(w.home.Root()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.home.Make(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.RemoveAll(w.home.Root()))
+	testworld.Got(w.home.Make())(t)
 	for _, end := range w.up(stays(), "agent1") {
 		if end.Step != spawn.StepFailed || !errors.Is(end.Err, spawn.ErrUnknown) {
 			t.Errorf("%s: %s %v, want failed as unknown", end.Agent, end.Step, end.Err)

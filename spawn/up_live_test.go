@@ -27,10 +27,7 @@ func TestUpWritesPrompt(t *testing.T) {
 	if err != nil || len(want) == 0 {
 		t.Fatalf("%d bytes, %v", len(want), err)
 	}
-	first, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := testworld.Got(os.Stat(path))(t)
 	for _, c := range []struct {
 		name  string
 		spoil func() error
@@ -47,9 +44,7 @@ func TestUpWritesPrompt(t *testing.T) {
 		}, false},
 	} {
 		w.down(spawn.DownOptions{})
-		if err := c.spoil(); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, c.spoil())
 		w.upReady(demo{}, "agent1")
 		got, err := os.ReadFile(path)
 		if err != nil || !bytes.Equal(got, want) {
@@ -71,9 +66,7 @@ func TestUpReapsServer(t *testing.T) {
 	w := newWorld(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), refuserRole+"="+w.socket)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	defer cmd.Process.Kill()

@@ -30,10 +30,7 @@ func TestUp(t *testing.T) {
 		Plans: w.plans(demo{}, "agent0", "agent1", "agentinfinity"), By: "owner", Ticker: true,
 		Report: func(p spawn.Progress) { told = append(told, string(p.Agent)+" "+string(p.Step)) },
 	}
-	ends, err := w.l.Up(w.ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ends := testworld.Got(w.l.Up(w.ctx, o))(t)
 	for i, p := range ends {
 		if p.Agent != o.Plans[i].Agent || p.Step != spawn.StepReady || p.State != agent.Idle {
 			t.Errorf("end %d: %+v, want %s ready, idle", i, p, o.Plans[i].Agent)
@@ -56,9 +53,7 @@ func TestUp(t *testing.T) {
 
 	// Twice changes nothing.
 	told = nil
-	if ends, err = w.l.Up(w.ctx, o); err != nil {
-		t.Fatal(err)
-	}
+	ends = testworld.Got(w.l.Up(w.ctx, o))(t)
 	for _, p := range ends {
 		if p.Step != spawn.StepAlready || p.State != agent.Idle {
 			t.Errorf("second time: %+v", p)
@@ -115,10 +110,7 @@ func TestUpReplaces(t *testing.T) {
 // paneProcess is the keeper in an agent's pane.
 func (w *world) paneProcess(name string) proc.Process {
 	w.Helper()
-	panes, err := w.l.Tmux.Panes(w.ctx)
-	if err != nil {
-		w.Fatal(err)
-	}
+	panes := testworld.Got(w.l.Tmux.Panes(w.ctx))(w)
 	for _, p := range panes {
 		if p.Session == name {
 			return processOf(p.PID)
@@ -156,11 +148,8 @@ func TestUpFails(t *testing.T) {
 	t.Run("at once", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		ends, err := w.l.Up(w.ctx, spawn.UpOptions{ReadyWithin: 20 * time.Second, Plans: append(
-			w.plans(sh("echo cannot find my licence; echo bye; exit 7"), "agent1"), w.plans(demo{}, "agent2")...)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ends := testworld.Got(w.l.Up(w.ctx, spawn.UpOptions{ReadyWithin: 20 * time.Second, Plans: append(
+			w.plans(sh("echo cannot find my licence; echo bye; exit 7"), "agent1"), w.plans(demo{}, "agent2")...)}))(t)
 		p := ends[0]
 		if p.Step != spawn.StepFailed || p.Err == nil || p.Err.Error() != "exited 7" {
 			t.Errorf("%+v, want failed, exited 7", p)
@@ -265,10 +254,7 @@ func TestUpPreparesFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	plans := append(w.plans(unprepared{}, "agent1"), w.plans(demo{}, "agent2")...)
-	ends, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ends := testworld.Got(w.l.Up(w.ctx, spawn.UpOptions{Plans: plans}))(t)
 	if p := ends[0]; p.Agent != "agent1" || p.Step != spawn.StepFailed || p.Err == nil || p.Err.Error() != "settings: disk full" {
 		t.Errorf("%+v", p)
 	}
@@ -322,9 +308,7 @@ func TestUpWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	lock, err := w.home.Lock("up")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer lock.Unlock()
 	ctx, cancel := context.WithCancel(w.ctx)
 	var told []spawn.Step
@@ -349,9 +333,7 @@ func (f forgetful) Prepare(ctx context.Context, l *agent.Launch) error {
 func TestUpLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if err := w.bus.Make(agent.Owner); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.bus.Make(agent.Owner))
 	for range 2 {
 		w.upReady(forgetful{stays()}, "agent1")
 		w.down(spawn.DownOptions{Agents: ids("agent1"), Force: true})
@@ -362,10 +344,7 @@ func TestUpLost(t *testing.T) {
 	if err != nil || len(list) != 1 || !strings.HasPrefix(list[0].Envelope.Text, "agent1: "+want) || list[0].Envelope.From != "agent1" {
 		t.Errorf("mail: %+v, %v", list, err)
 	}
-	db, err := store.OpenRead(t.Context(), w.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testworld.Got(store.OpenRead(t.Context(), w.home))(t)
 	defer db.Close()
 	logs, err := db.Logs(t.Context(), store.LogFilter{Actor: "agent1"})
 	n := 0

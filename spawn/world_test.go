@@ -109,9 +109,7 @@ func newWorldAt(tb testing.TB, h home.Dir, socket string, env ...string) *world 
 	tb.Helper()
 	w := &world{TB: tb, ctx: context.Background(), dir: filepath.Dir(h.Root()), socket: socket, home: h, clock: new(clock)}
 	w.bus = bus.New(h, bus.Options{Now: w.clock.now})
-	if err := os.MkdirAll(w.work(), 0o700); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, os.MkdirAll(w.work(), 0o700))
 	w.l = launcherAt(h, socket, append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "LANG=C.UTF-8",
 	}, env...))
@@ -196,11 +194,7 @@ func (w *world) plans(r spawn.Runtime, list ...agent.ID) (plans []spawn.Plan) {
 // up brings agents up and wants no error.
 func (w *world) up(r spawn.Runtime, names ...string) []spawn.Progress {
 	w.Helper()
-	ends, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: w.plans(r, ids(names...)...), By: "owner", ReadyWithin: w.readyWithin})
-	if err != nil {
-		w.Fatal(err)
-	}
-	return ends
+	return testworld.Got(w.l.Up(w.ctx, spawn.UpOptions{Plans: w.plans(r, ids(names...)...), By: "owner", ReadyWithin: w.readyWithin}))(w)
 }
 
 // upReady brings agents up and wants each ready.
@@ -216,10 +210,7 @@ func (w *world) upReady(r spawn.Runtime, names ...string) {
 // down ends agents and gives the steps of each as "asked acked ended".
 func (w *world) down(o spawn.DownOptions) map[string]string {
 	w.Helper()
-	log, err := w.l.Down(w.ctx, o)
-	if err != nil {
-		w.Fatal(err)
-	}
+	log := testworld.Got(w.l.Down(w.ctx, o))(w)
 	return steps(log)
 }
 
@@ -233,19 +224,13 @@ func steps(log []spawn.DownProgress) map[string]string {
 
 func (w *world) status(name string) spawn.Status {
 	w.Helper()
-	list, err := w.l.Inspect(w.ctx)
-	if err != nil {
-		w.Fatal(err)
-	}
+	list := testworld.Got(w.l.Inspect(w.ctx))(w)
 	return list.Find(agent.ID(name))
 }
 
 func (w *world) statuses() map[agent.ID]spawn.Status {
 	w.Helper()
-	list, err := w.l.Inspect(w.ctx)
-	if err != nil {
-		w.Fatal(err)
-	}
+	list := testworld.Got(w.l.Inspect(w.ctx))(w)
 	m := make(map[agent.ID]spawn.Status)
 	for _, st := range list {
 		m[st.Agent] = st
@@ -282,10 +267,7 @@ func (w *world) tmuxCommand(args ...string) *exec.Cmd {
 // sessions are the names of all sessions on the server.
 func (w *world) sessions() string {
 	w.Helper()
-	panes, err := w.l.Tmux.Panes(w.ctx)
-	if err != nil {
-		w.Fatal(err)
-	}
+	panes := testworld.Got(w.l.Tmux.Panes(w.ctx))(w)
 	var names []string
 	for _, p := range panes {
 		names = append(names, p.Session)
@@ -301,14 +283,8 @@ func (w *world) mail(to, text string) string {
 
 func (w *world) send(e envelope.Envelope) string {
 	w.Helper()
-	if err := w.bus.Make(agent.Owner); err != nil {
-		w.Fatal(err)
-	}
-	r, err := w.bus.Send(w.ctx, e)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return r.ID
+	testworld.Must(w, w.bus.Make(agent.Owner))
+	return testworld.Got(w.bus.Send(w.ctx, e))(w).ID
 }
 
 func (w *world) alive(p proc.Process, what string) {

@@ -14,9 +14,7 @@ func TestConformance(t *testing.T) {
 	ctx, stop := context.WithCancel(w.ctx)
 	defer stop()
 	runtime, events, err := demo.Bare(ctx, demo.Options{Home: w.home, Agent: "agent1", Start: "s", Bus: w.bus, Out: newScreen()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	testworld.Run(t, testworld.Rig{
 		Agent: "agent1", Runtime: runtime, Events: events,
 		Say:  func(words string) string { return words },

@@ -10,6 +10,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/spawn/demo"
 )
 
@@ -260,9 +261,7 @@ func TestStateThatIsNoJSON(t *testing.T) {
 	for name, text := range map[string]string{"garbage": "{\"a", "null": "null", "a list": "[]"} {
 		t.Run(name, func(t *testing.T) {
 			w := mustWorld(t, "agent1", "agent2")
-			if err := w.home.WriteFile(home.DemoDir+"/agent1.json", []byte(text), false); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, w.home.WriteFile(home.DemoDir+"/agent1.json", []byte(text), false))
 			p := w.play("agent1")
 			w.play("agent2")
 			w.answered(w.tell("agent1", "/delegate agent2 hi"), envelope.KindReply, "agent2 answers: ")
@@ -284,9 +283,7 @@ func TestLimitOfAnotherClock(t *testing.T) {
 	w := mustWorld(t, "agent1")
 	hour := time.Now().Add(time.Hour).UnixMilli()
 	limit := map[string]any{"fault": agent.Fault{Reason: agent.UsageLimit, Account: "demo"}, "since_ms": hour - 15_000, "end_ms": hour - 1000}
-	if err := w.home.Save("state/demo/limit.json", limit, false); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.home.Save("state/demo/limit.json", limit, false))
 	w.play("agent1")
 	w.answered(w.tell("agent1", "hello"), envelope.KindReply, "received: hello")
 }

@@ -24,16 +24,12 @@ func TestWaitsForRoom(t *testing.T) {
 			c := w.mustServeOn("", pane)
 			testworld.Wait(w, "the demo is ready", func() bool { r, err := w.home.LoadReport("agent1"); return err == nil && r.State == agent.Idle })
 			full := unix.Rlimit{Cur: 0, Max: unix.RLIM_INFINITY}
-			if err := unix.Prlimit(c.Process.Pid, unix.RLIMIT_FSIZE, &full, nil); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, unix.Prlimit(c.Process.Pid, unix.RLIMIT_FSIZE, &full, nil))
 			id := w.tell("agent1", text)
 			p := &player{world: w, id: "agent1", pane: pane}
 			p.shows("ledger of owed answers: ")
 			full.Cur = unix.RLIM_INFINITY
-			if err := unix.Prlimit(c.Process.Pid, unix.RLIMIT_FSIZE, &full, nil); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, unix.Prlimit(c.Process.Pid, unix.RLIMIT_FSIZE, &full, nil))
 			p.shows("ledger of owed answers: works again")
 			if text == "hello" {
 				w.answered(id, envelope.KindReply, "received: hello")
@@ -53,21 +49,13 @@ func TestWaitsForRepair(t *testing.T) {
 	w.mustServeOn("", pane)
 	testworld.Wait(w, "the demo is ready", func() bool { r, err := w.home.LoadReport("agent1"); return err == nil && r.State == agent.Idle })
 	delivered := w.home.Path(home.Mailbox("agent1"), "delivered")
-	if err := os.Rename(delivered, delivered+".away"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(delivered, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Rename(delivered, delivered+".away"))
+	testworld.Must(t, os.WriteFile(delivered, nil, 0o600))
 	id := w.tell("agent1", "hello")
 	p := &player{world: w, id: "agent1", pane: pane}
 	p.shows("file delivered mail: ")
-	if err := os.Remove(delivered); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(delivered+".away", delivered); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(delivered))
+	testworld.Must(t, os.Rename(delivered+".away", delivered))
 	p.shows("file delivered mail: works again")
 	w.answered(id, envelope.KindReply, "received: hello")
 }

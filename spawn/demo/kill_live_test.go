@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 )
 
 // mustServe starts agent1 as a process. It dies at the step, or at the test's
@@ -19,16 +20,11 @@ func (w *world) mustServe(step string) *exec.Cmd { w.Helper(); return w.mustServ
 
 func (w *world) mustServeOn(step string, pane io.Writer) *exec.Cmd {
 	w.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		w.Fatal(err)
-	}
+	self := testworld.Got(os.Executable())(w)
 	c := exec.CommandContext(w.ctx, self)
 	c.Env = append(os.Environ(), serveEnv+"="+w.home.Root(), killEnv+"="+step)
 	c.Stdout, c.Stderr = pane, os.Stderr
-	if err := c.Start(); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, c.Start())
 	w.Cleanup(func() {
 		c.Process.Kill()
 		c.Wait()

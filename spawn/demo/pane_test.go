@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 	"netsky/spawn/demo"
 )
 
@@ -44,10 +45,7 @@ func TestTypedLines(t *testing.T) {
 // TestNobodyTypes runs with keys that are at their end from the start.
 func TestNobodyTypes(t *testing.T) {
 	t.Parallel()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	null := testworld.Got(os.Open(os.DevNull))(t)
 	defer null.Close()
 	for _, o := range []demo.Options{{}, {In: null}, {In: strings.NewReader("last words")}} {
 		w := mustWorld(t, "agent1")

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/bus/envelope"
+	"netsky/internal/testworld"
 	"netsky/spawn/demo"
 )
 
@@ -19,18 +20,12 @@ import (
 // side of the program.
 func mustTerminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	person = testworld.Got(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { person.Close() })
-	conn, err := person.SyscallConn() // Fd would make it one whose Close waits for a Read
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testworld.Got(person.SyscallConn())(t) // Fd would make it one whose Close waits for a Read
 	var n int
 	var failed error
-	err = conn.Control(func(fd uintptr) {
+	err := conn.Control(func(fd uintptr) {
 		if n, failed = unix.IoctlGetInt(int(fd), unix.TIOCGPTN); failed == nil {
 			failed = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0)
 		}
@@ -38,13 +33,9 @@ func mustTerminal(t *testing.T) (person, program *os.File) {
 	if err = errors.Join(err, failed); err != nil {
 		t.Fatal(err)
 	}
-	if program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		t.Fatal(err)
-	}
+	program = testworld.Got(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { program.Close() })
-	if err := unix.IoctlSetWinsize(int(program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 40}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, unix.IoctlSetWinsize(int(program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 40}))
 	return person, program
 }
 
@@ -54,10 +45,7 @@ func TestTerminal(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, "agent1")
 	person, program := mustTerminal(t)
-	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := testworld.Got(unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS))(t)
 	screen := newScreen()
 	go io.Copy(screen, person) // ends when the terminal is closed
 	p := &player{world: w, id: "agent1", pane: screen, keys: person, done: make(chan error, 1)}

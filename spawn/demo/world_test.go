@@ -35,10 +35,7 @@ func mustWorld(tb testing.TB, ids ...agent.ID) *world {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	tb.Cleanup(cancel)
 	w := &world{TB: tb, ctx: ctx, home: home, bus: testworld.Bus(tb, home, append(ids, agent.Owner, agent.Root)...)}
-	var err error
-	if w.owner, err = w.bus.Receive(ctx, agent.Owner, bus.ReceiveOptions{}); err != nil {
-		tb.Fatal(err)
-	}
+	w.owner = testworld.Got(w.bus.Receive(ctx, agent.Owner, bus.ReceiveOptions{}))(tb)
 	tb.Cleanup(func() { w.owner.Close() })
 	return w
 }
@@ -112,9 +109,7 @@ func (p *player) end() error {
 
 func (p *player) typeIn(text string) {
 	p.Helper()
-	if _, err := io.WriteString(p.keys, text); err != nil {
-		p.Fatal(err)
-	}
+	testworld.Got(io.WriteString(p.keys, text))(p)
 }
 
 // shows waits until the pane holds the text.
@@ -135,11 +130,7 @@ func (w *world) send(e envelope.Envelope) string {
 	if e.From == "" {
 		e.From = agent.Owner
 	}
-	receipt, err := w.bus.Send(w.ctx, e)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return receipt.ID
+	return testworld.Got(w.bus.Send(w.ctx, e))(w).ID
 }
 
 func (w *world) tell(to agent.ID, text string) string {
@@ -155,9 +146,7 @@ func (w *world) next() envelope.Envelope {
 		if err != nil {
 			w.Fatalf("the owner gets nothing: %v", err)
 		}
-		if err := d.Confirm(); err != nil {
-			w.Fatal(err)
-		}
+		testworld.Must(w, d.Confirm())
 		if e := d.Envelope(); e.InReplyTo != "" {
 			return e
 		}
@@ -178,11 +167,7 @@ func (w *world) answered(id string, kind envelope.Kind, words string) envelope.E
 // after the file is written, so a test that has seen the one may read the other.
 func (w *world) report(id agent.ID) agent.Report {
 	w.Helper()
-	r, err := w.home.LoadReport(id)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return r
+	return testworld.Got(w.home.LoadReport(id))(w)
 }
 
 // rests waits until the agent is idle with that detail.

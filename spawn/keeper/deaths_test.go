@@ -9,6 +9,7 @@ import (
 
 	"netsky/agent"
 	"netsky/internal/proc"
+	"netsky/internal/testworld"
 )
 
 // An end is one way for a program to end.
@@ -46,10 +47,7 @@ func TestKeeperKilled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.open("agent0")
-	w, err := proc.NewWatcher()
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Got(proc.NewWatcher())(t)
 	defer w.Close()
 	var ids []agent.ID
 	var launches []agent.Launch
@@ -61,15 +59,11 @@ func TestKeeperKilled(t *testing.T) {
 	panes := r.open(ids...)
 	for i, p := range panes {
 		r.shows(p, "up")
-		if err := w.Add(string(ids[i]), p.keeper); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, w.Add(string(ids[i]), p.keeper))
 	}
 	for i, p := range panes {
 		program := r.program(launches[i])
-		if err := unix.Kill(p.keeper.PID, unix.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, unix.Kill(p.keeper.PID, unix.SIGKILL))
 		select {
 		case d := <-w.Deaths():
 			if d.Key != string(ids[i]) || d.Process != p.keeper {

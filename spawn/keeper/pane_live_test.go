@@ -76,9 +76,7 @@ func TestPagers(t *testing.T) {
 			}
 			r := newRig(t)
 			file := r.home.Path("text")
-			if err := os.WriteFile(file, []byte(strings.Repeat("first\n", 30)+"needle\n"+strings.Repeat("last\n", 30)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.WriteFile(file, []byte(strings.Repeat("first\n", 30)+"needle\n"+strings.Repeat("last\n", 30)), 0o600))
 			p, l := r.run("agent1", path, file)
 			r.shows(p, "first\nfirst")
 			r.keys(p, "C-z")

@@ -76,9 +76,7 @@ func TestStop(t *testing.T) {
 	r.keys(p, "C-z", "one", "Enter")
 	r.shows(p, "one\none")
 	k := r.program(l)
-	if err := unix.Kill(-k.PID, unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, unix.Kill(-k.PID, unix.SIGSTOP))
 	r.keys(p, "two", "Enter")
 	r.shows(p, "two\ntwo")
 	r.keys(p, "C-d")
@@ -95,9 +93,7 @@ func TestScreenIsReset(t *testing.T) {
 	r.shows(p, "shown")
 	raw := r.home.Path("raw") // what the pane prints from here on
 	r.tmux("pipe-pane", "-t", p.id, "cat > "+raw)
-	if err := unix.Kill(r.program(l).PID, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, unix.Kill(r.program(l).PID, unix.SIGKILL))
 	r.ended(l)
 	r.shows(p, "before\n\n[agent1 killed: SIGKILL]")
 	const modes = "#{alternate_on} #{mouse_any_flag} #{cursor_flag} #{keypad_cursor_flag} #{scroll_region_upper}-#{scroll_region_lower}"

@@ -95,9 +95,7 @@ func (r *rig) launch(id agent.ID, argv ...string) agent.Launch {
 
 func (r *rig) save(l agent.Launch) {
 	r.tb.Helper()
-	if err := r.home.SaveLaunch(l); err != nil {
-		r.tb.Fatal(err)
-	}
+	testworld.Must(r.tb, r.home.SaveLaunch(l))
 }
 
 // open makes a session for each agent, in one call, and gives their panes.
@@ -196,9 +194,5 @@ func gone(tb testing.TB, what string, p proc.Process) {
 
 func mustDescendants(tb testing.TB, pid int, start string) []proc.Process {
 	tb.Helper()
-	list, err := proc.Descendants(pid, "NETSKY_START="+start)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return list
+	return testworld.Got(proc.Descendants(pid, "NETSKY_START="+start))(tb)
 }

@@ -113,9 +113,7 @@ func TestNoLaunch(t *testing.T) {
 func TestNoRecord(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	if err := os.RemoveAll(r.home.Path(home.KeeperDir)); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.RemoveAll(r.home.Path(home.KeeperDir)))
 	mustWrite(t, r.home.Path(home.KeeperDir), "in the way", 0o600)
 	p, _ := r.run("agent1", "/bin/sh", "-c", "echo up; read x; exit 4")
 	r.shows(p, "up")
@@ -168,8 +166,6 @@ func TestTold(t *testing.T) {
 
 func mustWrite(tb testing.TB, name, data string, mode os.FileMode) string {
 	tb.Helper()
-	if err := os.WriteFile(name, []byte(data), mode); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, os.WriteFile(name, []byte(data), mode))
 	return name
 }

@@ -18,11 +18,7 @@ import (
 
 func mustJSON(tb testing.TB, v any) []byte {
 	tb.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return data
+	return testworld.Got(json.Marshal(v))(tb)
 }
 
 const meek = "echo up; exec sleep 1000"
@@ -48,30 +44,16 @@ func TestStrays(t *testing.T) {
 			script := `(setsid sh -c 'trap "" HUP; echo $$ > stray; while :; do sleep 1000; done' &) ; while [ ! -s stray ]; do :; done; echo up; exec sleep 1000`
 			p, l := r.run("agent1", "/bin/sh", "-c", script)
 			r.shows(p, "up")
-			data, err := os.ReadFile(r.home.Path("stray"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			stray, err := proc.Find(pid)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := testworld.Got(os.ReadFile(r.home.Path("stray")))(t)
+			pid := testworld.Got(strconv.Atoi(strings.TrimSpace(string(data))))(t)
+			stray := testworld.Got(proc.Find(pid))(t)
 			program := r.program(l).Process
 			if tt.tell != 0 {
-				if err := unix.Kill(p.keeper.PID, tt.tell); err != nil {
-					t.Fatal(err)
-				}
+				testworld.Must(t, unix.Kill(p.keeper.PID, tt.tell))
 				gone(t, "keeper", p.keeper)
 				gone(t, "program", program)
 			}
-			below, err := proc.Descendants(p.keeper.PID, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			below := testworld.Got(proc.Descendants(p.keeper.PID, ""))(t)
 			if has(below, stray) != tt.subtree {
 				t.Errorf("below the keeper: %v, stray %v", below, stray)
 			}

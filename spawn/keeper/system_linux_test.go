@@ -31,10 +31,7 @@ func TestStuckTerminal(t *testing.T) {
 	r := newRig(t)
 	p, l := r.run("agent1", "/bin/sh", "-c", "echo up; read x; exec yes")
 	r.shows(p, "up")
-	server, err := strconv.Atoi(r.tmux("display", "-p", "#{pid}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := testworld.Got(strconv.Atoi(r.tmux("display", "-p", "#{pid}")))(t)
 	program := r.program(l)
 	// The server stops while it has the program print for ever.
 	t.Cleanup(func() { unix.Kill(server, unix.SIGCONT) })
