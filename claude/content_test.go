@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"netsky/claude"
+	"netsky/internal/testworld"
 )
 
 func TestText(t *testing.T) {
@@ -15,8 +16,6 @@ func TestText(t *testing.T) {
 		`{"text":"x"}`:                           "",
 		``:                                       "",
 	} {
-		if got := claude.Text([]byte(in)); got != want {
-			t.Errorf("Text(%s) = %q, want %q", in, got, want)
-		}
+		testworld.Is(t, claude.Text([]byte(in)), want, "Text(%s)", in)
 	}
 }

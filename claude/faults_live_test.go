@@ -13,6 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/internal/loopmodel"
 	"netsky/internal/loopmodel/anthropic"
+	"netsky/internal/testworld"
 )
 
 // quick lets Claude Code try again once, not ten times.
@@ -131,9 +132,7 @@ func TestFaultsOfSubscription(t *testing.T) {
 	c := l.Courier()
 	l.wait("the dialog is closed", func() bool { return c.State(l.ctx).State == agent.Idle })
 	l.mustPush("well again")
-	if got := l.mustStop(1).Text; got != "echo: well again" {
-		t.Errorf("after the limit: %q", got)
-	}
+	testworld.Is(t, l.mustStop(1).Text, "echo: well again", "after the limit")
 	l.mustFail("limited to another model", func() *anthropic.Reply { return anthropic.LimitOf("seven_day_opus", reset) }, "rate_limit",
 		&agent.Fault{Reason: agent.UsageLimit, UntilMS: reset.UnixMilli(), Scope: "opus"}, "Opus limit")
 }
@@ -182,9 +181,7 @@ func TestFaultsRetried(t *testing.T) {
 		if tt.text == "overloaded" {
 			close(well)
 		}
-		if got := l.mustStop(i + 1).Text; got != "echo: "+tt.text {
-			t.Errorf("%s: %q", tt.text, got)
-		}
+		testworld.Is(t, l.mustStop(i+1).Text, "echo: "+tt.text, "%s", tt.text)
 		if r := l.mustState(agent.Idle, ""); r.Fault != (agent.Fault{}) || r.Attempt != 0 {
 			t.Errorf("%s: State = %+v, want no fault", tt.text, r)
 		}

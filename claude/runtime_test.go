@@ -58,17 +58,13 @@ func TestArgv(t *testing.T) {
 			g.mustFake(tt.version, loggedIn)
 			g.options = tt.options
 			l := g.mustPrepare(tt.agent)
-			if l.Argv[0] != filepath.Join(g.bin, "claude") {
-				t.Errorf("the program is %s", l.Argv[0])
-			}
+			testworld.Is(t, l.Argv[0], filepath.Join(g.bin, "claude"), "the program")
 			got := strings.Join(l.Argv[1:], " ")
 			got = strings.NewReplacer(g.home.Root(), "H", word(l.Argv, "--session-id"), "S").Replace(got)
 			if got != tt.want {
 				t.Errorf("Argv = %q\nwant %q", got, tt.want)
 			}
-			if l.Resume != "" {
-				t.Errorf("Resume = %q", l.Resume)
-			}
+			testworld.Is(t, l.Resume, "", "Resume")
 		})
 	}
 }
@@ -84,9 +80,7 @@ func TestPrepareFiles(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
 	}
-	if g.runs() != "--version\n" {
-		t.Errorf("Prepare ran claude with %q", g.runs())
-	}
+	testworld.Is(t, g.runs(), "--version\n", "Prepare ran claude with")
 }
 
 // TestPrepareOptions refuses what would end Claude Code, or make it another.
@@ -208,9 +202,7 @@ func TestParseVersion(t *testing.T) {
 	list := []claude.Version{{1, 0, 128}, {2, 0, 9}, {2, 0, 10}, {2, 1, 0}, {10, 0, 0}}
 	for i, v := range list {
 		for j, w := range list {
-			if got := v.Before(w); got != (i < j) {
-				t.Errorf("%v.Before(%v) = %v", v, w, got)
-			}
+			testworld.Is(t, v.Before(w), i < j, "%v.Before(%v)", v, w)
 		}
 	}
 }
@@ -225,8 +217,6 @@ func TestPrepareUntested(t *testing.T) {
 		if want != "" {
 			want += claude.Tested.String() + " that netsky was tested with"
 		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", version, got, want)
-		}
+		testworld.Is(t, got, want, "%s", version)
 	}
 }

@@ -205,9 +205,7 @@ func TestSessionState(t *testing.T) {
 			if words, ok := strings.CutSuffix(c.want.Detail, "…"); ok && words == "permission: " && strings.HasPrefix(got.Detail, words) {
 				c.want.Detail = got.Detail // the screen's words are another test's
 			}
-			if got != c.want {
-				t.Errorf("State = %+v, want %+v", got, c.want)
-			}
+			testworld.Is(t, got, c.want, "State")
 		})
 	}
 }
@@ -225,9 +223,7 @@ func TestStateLoggedIn(t *testing.T) {
 		t.Errorf("State = %+v, want blocked by the login", got)
 	}
 	testworld.Must(t, os.WriteFile(filepath.Join(s.ConfigDir, ".credentials.json"), []byte("{}"), 0o600))
-	if got := s.State(t.Context()).State; got != agent.Idle {
-		t.Errorf("after a login State = %s, want idle", got)
-	}
+	testworld.Is(t, s.State(t.Context()).State, agent.Idle, "after a login State")
 }
 
 // A release that records its retries is believed before its screen.
@@ -286,9 +282,7 @@ func TestLimitDialogIsClosed(t *testing.T) {
 			c := s.Courier()
 			first := c.State(t.Context())
 			c.State(t.Context())
-			if got := fmt.Sprint(s.keys); got != tt.keys {
-				t.Errorf("keys %s, want %s", got, tt.keys)
-			}
+			testworld.Is(t, fmt.Sprint(s.keys), tt.keys, "keys")
 			if tt.name == "of the failed turn" && (first.State != agent.Blocked || first.Fault.Reason != agent.UsageLimit || first.Takes) {
 				t.Errorf("State = %+v, want blocked by the limit", first)
 			}
@@ -575,9 +569,7 @@ func TestPermissionWait(t *testing.T) {
 					}
 					return c.answer()
 				})
-				if got != c.want {
-					t.Errorf("Wait = %v, want %v", got, c.want)
-				}
+				testworld.Is(t, got, c.want, "Wait")
 			})
 		})
 	}

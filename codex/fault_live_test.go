@@ -331,9 +331,7 @@ func TestFaultContext(t *testing.T) {
 	r.offer("m-1", "the task")
 	r.see(0, agent.EventStopFailed)
 	r.until("blocked", func() bool { return r.State(w.ctx).State == agent.Blocked })
-	if err := r.Offer(w.ctx, courier.Offer{Text: "another", About: []string{"m-2"}}); err != courier.ErrNotReady {
-		t.Errorf("Offer = %v, want %v", err, courier.ErrNotReady)
-	}
+	testworld.Is(t, r.Offer(w.ctx, courier.Offer{Text: "another", About: []string{"m-2"}}), courier.ErrNotReady, "Offer")
 	if s := r.State(w.ctx); !strings.HasPrefix(s.Detail, "context full: ") {
 		t.Errorf("state %+v", s)
 	}
@@ -373,7 +371,5 @@ func TestThreadRetries(t *testing.T) {
 		}
 	}
 	const want = "turn_started accepted retrying resumed message turn_completed"
-	if got := strings.Join(kinds, " "); got != want {
-		t.Errorf("events = %s, want %s", got, want)
-	}
+	testworld.Is(t, strings.Join(kinds, " "), want, "events")
 }

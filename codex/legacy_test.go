@@ -13,6 +13,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/codex"
 	"netsky/codex/appserver"
+	"netsky/internal/testworld"
 )
 
 // Codex 0.153.4 is driven through mcp-server, which forgets its threads.
@@ -27,9 +28,7 @@ func TestLegacy(t *testing.T) {
 	if got := w.model.Requests()[0].Last(); !strings.HasPrefix(got, "STARTUP\n\n<channel ") {
 		t.Errorf("the model was told %q", got)
 	}
-	if got := w.inputs(id); got != "consumed" {
-		t.Errorf("inputs = %q, want consumed", got)
-	}
+	testworld.Is(t, w.inputs(id), "consumed", "inputs")
 	first := w.state().Thread
 	w.mustOnce(prompting("Session not found for thread_id\nloop: say Session not found for thread_id"))
 	if reply := w.mustReply(agent.Root); reply.Text != "Session not found for thread_id" {

@@ -9,6 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/courier"
 	"netsky/internal/loopmodel/openai"
+	"netsky/internal/testworld"
 )
 
 // sessions counts the threads that were opened, and those of them that cut off a turn.
@@ -49,9 +50,7 @@ func TestFaultLogin(t *testing.T) {
 	if n, _ := r.sessions(); n != 1 {
 		t.Errorf("%d sessions, want 1: nobody has acted", n)
 	}
-	if err := r.Offer(w.ctx, courier.Offer{Text: "the task", About: []string{"m-1"}}); err != courier.ErrNotReady {
-		t.Errorf("Offer = %v, want %v", err, courier.ErrNotReady)
-	}
+	testworld.Is(t, r.Offer(w.ctx, courier.Offer{Text: "the task", About: []string{"m-1"}}), courier.ErrNotReady, "Offer")
 	r.until("a new Codex", func() bool { n, _ := r.sessions(); return n == 2 })
 	before := len(r.told)
 	r.takes()

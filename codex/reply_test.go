@@ -8,6 +8,7 @@ import (
 	"netsky/agent"
 	"netsky/bus/envelope"
 	"netsky/codex"
+	"netsky/internal/testworld"
 )
 
 func TestExtractReply(t *testing.T) {
@@ -22,9 +23,7 @@ func TestExtractReply(t *testing.T) {
 		{"<netsky-reply></netsky-reply>", ""},
 		{"", ""},
 	} {
-		if got := codex.ExtractReply(tt.answer); got != tt.want {
-			t.Errorf("ExtractReply(%q) = %q, want %q", tt.answer, got, tt.want)
-		}
+		testworld.Is(t, codex.ExtractReply(tt.answer), tt.want, "ExtractReply(%q)", tt.answer)
 	}
 }
 

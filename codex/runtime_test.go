@@ -41,9 +41,7 @@ func TestRuntime(t *testing.T) {
 	if err := r.Prepare(w.ctx, &l); err != nil {
 		t.Error(err)
 	}
-	if got := strings.Join(l.Argv, " "); got != "/x/netsky codex agentinfinity --serve" {
-		t.Errorf("Argv = %s", got)
-	}
+	testworld.Is(t, strings.Join(l.Argv, " "), "/x/netsky codex agentinfinity --serve", "Argv")
 	if want := "CODEX_CHANNEL_DIR=" + w.home.Path("channels/agent/agentinfinity"); !slices.Contains(l.Env, want) {
 		t.Errorf("Env lacks %s", want)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"netsky/cost/breaker"
+	"netsky/internal/testworld"
 )
 
 // died is what a step panics with that is the last one.
@@ -40,9 +41,7 @@ func TestKilled(t *testing.T) {
 		n = at + 1 // from here on it lives
 		w.mustRead()
 		w.mustRead()
-		if got := w.used(); got != "agent1 3: 36+72" {
-			t.Errorf("killed at step %d: %q", at, got)
-		}
+		testworld.Is(t, w.used(), "agent1 3: 36+72", "killed at step %d", at)
 		full := 0
 		for _, text := range w.mail() {
 			if strings.HasPrefix(text, "108 % of agent1's budget for ") {

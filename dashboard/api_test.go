@@ -109,9 +109,7 @@ func TestLists(t *testing.T) {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 			continue
 		}
-		if got := names(t, a.body); got != want {
-			t.Errorf("%s = %q, want %q", path, got, want)
-		}
+		testworld.Is(t, names(t, a.body), want, "%s", path)
 	}
 }
 

@@ -266,9 +266,7 @@ func TestBrowserKeys(t *testing.T) {
 		return eval[string](l, `(e => e.id || e.className || e.textContent)(document.activeElement)`)
 	}
 	l.press("\t")
-	if got := focused(); got != "skip" {
-		t.Errorf("first: %s", got)
-	}
+	testworld.Is(t, focused(), "skip", "first")
 	l.press("\r")
 	l.waits(`location.hash === "#main"`)
 	key := func(name string) { // as one event, so that the page may keep it from the field it leads to
@@ -276,18 +274,12 @@ func TestBrowserKeys(t *testing.T) {
 		l.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": name}, nil)
 	}
 	key("/")
-	if got := focused(); got != "text" {
-		t.Errorf("/ leads to %s", got)
-	}
+	testworld.Is(t, focused(), "text", "/ leads to")
 	l.press("/f")
-	if got := eval[string](l, `document.querySelector("#text").value`); got != "/f" {
-		t.Errorf("typed: %q", got)
-	}
+	testworld.Is(t, eval[string](l, `document.querySelector("#text").value`), "/f", "typed")
 	eval[any](l, `document.activeElement.blur(), null`)
 	key("f")
-	if got := focused(); got != "find" {
-		t.Errorf("f leads to %s", got)
-	}
+	testworld.Is(t, focused(), "find", "f leads to")
 	// Each stop is seen: an outline, or its cover's.
 	eval[any](l, `document.activeElement.blur(), scrollTo(0, 0), null`)
 	stops := map[string]bool{}

@@ -150,9 +150,7 @@ func TestRow32Streams(t *testing.T) {
 			resp, err = http.DefaultClient.Do(r)
 			testworld.Must(t, err)
 			defer resp.Body.Close()
-			if resp.StatusCode != tt.sse {
-				t.Errorf("SSE: %d, want %d", resp.StatusCode, tt.sse)
-			}
+			testworld.Is(t, resp.StatusCode, tt.sse, "SSE")
 			if line, _ := bufio.NewReader(resp.Body).ReadString('\n'); (resp.StatusCode == 200) != strings.HasPrefix(line, "retry:") {
 				t.Errorf("SSE begins with %q", line)
 			}

@@ -115,9 +115,7 @@ func TestPaneScrolls(t *testing.T) {
 		w.panes.set("agent1", screen(first))
 		before := v.bytes
 		v.take(t, s.key(t, "pane:agent1"))
-		if got := strings.Join(v.text, "\n"); got != strings.TrimSuffix(screen(first), "\n") {
-			t.Errorf("at %d the tab shows %.300q", first, got)
-		}
+		testworld.Is(t, strings.Join(v.text, "\n"), strings.TrimSuffix(screen(first), "\n"), "at %d the tab shows", first)
 		if n := v.bytes - before; first <= 5 && first > 0 && n > 800 {
 			t.Errorf("at %d %d bytes were sent", first, n)
 		}
@@ -315,9 +313,7 @@ func TestSocketAnswersPing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if pong != "there?" {
-		t.Errorf("pong = %q", pong)
-	}
+	testworld.Is(t, pong, "there?", "pong")
 }
 
 // waitingWrites are the goroutines that wait for a browser to read.

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"netsky/dashboard"
+	"netsky/internal/testworld"
 	"netsky/work/diff"
 	"netsky/work/record"
 )
@@ -93,16 +94,12 @@ func TestRemarks(t *testing.T) {
 	if got := rows(list[0]); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
-	if got := strings.Join(list[0].Facts, ", "); got != "renamed from a.go, now executable" {
-		t.Errorf("facts: %s", got)
-	}
+	testworld.Is(t, strings.Join(list[0].Facts, ", "), "renamed from a.go, now executable", "facts")
 	var others string
 	for _, k := range dashboard.Elsewhere(list, remarks) {
 		others += k.ID
 	}
-	if others != "EF" {
-		t.Errorf("elsewhere: %s", others)
-	}
+	testworld.Is(t, others, "EF", "elsewhere")
 }
 
 // What would make the page too long is left out, unless it is asked for or is all there is.
@@ -117,9 +114,7 @@ func TestBounds(t *testing.T) {
 		}
 		return s
 	}
-	if got := shown(dashboard.Lay(files, nil, nil)); got != "ace" {
-		t.Errorf("shown: %s", got)
-	}
+	testworld.Is(t, shown(dashboard.Lay(files, nil, nil)), "ace", "shown")
 	if got := shown(dashboard.Lay(files, nil, &dashboard.Place{File: "b", Line: 3})); !strings.Contains(got, "b") {
 		t.Errorf("the one that is commented on: %s", got)
 	}
@@ -143,9 +138,7 @@ func TestFacts(t *testing.T) {
 		{diff.File{Status: "modified", OldMode: "100644", NewMode: "100644", Cut: true}, "not all of it is shown"},
 		{diff.File{Status: "copied", Old: "x\u202ey", OldMode: "100644", NewMode: "100644"}, `copied from x\u202ey`},
 	} {
-		if got := strings.Join(dashboard.Lay([]diff.File{tt.f}, nil, nil)[0].Facts, ", "); got != tt.want {
-			t.Errorf("%+v: %s, want %s", tt.f, got, tt.want)
-		}
+		testworld.Is(t, strings.Join(dashboard.Lay([]diff.File{tt.f}, nil, nil)[0].Facts, ", "), tt.want, "%+v", tt.f)
 	}
 }
 

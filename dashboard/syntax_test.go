@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"netsky/dashboard"
+	"netsky/internal/testworld"
 )
 
 // marked renders a line's spans, each that is colored in brackets with the first letter of its kind.
@@ -70,9 +71,7 @@ func FuzzLine(f *testing.F) {
 				}
 				b.WriteString(span.Text)
 			}
-			if b.String() != line {
-				t.Errorf("the spans of %q are %q", line, b.String())
-			}
+			testworld.Is(t, b.String(), line, "the spans of %q are", line)
 		}
 	})
 }

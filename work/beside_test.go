@@ -46,9 +46,7 @@ func TestBeside(t *testing.T) {
 			t.Fatalf("%+v, %v", list, err)
 		}
 		for i, st := range list {
-			if have := strings.Join(st.Facts(), ", "); have != facts[i] {
-				t.Errorf("%s: %s; want %s", st.Agent, have, facts[i])
-			}
+			testworld.Is(t, strings.Join(st.Facts(), ", "), facts[i], "%s", st.Agent)
 			if aside, err := work.Aside(t.Context(), h, st.Agent); err != nil || strings.Join(aside, ", ") != strings.TrimSuffix(strings.TrimSuffix(facts[i], "clean"), ", ") {
 				t.Errorf("%s aside: %q, %v", st.Agent, aside, err)
 			}

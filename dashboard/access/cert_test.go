@@ -77,9 +77,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("it listens on %s", from)
 	}
 	to := "127.0.0.1:" + port
-	if u := s.URL(addr(t, from)); u != "https://box.example:"+port {
-		t.Errorf("URL = %s", u)
-	}
+	testworld.Is(t, s.URL(addr(t, from)), "https://box.example:"+port, "URL")
 	insecure := &tls.Config{InsecureSkipVerify: true}
 	transport := &http.Transport{TLSClientConfig: insecure, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
@@ -123,9 +121,7 @@ func TestTLS(t *testing.T) {
 				r.Header.Set("Origin", origin)
 			}
 		})
-		if resp.StatusCode != want {
-			t.Errorf("POST with Origin %q: %d, want %d", origin, resp.StatusCode, want)
-		}
+		testworld.Is(t, resp.StatusCode, want, "POST with Origin %q", origin)
 	}
 	dialer := websocket.Dialer{TLSClientConfig: insecure}
 	for origin, want := range map[string]int{"https://" + to: 101, "http://" + to: 403, "https://evil.example": 403} {
@@ -150,9 +146,7 @@ func TestTLS(t *testing.T) {
 	plain, err := http.Get("http://" + to + "/healthz")
 	testworld.Must(t, err)
 	plain.Body.Close()
-	if plain.StatusCode != 400 {
-		t.Errorf("without TLS: %d", plain.StatusCode)
-	}
+	testworld.Is(t, plain.StatusCode, 400, "without TLS")
 }
 
 // A renewed certificate is taken up by a server that runs; a broken one is not.
@@ -207,9 +201,7 @@ func TestURL(t *testing.T) {
 		}
 		s, err := dashboard.New(o)
 		testworld.Must(t, err)
-		if got := s.URL(addr(t, tt.addr)); got != tt.want {
-			t.Errorf("URL(%s) = %s, want %s", tt.addr, got, tt.want)
-		}
+		testworld.Is(t, s.URL(addr(t, tt.addr)), tt.want, "URL(%s)", tt.addr)
 	}
 }
 

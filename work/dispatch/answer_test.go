@@ -65,9 +65,7 @@ func TestLateAnswer(t *testing.T) {
 		for _, n := range notes.Items {
 			authors = append(authors, n.Author)
 		}
-		if got := strings.Join(authors, " "); got != tt.notes {
-			t.Errorf("%s: notes by %s, want %s", tt.name, got, tt.notes)
-		}
+		testworld.Is(t, strings.Join(authors, " "), tt.notes, "%s: notes by", tt.name)
 		if k := r.task(id); k.Brief != "" || k.State == store.TaskDone && k.ClosedBy == "agent1" && k.Proof != "late" {
 			t.Errorf("%s: %+v", tt.name, k)
 		}

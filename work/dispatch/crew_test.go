@@ -192,9 +192,7 @@ func TestAnswerCloses(t *testing.T) {
 		if tt.kind == envelope.KindError && (len(notes.Items) != 1 || notes.Items[0].Text != "go test: ok" || notes.Items[0].Author != "agent1") {
 			t.Errorf("blocked: notes %v", notes.Items)
 		}
-		if k.Brief != "" {
-			t.Errorf("the brief is still open: %s", k.Brief)
-		}
+		testworld.Is(t, k.Brief, "", "the brief is still open")
 	}
 }
 
@@ -463,9 +461,7 @@ func TestDeadWorker(t *testing.T) {
 	if mail := r.inbox("agent2", envelope.KindBrief); len(mail) != 1 || !strings.Contains(mail[0].Text, "agent1 had it before") {
 		t.Errorf("handed on: %+v", mail)
 	}
-	if n := len(r.inbox("agent1", envelope.KindBrief)); n != 0 {
-		t.Errorf("agent1 still has %d", n)
-	}
+	testworld.Is(t, len(r.inbox("agent1", envelope.KindBrief)), 0, "agent1 still has")
 	r.answer("agent1", first, envelope.KindReply, "late")
 	r.pass()
 	r.says(id, "in_progress agent2 2")

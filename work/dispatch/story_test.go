@@ -51,15 +51,11 @@ func TestReason(t *testing.T) {
 		r.add("something else")
 	}
 	for name, want := range map[string]string{"word": "no network", "answer": "no disk", "before": "no time"} {
-		if got := r.now(ids[name]); got != want {
-			t.Errorf("blocked by %s: %q, want %q", name, got, want)
-		}
+		testworld.Is(t, r.now(ids[name]), want, "blocked by %s", name)
 	}
 	_, err = owner.Edit(t.Context(), ids["word"], task.Change{State: store.TaskBlocked, Note: "no power either"})
 	testworld.Must(r, err)
-	if got := r.now(ids["word"]); got != "no power either" {
-		t.Errorf("blocked once more: %q", got)
-	}
+	testworld.Is(t, r.now(ids["word"]), "no power either", "blocked once more")
 }
 
 // What a task needs is called there what a list calls it.

@@ -156,9 +156,7 @@ func TestSubmodule(t *testing.T) {
 	if got := y.Git("rev-parse", "main:lib"); got != next || y.Read("b.txt") != "b\n" {
 		t.Errorf("%+v %s", l, got)
 	}
-	if got := y.Read("lib/a.txt"); got != "one\n" {
-		t.Errorf("the submodule's files: %q", got)
-	}
+	testworld.Is(t, y.Read("lib/a.txt"), "one\n", "the submodule's files")
 	// The submodule, which is as before, keeps nothing else from landing.
 	at.Commit("again", "c.txt", "c\n")
 	y.land("agent1", land.LandOptions{Unchecked: true})
@@ -210,9 +208,7 @@ func TestSubmoduleOfTheOwner(t *testing.T) {
 			}
 			kept := func() {
 				t.Helper()
-				if got := y.Read("lib/a.txt") + y.Read("lib/new.txt"); got != "mine\nnew\n" {
-					t.Errorf("the submodule holds %q", got)
-				}
+				testworld.Is(t, y.Read("lib/a.txt")+y.Read("lib/new.txt"), "mine\nnew\n", "the submodule holds")
 			}
 			kept()
 			if err == nil {

@@ -158,9 +158,7 @@ func TestLandedUpstream(t *testing.T) {
 		t.Errorf("%v: %s", err, advice.Of(err))
 	}
 	at.Commit("three", "d.txt", "d\n")
-	if now := y.Git("rev-parse", "main"); now != before {
-		t.Errorf("main moved from %s to %s", before, now)
-	}
+	testworld.Is(t, y.Git("rev-parse", "main"), before, "main")
 	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true}); err != nil {
 		t.Error(err)
 	}

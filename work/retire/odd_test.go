@@ -194,7 +194,5 @@ func TestRetireAlias(t *testing.T) {
 	commit := f.Git("rev-parse", "main")
 	testworld.Got(f.retire())(t)
 	f.gone(commit)
-	if got := f.Git("rev-parse", "refs/heads/main"); got != commit {
-		t.Errorf("main: %s", got)
-	}
+	testworld.Is(t, f.Git("rev-parse", "refs/heads/main"), commit, "main")
 }

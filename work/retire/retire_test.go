@@ -74,9 +74,7 @@ func (f *field) gone(commit string) {
 		f.t.Errorf("its record: %v", err)
 	}
 	want := "refs/netsky/retired/agent1-" + commit[:12]
-	if got := f.Git("for-each-ref", "--format=%(refname)", "refs/netsky", "refs/heads/netsky"); got != want {
-		f.t.Errorf("refs: %s, want %s", got, want)
-	}
+	testworld.Is(f.t, f.Git("for-each-ref", "--format=%(refname)", "refs/netsky", "refs/heads/netsky"), want, "refs")
 	if got := f.Git("worktree", "list", "--porcelain"); strings.Count(got, "worktree ") != 1 {
 		f.t.Errorf("worktrees: %s", got)
 	}
@@ -114,9 +112,7 @@ func TestRetire(t *testing.T) {
 			if out, err := exec.Command("sh", "-c", list[0].Command).CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v: %s", list[0].Command, err, out)
 			}
-			if got := f.Git("rev-parse", "retired/agent1-"+commit[:12]); got != commit {
-				t.Errorf("brought back: %s", got)
-			}
+			testworld.Is(t, f.Git("rev-parse", "retired/agent1-"+commit[:12]), commit, "brought back")
 			f.make() // a new one
 			if ref, err := f.retire(); err != nil || ref == "" {
 				t.Errorf("%s, %v", ref, err)

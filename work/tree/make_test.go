@@ -50,16 +50,10 @@ func TestMake(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	for name, want := range map[string]string{".env": "A=1", "sub/x.local": "x", "CLAUDE.local.md": "be kind", "new.txt": "", "a.txt": "one\n"} {
-		if got := at.Read(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		testworld.Is(t, at.Read(name), want, "%s", name)
 	}
-	if got := at.Git("status", "--porcelain"); got != "" {
-		t.Errorf("a new worktree is dirty: %s", got)
-	}
-	if got := f.Git("status", "--porcelain"); got != "M a.txt\n?? new.txt" {
-		t.Errorf("the owner's directory has changed: %q", got)
-	}
+	testworld.Is(t, at.Git("status", "--porcelain"), "", "a new worktree is dirty")
+	testworld.Is(t, f.Git("status", "--porcelain"), "M a.txt\n?? new.txt", "the owner's directory has changed")
 
 	at.Write("a.txt", "mine\n")
 	if p, _ := f.make("agent1"); p.Fresh || p.Moved != "" || at.Read("a.txt") != "mine\n" {

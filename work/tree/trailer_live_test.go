@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 // One stash is shared by all worktrees, so an agent in one can't put anything in it, and keeps what it has.
@@ -57,17 +59,11 @@ done
 		w.Write("x", strings.Repeat("x", n+1), ".git/ran", "")
 		w.must("add", "x")
 		w.must("commit", "-q", "-m", "good")
-		if got := w.Git("log", "-1", "--format=%(trailers:only)"); got != "Netsky-Agent: agent3" {
-			t.Errorf("the trailer is %q", got)
-		}
-		if got := w.Read(".git/ran"); got != "ran pre-commit\nran prepare-commit-msg\n" {
-			t.Errorf("ran %q", got)
-		}
+		testworld.Is(t, w.Git("log", "-1", "--format=%(trailers:only)"), "Netsky-Agent: agent3", "the trailer")
+		testworld.Is(t, w.Read(".git/ran"), "ran pre-commit\nran prepare-commit-msg\n", "ran")
 	}
 	w.script(".git/hooks/pre-commit", `echo own >> .git/ran`)
 	w.Write("x", "more", ".git/ran", "")
 	w.must("commit", "-q", "-am", "good")
-	if got := w.Read(".git/ran"); got != "own\nran prepare-commit-msg\n" {
-		t.Errorf("ran %q", got)
-	}
+	testworld.Is(t, w.Read(".git/ran"), "own\nran prepare-commit-msg\n", "ran")
 }
