@@ -21,9 +21,7 @@ func TestAgentsOnTheDashboard(t *testing.T) {
 	for i := range 10 {
 		detail := fmt.Sprintf("turn %d", i)
 		r := agent.Report{Start: start, State: agent.Busy, SinceMS: 1, Detail: detail}
-		if err := w.home.SaveReport("agent1", r); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, w.home.SaveReport("agent1", r))
 		w.mail("agent1", detail)
 		var got shown
 		testworld.WaitOr(w, func() bool {
@@ -45,15 +43,9 @@ type shown struct {
 func (w *world) shown(id agent.ID) shown {
 	w.Helper()
 	base, header := w.web()
-	r, err := http.NewRequestWithContext(w.ctx, "GET", base+"/api/snapshot", nil)
-	if err != nil {
-		w.Fatal(err)
-	}
+	r := testworld.Got(http.NewRequestWithContext(w.ctx, "GET", base+"/api/snapshot", nil))(w)
 	r.Header = header
-	a, err := http.DefaultClient.Do(r)
-	if err != nil {
-		w.Fatal(err)
-	}
+	a := testworld.Got(http.DefaultClient.Do(r))(w)
 	defer a.Body.Close()
 	var v struct{ Agents []shown }
 	if err := json.NewDecoder(a.Body).Decode(&v); err != nil {

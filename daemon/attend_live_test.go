@@ -22,16 +22,12 @@ import (
 
 func (w *ward) touch(name string) {
 	w.Helper()
-	if err := os.WriteFile(filepath.Join(w.r.dir, name), nil, 0o600); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, os.WriteFile(filepath.Join(w.r.dir, name), nil, 0o600))
 }
 
 func (w *ward) remove(name string) {
 	w.Helper()
-	if err := os.Remove(filepath.Join(w.r.dir, name)); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, os.Remove(filepath.Join(w.r.dir, name)))
 }
 
 // killReceiver kills the receiver of an agent as soon as it holds the mailbox.
@@ -107,9 +103,7 @@ func TestAttendAfterwards(t *testing.T) {
 	w.stop()
 	w.killReceiver("agent1")
 	w.killReceiver("agent2")
-	if err := home.Desired(w.home).Set("agent1", false, "owner"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, home.Desired(w.home).Set("agent1", false, "owner"))
 	before := w.statuses()
 	w.begin()
 	w.answered(w.mail("agent2", "hello"))
@@ -148,10 +142,7 @@ func TestAttendDialog(t *testing.T) {
 	mail := func() (list []envelope.Envelope) {
 		t.Helper()
 		for _, place := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
-			all, err := w.bus.List(agent.Owner, place, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := testworld.Got(w.bus.List(agent.Owner, place, 0))(t)
 			for _, e := range all {
 				if e.Err == nil && e.Envelope.Kind == envelope.KindApproval {
 					list = append(list, e.Envelope)
@@ -203,20 +194,13 @@ func TestAttendUnready(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
 	w.touch("mute")
-	if _, err := w.l.Up(w.ctx, spawn.UpOptions{
+	testworld.Got(w.l.Up(w.ctx, spawn.UpOptions{
 		Plans: []spawn.Plan{{Agent: "agent1", Runtime: w.r, Dir: w.home.Root(), Prompt: prompts.Input{Home: w.home, Runtime: "served"}}},
 		By:    "owner", ReadyWithin: time.Nanosecond,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	la, err := w.home.LoadLaunch("agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	la := testworld.Got(w.home.LoadLaunch("agent1"))(t)
 	la.StartedMS -= agent.StartsWithin.Milliseconds()
-	if err := w.home.SaveLaunch(la); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.home.SaveLaunch(la))
 	st := w.shows("agent1", agent.Starting, "its pane shows: it hears nobody")
 	if st.Start != la.Start {
 		t.Errorf("%+v", st)
@@ -264,10 +248,7 @@ func TestAttendLaterDialog(t *testing.T) {
 		t.Helper()
 		ids := make(map[string]bool) // what is sent again has the same one
 		for _, place := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
-			all, err := w.bus.List(agent.Owner, place, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := testworld.Got(w.bus.List(agent.Owner, place, 0))(t)
 			for _, e := range all {
 				if e.Err == nil && e.Envelope.From == id && strings.Contains(e.Envelope.Text, id.N()+" is waiting at a dialog in its pane (limits): go on?") {
 					ids[e.Envelope.ID] = true
@@ -280,13 +261,9 @@ func TestAttendLaterDialog(t *testing.T) {
 	for _, id := range []agent.ID{"agent2", "agent1"} {
 		start := w.statuses().Find(id).Start
 		if id == "agent2" {
-			if _, err := home.Approvals(w.home).Ask(agent.Approval{Agent: id, Start: start, Tool: "Bash", Text: "go on?"}); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Got(home.Approvals(w.home).Ask(agent.Approval{Agent: id, Start: start, Tool: "Bash", Text: "go on?"}))(t)
 		}
-		if err := w.home.SaveReport(id, agent.Report{Start: start, State: agent.Waiting, SinceMS: since, Evidence: "its word", Detail: "limits: go on?", Dialog: "limits"}); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, w.home.SaveReport(id, agent.Report{Start: start, State: agent.Waiting, SinceMS: since, Evidence: "its word", Detail: "limits: go on?", Dialog: "limits"}))
 	}
 	testworld.WaitOr(w, func() bool { return told("agent1") > 0 }, func() string { return "the owner was not told\n" + w.log() })
 	w.stop()
@@ -298,9 +275,7 @@ func TestAttendLaterDialog(t *testing.T) {
 	// The daemon that finds it gone is another one than has told it.
 	start := w.statuses().Find("agent1").Start
 	w.stop()
-	if err := w.home.SaveReport("agent1", agent.Report{Start: start, State: agent.Idle, SinceMS: time.Now().UnixMilli()}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.home.SaveReport("agent1", agent.Report{Start: start, State: agent.Idle, SinceMS: time.Now().UnixMilli()}))
 	w.begin()
 	w.read(fmt.Sprintf("dialog-%s-%d", start, since), "answered in the pane: limits: go on?")
 }

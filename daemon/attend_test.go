@@ -150,10 +150,7 @@ func (w *ward) begin() {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)
-	file, err := w.home.OpenAppend(home.LogDir + "/netsky.jsonl")
-	if err != nil {
-		w.Fatal(err)
-	}
+	file := testworld.Got(w.home.OpenAppend(home.LogDir + "/netsky.jsonl"))(w)
 	o := daemon.Options{
 		Home: w.home, Bus: w.bus, Launcher: w.l, Version: "test", Hang: w.hang, Repage: w.repage, Wakes: w.wakes,
 		Log:      slog.New(slog.NewJSONHandler(io.Writer(file), nil)),

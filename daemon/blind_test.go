@@ -22,29 +22,19 @@ import (
 func TestBlind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	real, err := exec.LookPath("tmux")
-	if err != nil {
-		t.Fatal(err)
-	}
+	real := testworld.Got(exec.LookPath("tmux"))(t)
 	bin := t.TempDir()
 	broken := filepath.Join(bin, "broken")
 	script := "#!/bin/sh\n[ -e " + broken + " ] && { echo 'fork failed: Resource temporarily unavailable' >&2; exit 1; }\nexec " + real + ` "$@"` + "\n"
-	if err := os.WriteFile(filepath.Join(bin, "tmux"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(bin, "tmux"), []byte(script), 0o700))
 	w.env[0] = "PATH=" + bin + ":" + os.Getenv("PATH") // also that of w.l
 	w.up(sh(ready+"read line"), agent.Clone(1))
 	program := w.statuses().Find("agent1").PID
-	if err := os.WriteFile(broken, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(broken, nil, 0o600))
 	w.start() // one that had its control client by now would need no other tmux to see them
 	syscall.Kill(program, syscall.SIGKILL)
 	blind := func() (list []attention.Need) {
-		list, err := attention.Collect(w.ctx, w.home, attention.NewMail(w.bus), attention.Sources{Now: time.Now(), Daemon: attention.DaemonRuns})
-		if err != nil {
-			t.Fatal(err)
-		}
+		list = testworld.Got(attention.Collect(w.ctx, w.home, attention.NewMail(w.bus), attention.Sources{Now: time.Now(), Daemon: attention.DaemonRuns}))(t)
 		return slices.DeleteFunc(list, func(n attention.Need) bool { return n.Kind != attention.Daemon })
 	}
 	testworld.WaitOr(t, func() bool { return len(blind()) == 1 }, w.log)
@@ -54,9 +44,7 @@ func TestBlind(t *testing.T) {
 	w.event("can't look after the agents: tmux list-panes: fork failed")
 	told := func(s string) bool { return strings.HasPrefix(s, "netsky can't look after the agents: ") }
 	testworld.WaitOr(t, func() bool { return slices.ContainsFunc(w.owned(), told) }, w.log)
-	if err := os.Remove(broken); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(broken))
 	testworld.WaitOr(t, func() bool { return len(blind()) == 0 }, w.log)
 	w.event("sees the agents again")
 	w.event("agent1 died: killed by SIGKILL")

@@ -84,9 +84,7 @@ func TestHomeReplaced(t *testing.T) {
 	w := newWorld(t)
 	first := w.start()
 	testworld.WaitOr(w, func() bool { return os.RemoveAll(w.home.Root()) == nil }, func() string { return "the home can't be removed" })
-	if _, err := w.home.Make(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.home.Make())(t)
 	second := w.start()
 	testworld.WaitOr(w, func() bool { return !first.Alive() }, func() string { return "the first daemon lives on" })
 	if p, err := daemon.Ping(w.ctx, w.home); err != nil || p.PID != second.PID {

@@ -152,9 +152,7 @@ func TestStartFails(t *testing.T) {
 func TestStartUnwanted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if err := home.Desired(w.home).Set(agent.DaemonName, false, "owner"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, home.Desired(w.home).Set(agent.DaemonName, false, "owner"))
 	argv := []string{netsky, "daemon", "run", "--wanted"}
 	if _, started, err := daemon.Start(w.ctx, w.home, argv, w.env); !errors.Is(err, daemon.ErrUnwanted) || started != "" {
 		t.Errorf("%v %v", started, err)
@@ -162,9 +160,7 @@ func TestStartUnwanted(t *testing.T) {
 	if held, err := w.home.Locked(agent.DaemonName); held || err != nil {
 		t.Errorf("held %v %v", held, err)
 	}
-	if err := home.Desired(w.home).Set(agent.DaemonName, true, "owner"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, home.Desired(w.home).Set(agent.DaemonName, true, "owner"))
 	if _, started, err := daemon.Start(w.ctx, w.home, argv, w.env); err != nil || started != daemon.Began {
 		t.Errorf("wanted: %v %v", started, err)
 	}
@@ -175,9 +171,7 @@ func TestStartUnwanted(t *testing.T) {
 func TestBrokenDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if err := w.home.WriteFile(home.DBFile, []byte(strings.Repeat("not a database. ", 4096)), false); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.home.WriteFile(home.DBFile, []byte(strings.Repeat("not a database. ", 4096)), false))
 	w.start()
 	w.up(demo{}, "agent0", "agent1")
 	id := w.mail("agent0", "/delegate agent1 hello")
@@ -188,9 +182,7 @@ func TestBrokenDatabase(t *testing.T) {
 	if _, err := daemon.Ping(w.ctx, w.home); err != nil {
 		t.Error(err)
 	}
-	if err := os.Remove(w.home.Path(home.DBFile)); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.Remove(w.home.Path(home.DBFile)))
 	start := w.statuses().Find("agent1").Start
 	testworld.WaitOr(w, func() bool {
 		s, err := store.SpoolSize(w.home)
@@ -233,9 +225,7 @@ func TestOutbox(t *testing.T) {
 	w.up(demo{}, "agent0", "agent1")
 	path := w.home.Path(home.Mailbox("agent1"), "outbox", "x.json")
 	text := `{"from":"agent1","to":"agent0","text":"by file","ts":"` + time.Now().UTC().Format(time.RFC3339) + `"}`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	testworld.WaitOr(w, func() bool {
 		names, err := w.bus.Names("agent1", bus.Sent)
 		return err == nil && len(names) == 1
@@ -259,9 +249,7 @@ func TestHub(t *testing.T) {
 	if s := w.statuses(); len(s) != 1 {
 		t.Errorf("%+v", s)
 	}
-	if _, err := w.l.Down(w.ctx, spawn.DownOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.l.Down(w.ctx, spawn.DownOptions{}))(t)
 	testworld.WaitOr(w, func() bool {
 		return strings.Contains(list(), "no server") || strings.Contains(list(), "error connecting")
 	},
@@ -278,9 +266,7 @@ func TestAddressOfTheDead(t *testing.T) {
 		home.ConfigFile: "[dashboard]\nlisten = \"\"\n", // so that no other address is put there
 		daemon.URLFile:  "http://127.0.0.1:1\n",
 	} {
-		if err := w.home.WriteFile(rel, []byte(text), false); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, w.home.WriteFile(rel, []byte(text), false))
 	}
 	w.start()
 	if data, err := w.home.ReadFile(daemon.URLFile, 4096); err == nil {
@@ -311,9 +297,7 @@ func TestRunDirRemoved(t *testing.T) {
 	}
 	testworld.WaitOr(w, func() bool { _, err := os.Stat(w.home.Path(home.DaemonPID)); return err == nil },
 		func() string { return "no pid file" })
-	if err := os.RemoveAll(w.home.Path(home.RunDir)); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.RemoveAll(w.home.Path(home.RunDir)))
 	if ended, err := daemon.Stop(w.ctx, w.home); !ended || err != nil || p.Alive() {
 		t.Errorf("Stop() = %v, %v; alive %v", ended, err, p.Alive())
 	}
@@ -325,9 +309,7 @@ func TestStopEndsOnlyTheDaemon(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	other := exec.Command("sleep", "600")
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, other.Start())
 	defer func() { other.Process.Kill(); other.Wait() }()
 	p := processOf(other.Process.Pid)
 	for _, running := range []bool{false, true} {
@@ -339,9 +321,7 @@ func TestStopEndsOnlyTheDaemon(t *testing.T) {
 			if running && birth != 0 {
 				continue // that is the owner's own lie: who may write there may kill
 			}
-			if err := os.WriteFile(w.home.Path(home.LockDir, agent.DaemonName), []byte(line), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testworld.Must(t, os.WriteFile(w.home.Path(home.LockDir, agent.DaemonName), []byte(line), 0o600))
 			if ended, err := daemon.Stop(w.ctx, w.home); ended != running || err != nil {
 				t.Errorf("running %v, birth %d: Stop() = %v, %v", running, birth, ended, err)
 			}

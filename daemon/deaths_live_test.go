@@ -36,10 +36,7 @@ func TestServerGone(t *testing.T) {
 					return fmt.Sprintf("%s not on record as idle: %+v %v, spool %+v\n%s", st.Agent, s, err, spool, w.log())
 				})
 			}
-			panes, err := w.l.Tmux.Panes(w.ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			panes := testworld.Got(w.l.Tmux.Panes(w.ctx))(t)
 			var server int
 			fmt.Sscanf(panes[0].Server, "%d", &server)
 			syscall.Kill(server, signal)

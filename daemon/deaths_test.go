@@ -89,13 +89,8 @@ func TestDeathOfKeeper(t *testing.T) {
 	db := w.db()
 	testworld.WaitOr(w, func() bool { s, err := db.Session(w.ctx, st.Start); return err == nil && s.State == agent.Idle },
 		func() string { return "not on record as idle\n" + w.log() })
-	k, err := w.home.LoadKeeper("agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	k := testworld.Got(w.home.LoadKeeper("agent1"))(t)
+	testworld.Must(t, k.Own.Signal(syscall.SIGKILL))
 	testworld.WaitOr(w, func() bool {
 		s, err := db.Session(w.ctx, st.Start)
 		logs, lerr := db.Logs(w.ctx, store.LogFilter{Page: store.Page{Limit: 1}})
@@ -149,10 +144,7 @@ func (w *world) checkDeath(s store.Session, k killing) {
 // deathLogs are the texts on record that tell of ends.
 func (w *world) deathLogs(db *store.DB) (texts []string) {
 	w.Helper()
-	logs, err := db.Logs(w.ctx, store.LogFilter{})
-	if err != nil {
-		w.Fatal(err)
-	}
+	logs := testworld.Got(db.Logs(w.ctx, store.LogFilter{}))(w)
 	for _, l := range logs.Items {
 		if strings.HasPrefix(l.Text, "died") || strings.HasPrefix(l.Text, "all tmux sessions have ended") {
 			texts = append(texts, string(l.Actor)+" "+l.Text)
@@ -224,9 +216,7 @@ func TestDownIsNoDeath(t *testing.T) {
 	w.up(demo{}, "agent0", "agent1", "agent2")
 	db := w.db()
 	list := w.statuses()
-	if _, err := w.l.Down(w.ctx, spawn.DownOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.l.Down(w.ctx, spawn.DownOptions{}))(t)
 	for _, id := range []agent.ID{"agent0", "agent1", "agent2"} {
 		w.ended(db, list.Find(id).Start)
 		if s, err := db.Session(w.ctx, list.Find(id).Start); err != nil || s.State != agent.Down || s.Reason != "down: finished" {
@@ -246,18 +236,11 @@ func TestUpIsNoDeath(t *testing.T) {
 	w.up(demo{}, "agent1", "agent2")
 	db := w.db()
 	list := w.statuses()
-	if _, err := w.l.Down(w.ctx, spawn.DownOptions{Agents: []agent.ID{"agent1"}}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.l.Down(w.ctx, spawn.DownOptions{Agents: []agent.ID{"agent1"}}))(t)
 	w.ended(db, list.Find("agent1").Start)
-	lock, err := w.home.Lock("up")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := testworld.Got(w.home.Lock("up"))(t)
 	defer lock.Unlock()
-	if err := home.Desired(w.home).Set("agent1", true, "up"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, home.Desired(w.home).Set("agent1", true, "up"))
 	w.mail("agent2", "/crash 4")
 	w.ended(db, list.Find("agent2").Start) // for which it looked twice
 	if got := w.deathLogs(db); len(got) != 1 || !strings.HasPrefix(got[0], "agent2 died: exited 4") {
@@ -272,16 +255,9 @@ func TestUpIsNoLoss(t *testing.T) {
 	w := newWorld(t)
 	ids := []agent.ID{"agent0", "agent1", "agent2"}
 	w.up(demo{}, ids...)
-	if _, err := w.l.Down(w.ctx, spawn.DownOptions{Force: true}); err != nil {
-		t.Fatal(err)
-	}
-	lock, err := w.home.Lock("up")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := home.Desired(w.home).SetAll(ids, true, "up"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.l.Down(w.ctx, spawn.DownOptions{Force: true}))(t)
+	lock := testworld.Got(w.home.Lock("up"))(t)
+	testworld.Must(t, home.Desired(w.home).SetAll(ids, true, "up"))
 	w.start()
 	db := w.db()
 	var start string
@@ -293,14 +269,9 @@ func TestUpIsNoLoss(t *testing.T) {
 		return err == nil && s.State == agent.Dead || err == nil && s.Ended != 0
 	}, func() string { return "the daemon has not looked\n" + w.log() })
 	plans := w.plans(demo{}, ids...)
-	prepared, err := w.l.Look(w.ctx, plans)
-	if err != nil {
-		t.Fatal(err)
-	}
+	prepared := testworld.Got(w.l.Look(w.ctx, plans))(t)
 	w.started(w.l.UpPrepared(w.ctx, spawn.UpOptions{Plans: plans, By: "owner", Prepared: prepared}))
-	if err := lock.Unlock(); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, lock.Unlock())
 	if got := w.deathLogs(db); len(got) != 0 {
 		t.Errorf("on record: %q", got)
 	}

@@ -40,18 +40,12 @@ func TestHang(t *testing.T) {
 		}
 		return n
 	}
-	if _, err := attention.Silence(w.ctx, w.home, time.Hour, "owner", time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.home.WriteFile(home.ReportDir+"/agent5.json", []byte("{"), false); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(attention.Silence(w.ctx, w.home, time.Hour, "owner", time.Now()))(t)
+	testworld.Must(t, w.home.WriteFile(home.ReportDir+"/agent5.json", []byte("{"), false))
 	report("agent2", agent.Waiting, "May I?")
 	report("agent4", agent.Blocked, "usage limit until 14:00")
 	for _, id := range []agent.ID{"agent2", "agent4"} { // with work, too
-		if err := w.home.WriteFile(home.Mailbox(id)+"/claimed/work.json", []byte("{}"), false); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, w.home.WriteFile(home.Mailbox(id)+"/claimed/work.json", []byte("{}"), false))
 	}
 	report("agent1", agent.Busy, "Bash: make")
 	st := w.shows("agent1", agent.Hung, "busy: Bash: make")
@@ -63,22 +57,15 @@ func TestHang(t *testing.T) {
 	if n := pages("agent1"); n != 0 {
 		t.Errorf("paged %d times while it is quiet", n)
 	}
-	if _, err := attention.EndQuiet(w.ctx, w.home, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(attention.EndQuiet(w.ctx, w.home, time.Now()))(t)
 	testworld.WaitOr(w, func() bool { return pages("agent1") == 1 }, func() string { return fmt.Sprintf("not paged: %q\n%s", w.owned(), w.log()) })
 
 	// Another daemon knows of it, and pages again when it is time.
 	w.stop()
-	told, err := home.Load[map[string]map[string]map[string]any](w.home, "state/attention.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	told := testworld.Got(home.Load[map[string]map[string]map[string]any](w.home, "state/attention.json"))(t)
 	r := hang.Load(w.home, "agent1", st.Start)
 	told["standing"][fmt.Sprintf("hang-%s-%d", r.Start, r.SinceMS)]["told_ms"] = time.Now().Add(-time.Hour).UnixMilli()
-	if err := w.home.Save("state/attention.json", told, false); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, w.home.Save("state/attention.json", told, false))
 	w.begin()
 	testworld.WaitOr(w, func() bool { return pages("agent1") == 2 }, func() string { return fmt.Sprintf("not paged again: %q\n%s", w.owned(), w.log()) })
 	if got := w.events(); slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "shows signs of life again") }) {
@@ -129,9 +116,7 @@ func TestHangOverRestarts(t *testing.T) {
 	}
 	w.stop()
 	kept.Silent = (3 * time.Hour).Milliseconds() // as if it had been silent for long
-	if err := hang.SaveSilence(w.home, "agent1", kept); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, hang.SaveSilence(w.home, "agent1", kept))
 	w.begin()
 	if st := w.shows("agent1", agent.Hung, "busy: Bash: make"); !strings.Contains(st.Detail, "3h") {
 		t.Errorf("%+v", st)
@@ -148,9 +133,7 @@ func TestHangWhileComputing(t *testing.T) {
 	w.stop()
 	w.hang, w.repage = 12*time.Second, time.Hour // far more than what lies between two looks, of which the first knows of no computing
 	w.begin()
-	if err := os.WriteFile(filepath.Join(w.r.dir, "computes-agent2"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(w.r.dir, "computes-agent2"), nil, 0o600))
 	w.up(w.r, "agent1", "agent2")
 	w.report("agent2", agent.Busy, "Bash: make")
 	w.report("agent1", agent.Busy, "Bash: make")
@@ -172,10 +155,7 @@ func TestWake(t *testing.T) {
 	told := func() (n int) {
 		t.Helper()
 		for _, place := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
-			all, err := w.bus.List(agent.Infinity, place, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := testworld.Got(w.bus.List(agent.Infinity, place, 0))(t)
 			for _, e := range all {
 				if e.Err == nil && strings.HasPrefix(e.Envelope.Text, "The watchdog reports") {
 					n++
@@ -198,7 +178,5 @@ func TestWake(t *testing.T) {
 func (w *ward) report(id agent.ID, state agent.State, detail string) {
 	w.Helper()
 	start := w.statuses().Find(id).Start
-	if err := w.home.SaveReport(id, agent.Report{Start: start, State: state, SinceMS: time.Now().UnixMilli(), Detail: detail}); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, w.home.SaveReport(id, agent.Report{Start: start, State: state, SinceMS: time.Now().UnixMilli(), Detail: detail}))
 }

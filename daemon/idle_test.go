@@ -13,6 +13,7 @@ import (
 	"netsky/agent"
 	"netsky/daemon"
 	"netsky/internal/proc"
+	"netsky/internal/testworld"
 	"netsky/spawn"
 )
 
@@ -33,9 +34,7 @@ func BenchmarkIdle(b *testing.B) {
 func idles(b *testing.B, program string, r spawn.Runtime) {
 	w := newWorld(b)
 	started, _, err := daemon.Start(w.ctx, w.home, []string{program, "daemon", "run"}, w.env)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, err)
 	p := processOf(started.PID)
 	var ids []agent.ID
 	for i := range 50 {
@@ -57,18 +56,12 @@ func idles(b *testing.B, program string, r spawn.Runtime) {
 // cpu is the time that a process and its children have used.
 func (w *world) cpu(p proc.Process) time.Duration {
 	w.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
-	if err != nil {
-		w.Fatal(err)
-	}
+	stat := testworld.Got(os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID)))(w)
 	f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')'):])
 	const ticks = 100 // a second; what the kernel tells programs, whatever it counts in
 	sum := 0
 	for _, i := range []int{12, 13, 14, 15} { // utime, stime and those of children that have ended
-		n, err := strconv.Atoi(string(f[i]))
-		if err != nil {
-			w.Fatal(err)
-		}
+		n := testworld.Got(strconv.Atoi(string(f[i])))(w)
 		sum += n
 	}
 	return time.Duration(sum) * time.Second / ticks
@@ -77,14 +70,9 @@ func (w *world) cpu(p proc.Process) time.Duration {
 // memory is a figure of the kernel's about a process, in MB.
 func (w *world) memory(p proc.Process, figure string) float64 {
 	w.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
-	if err != nil {
-		w.Fatal(err)
-	}
+	status := testworld.Got(os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID)))(w)
 	_, rest, _ := bytes.Cut(status, []byte(figure+":"))
 	var kb float64
-	if _, err := fmt.Sscan(string(rest), &kb); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Got(fmt.Sscan(string(rest), &kb))(w)
 	return kb / 1024
 }

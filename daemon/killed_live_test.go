@@ -59,10 +59,7 @@ func TestKilled(t *testing.T) {
 		m, cerr := w.bus.Count(agent.Owner, bus.Claimed)
 		return n+m == 0 && err == nil && cerr == nil
 	}, func() string { return "the owner's mail is not filed\n" + w.log() })
-	list, err := w.bus.List(agent.Owner, bus.Delivered, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testworld.Got(w.bus.List(agent.Owner, bus.Delivered, 0))(t)
 	answers := make(map[string][]string)
 	for _, e := range list {
 		answers[e.Envelope.InReplyTo] = append(answers[e.Envelope.InReplyTo], e.Name)
@@ -118,10 +115,7 @@ func identities(list spawn.Statuses) map[agent.ID]string {
 func (w *world) lookAt(session string) (stop func()) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
-	c, err := w.l.Tmux.Control(ctx, session)
-	if err != nil {
-		w.Fatal(err)
-	}
+	c := testworld.Got(w.l.Tmux.Control(ctx, session))(w)
 	var wg sync.WaitGroup
 	pane := w.statuses().Find(agent.ID(session)).Pane()
 	wg.Go(func() {

@@ -26,10 +26,7 @@ func TestOrphans(t *testing.T) {
 	w.up(leaves, "agent1", "agent2")
 	pid := func(n int) (p int) {
 		t.Helper()
-		data, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("left%d", n)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testworld.Got(os.ReadFile(filepath.Join(dir, fmt.Sprintf("left%d", n))))(t)
 		fmt.Sscan(string(data), &p)
 		return p
 	}
@@ -39,16 +36,9 @@ func TestOrphans(t *testing.T) {
 		others, err2 := unix.Getsid(other.PID)
 		return err == nil && err2 == nil && mine == left.PID && others == other.PID
 	})
-	k, err := w.home.LoadKeeper("agent1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := home.Desired(w.home).Set("agent1", false, "owner"); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Own.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	k := testworld.Got(w.home.LoadKeeper("agent1"))(t)
+	testworld.Must(t, home.Desired(w.home).Set("agent1", false, "owner"))
+	testworld.Must(t, k.Own.Signal(syscall.SIGKILL))
 	testworld.WaitOr(w, func() bool { return w.statuses().Find("agent1").Pane() == "" && !k.Alive() }, func() string { return "still there" })
 	if !left.Alive() {
 		t.Fatal("it died with its keeper: nothing is tested")

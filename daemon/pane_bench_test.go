@@ -55,9 +55,7 @@ func mustPrinter(b *testing.B) string {
 	b.Helper()
 	dir := b.TempDir()
 	file, out := filepath.Join(dir, "printer.go"), filepath.Join(dir, "printer")
-	if err := os.WriteFile(file, []byte(printer), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	testworld.Must(b, os.WriteFile(file, []byte(printer), 0o600))
 	if text, err := exec.Command("go", "build", "-o", out, file).CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, text)
 	}
@@ -83,10 +81,7 @@ func (w *world) web() (base string, header http.Header) {
 		base = strings.TrimSpace(string(data))
 		return err == nil
 	}, func() string { return "no dashboard\n" + w.log() })
-	token, err := access.Token(w.home)
-	if err != nil {
-		w.Fatal(err)
-	}
+	token := testworld.Got(access.Token(w.home))(w)
 	return base, http.Header{"Authorization": {"Bearer " + token}}
 }
 
@@ -96,9 +91,7 @@ func (w *world) mustTab(watch string) *tab {
 	url := "ws" + strings.TrimPrefix(base, "http") + "/ws?watch=" + watch
 	d := websocket.Dialer{ReadBufferSize: 64 << 10}
 	c, _, err := d.DialContext(w.ctx, url, header)
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	w.Cleanup(func() { c.Close() })
 	return &tab{conn: c, last: make(map[string]int64)}
 }
@@ -178,10 +171,7 @@ func watches(b *testing.B, program string, panes int) {
 	if err != nil {
 		b.Fatal(pid, err)
 	}
-	number, err := strconv.Atoi(pid)
-	if err != nil {
-		b.Fatal(err)
-	}
+	number := testworld.Got(strconv.Atoi(pid))(b)
 	var tabs []*tab
 	var readers sync.WaitGroup
 	b.Cleanup(readers.Wait) // when all are closed

@@ -28,17 +28,11 @@ func TestPlannedRestartOutlivesDaemon(t *testing.T) {
 	for _, st := range was {
 		r.Agents = append(r.Agents, restart.Agent{Agent: st.Agent, From: st.Start})
 	}
-	if err := restart.Submit(w.home, &r); err != nil {
-		t.Fatal(err)
-	}
-	if err := daemon.Wake(w.ctx, w.home); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, restart.Submit(w.home, &r))
+	testworld.Must(t, daemon.Wake(w.ctx, w.home))
 	progress := func(id agent.ID) restart.Step {
 		now, _, err := restart.Load(w.home, r.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		for _, a := range now.Agents {
 			if a.Agent == id {
 				return a.Step

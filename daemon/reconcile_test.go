@@ -25,9 +25,7 @@ func TestReconcile(t *testing.T) {
 	w := newWorld(t)
 	p := w.start()
 	w.up(demo{}, "agent0", "agent1", "agent2", "agentinfinity")
-	if _, err := w.l.Down(w.ctx, spawn.DownOptions{Agents: []agent.ID{"agent2"}, By: "owner", Force: true}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.l.Down(w.ctx, spawn.DownOptions{Agents: []agent.ID{"agent2"}, By: "owner", Force: true}))(t)
 	before := w.statuses()
 	var sent []string
 	for _, id := range []agent.ID{"agent0", "agent1"} {
@@ -42,9 +40,7 @@ func TestReconcile(t *testing.T) {
 	ctx, cancel := context.WithTimeout(w.ctx, 5*time.Second)
 	defer cancel()
 	if err := w.l.Tmux.Stop(ctx); err != nil {
-		if err := w.l.Tmux.Reap(w.ctx); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, w.l.Tmux.Reap(w.ctx))
 	}
 	testworld.EndAll(t, w.home)
 	w.start()
@@ -66,10 +62,7 @@ func TestReconcile(t *testing.T) {
 	for _, id := range sent {
 		answers := make(map[string]bool)
 		for _, place := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
-			list, err := w.bus.List(agent.Owner, place, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			list := testworld.Got(w.bus.List(agent.Owner, place, 0))(t)
 			for _, e := range list {
 				if e.Envelope.InReplyTo == id {
 					answers[e.Envelope.ID] = true

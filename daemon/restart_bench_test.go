@@ -28,9 +28,7 @@ func BenchmarkRestart(b *testing.B) {
 		ids = append(ids[1:], id)
 		st := w.statuses().Find(id)
 		p, err := proc.Find(st.PID)
-		if err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, err)
 		if err := backoff.Save(w.home, id, backoff.Record{}); err != nil { // its earlier deaths are forgotten
 			b.Fatal(err)
 		}

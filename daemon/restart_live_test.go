@@ -28,9 +28,7 @@ func (w *world) due(id agent.ID) {
 		w.Fatalf("%+v %v", r, err)
 	}
 	r.NextMS = 1
-	if err := backoff.Save(w.home, id, r); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, backoff.Save(w.home, id, r))
 }
 
 // That a new start runs proves nothing: one that has not reported in time has died again.
@@ -40,9 +38,7 @@ func TestRestartUnproved(t *testing.T) {
 	w.up(w.r, "agent1")
 	was := w.statuses().Find("agent1")
 	mute := filepath.Join(w.r.dir, "mute")
-	if err := os.WriteFile(mute, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(mute, nil, 0o600))
 	syscall.Kill(was.PID, syscall.SIGKILL)
 	var st spawn.Status
 	testworld.WaitOr(w, func() bool {
@@ -54,9 +50,7 @@ func TestRestartUnproved(t *testing.T) {
 		t.Errorf("%+v %v", r, err)
 	}
 	r.TriedMS -= (2 * time.Minute).Milliseconds()
-	if err := backoff.Save(w.home, "agent1", r); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, backoff.Save(w.home, "agent1", r))
 	w.event("agent1 restarted, but not ready within 2m0s (attempt 1)")
 	// It comes to life when its replacement has begun, which is then refused.
 	testworld.WaitOr(w, func() bool {
@@ -64,12 +58,8 @@ func TestRestartUnproved(t *testing.T) {
 		return err == nil && r.Died == st.Start
 	}, func() string { return fmt.Sprintf("%s is not counted as died: %+v %v", st.Start, r, err) })
 	r.From, r.NextMS = st.Start, time.Now().Add(5*time.Minute).UnixMilli()
-	if err := backoff.Save(w.home, "agent1", r); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(mute); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, backoff.Save(w.home, "agent1", r))
+	testworld.Must(t, os.Remove(mute))
 	w.event("agent1 restarted: ready")
 	testworld.WaitOr(w, func() bool {
 		st := w.statuses().Find("agent1")
@@ -85,10 +75,7 @@ func TestRestartObeys(t *testing.T) {
 	w := newWard(t)
 	w.up(w.r, "agent1", "agent2")
 	was := w.statuses()
-	lock, err := w.home.Lock("up")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := testworld.Got(w.home.Lock("up"))(t)
 	for _, id := range []agent.ID{"agent1", "agent2"} {
 		syscall.Kill(was.Find(id).PID, syscall.SIGKILL)
 	}
@@ -96,9 +83,7 @@ func TestRestartObeys(t *testing.T) {
 	if got := w.events(); len(got) != 2 || w.plans.Load() != 0 {
 		t.Errorf("while an up runs: %q", got)
 	}
-	if err := home.Desired(w.home).Set("agent1", false, "owner"); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, home.Desired(w.home).Set("agent1", false, "owner"))
 	lock.Unlock()
 	w.back(was.Find("agent2"))
 	if st := w.statuses().Find("agent1"); st.Start != was.Find("agent1").Start || st.State != agent.Down {
@@ -174,10 +159,7 @@ func TestRestartAll(t *testing.T) {
 	ids := []agent.ID{"agent0", "agent1", "agent2", "agent3"}
 	w.up(w.r, ids...)
 	was := w.statuses()
-	panes, err := w.l.Tmux.Panes(w.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	panes := testworld.Got(w.l.Tmux.Panes(w.ctx))(t)
 	var server int
 	fmt.Sscanf(panes[0].Server, "%d", &server)
 	syscall.Kill(server, syscall.SIGKILL)
@@ -210,10 +192,7 @@ func TestRestartAllTold(t *testing.T) {
 	ids := []agent.ID{"agent0", "agent1"}
 	w.up(w.r, ids...)
 	was := w.statuses()
-	panes, err := w.l.Tmux.Panes(w.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	panes := testworld.Got(w.l.Tmux.Panes(w.ctx))(t)
 	var server int
 	fmt.Sscanf(panes[0].Server, "%d", &server)
 	box := w.home.Path(home.Mailbox(agent.Owner))
@@ -275,9 +254,7 @@ func TestRestartFails(t *testing.T) {
 func TestRestartOnTrippedAccount(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
-	if err := os.WriteFile(filepath.Join(w.r.dir, "account"), []byte("claude/me"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(filepath.Join(w.r.dir, "account"), []byte("claude/me"), 0o600))
 	w.up(w.r, "agent1")
 	was := w.statuses().Find("agent1")
 	b := breaker.Of(w.home, "claude/me")
@@ -308,14 +285,9 @@ func TestKilledFromOutside(t *testing.T) {
 	w.up(w.r, "agent1")
 	st := w.statuses().Find("agent1")
 	for range backoff.LoopDeaths + 1 {
-		la, err := w.home.LoadLaunch("agent1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		la := testworld.Got(w.home.LoadLaunch("agent1"))(t)
 		la.StartedMS -= time.Minute.Milliseconds()
-		if err := w.home.SaveLaunch(la); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, w.home.SaveLaunch(la))
 		syscall.Kill(st.PID, syscall.SIGKILL)
 		was := st
 		if st = w.back(st); w.statuses().Find("agent1").State == agent.CrashLooping {

@@ -22,10 +22,7 @@ import (
 // events returns what the watchdog has recorded, the oldest first.
 func (w *world) events() (texts []string) {
 	w.Helper()
-	logs, err := w.db().Logs(w.ctx, store.LogFilter{Part: "watchdog", Forward: true})
-	if err != nil {
-		w.Fatal(err)
-	}
+	logs := testworld.Got(w.db().Logs(w.ctx, store.LogFilter{Part: "watchdog", Forward: true}))(w)
 	for _, l := range logs.Items {
 		texts = append(texts, strings.TrimSpace(string(l.Actor)+" "+l.Text))
 	}
@@ -45,10 +42,7 @@ func (w *world) owned() (texts []string) {
 	w.Helper()
 	seen := make(map[string]bool)
 	for _, place := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
-		all, err := w.bus.List(agent.Owner, place, 0)
-		if err != nil {
-			w.Fatal(err)
-		}
+		all := testworld.Got(w.bus.List(agent.Owner, place, 0))(w)
 		for _, e := range all {
 			if e.Err == nil && !seen[e.Envelope.ID] {
 				seen[e.Envelope.ID] = true

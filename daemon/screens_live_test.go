@@ -40,9 +40,7 @@ func TestCutBrowsersLeaveNoWindow(t *testing.T) {
 	for range 2000 {
 		// One at a time: while another looks too, there is nothing to link.
 		c, _, err := websocket.DefaultDialer.DialContext(w.ctx, url, header)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 		moment := time.NewTimer(time.Duration(random.Int64N(int64(time.Millisecond))))
 		<-moment.C
 		c.NetConn().Close()
@@ -98,9 +96,7 @@ func TestDownOvergrownHub(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 	defer cancel()
-	if _, err := w.l.Down(ctx, spawn.DownOptions{All: true, Force: true}); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.l.Down(ctx, spawn.DownOptions{All: true, Force: true}))(t)
 	// A server whose last session has ended answers for a moment yet.
 	if out, err := w.tmux("", "list-sessions"); err == nil && out != "" {
 		t.Errorf("sessions are left: %s", out)
@@ -123,9 +119,7 @@ func TestFlippedPanes(t *testing.T) {
 	base, header := w.web()
 	testworld.WaitOr(w, func() bool { return len(w.hubWindows()) == 1 }, w.log)
 	c, _, err := websocket.DefaultDialer.DialContext(w.ctx, "ws"+strings.TrimPrefix(base, "http")+"/ws", header)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, err)
 	defer c.Close()
 	var last atomic.Pointer[string]
 	go func() {
@@ -141,16 +135,12 @@ func TestFlippedPanes(t *testing.T) {
 	most := 0.0
 	for i := range 40_000 {
 		ask := `{"watch":[` + strings.Join(names[i%2*half:][:half], ",") + `]}`
-		if err := c.WriteMessage(websocket.TextMessage, []byte(ask)); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, c.WriteMessage(websocket.TextMessage, []byte(ask)))
 		if i%1000 == 0 {
 			most = max(most, w.memory(p, "VmRSS"))
 		}
 	}
-	if err := c.WriteMessage(websocket.TextMessage, []byte(`{"watch":["agent8"]}`)); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, c.WriteMessage(websocket.TextMessage, []byte(`{"watch":["agent8"]}`)))
 	testworld.WaitOr(w, func() bool { return len(w.hubWindows()) == 2 }, func() string {
 		return fmt.Sprintf("%d windows in the hub\n%s", len(w.hubWindows()), w.log())
 	})

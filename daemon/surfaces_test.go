@@ -35,9 +35,7 @@ func needy(t *testing.T, h home.Dir) (list spawn.Statuses) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(t, err)
 	}
 	long := time.Now().Add(-5 * time.Minute).Truncate(time.Millisecond)
 	add := func(state agent.State, edit func(*spawn.Status)) {
@@ -85,10 +83,7 @@ func TestSurfaces(t *testing.T) {
 	w := newWorld(t)
 	list := needy(t, w.home)
 	mistake := func() (text, then string) { return "line 1", "nothing is started" }
-	want, err := terminal.Needs(t.Context(), terminal.Options{Launcher: w.l, Mistake: mistake}, list, terminal.Daemon{State: "running", Wanted: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testworld.Got(terminal.Needs(t.Context(), terminal.Options{Launcher: w.l, Mistake: mistake}, list, terminal.Daemon{State: "running", Wanted: true}))(t)
 	kinds := make(map[attention.Kind]bool)
 	for _, n := range want {
 		kinds[n.Kind] = true
@@ -110,10 +105,7 @@ func TestSurfaces(t *testing.T) {
 
 func mustJSON(t *testing.T, v any) string {
 	t.Helper()
-	data, err := json.MarshalIndent(v, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testworld.Got(json.MarshalIndent(v, "", " "))(t)
 	return string(data)
 }
 
@@ -126,16 +118,10 @@ func (w *world) listed(mistake func() (text, then string), list []view.Agent) []
 		w.Fatal(err)
 	}
 	defer db.Close()
-	s, err := dashboard.New(dashboard.Options{
+	s := testworld.Got(dashboard.New(dashboard.Options{
 		Home: w.home, Records: func() (dashboard.Reader, error) { return db, nil }, Agents: seen(list), Bus: w.bus, Token: token, Version: "v1", Mistake: mistake,
-	})
-	if err != nil {
-		w.Fatal(err)
-	}
-	l, err := s.Listen(w.ctx, "127.0.0.1:0")
-	if err != nil {
-		w.Fatal(err)
-	}
+	}))(w)
+	l := testworld.Got(s.Listen(w.ctx, "127.0.0.1:0"))(w)
 	ctx, stop := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
@@ -143,15 +129,9 @@ func (w *world) listed(mistake func() (text, then string), list []view.Agent) []
 		stop()
 		<-ended
 	}()
-	r, err := http.NewRequestWithContext(w.ctx, "GET", "http://"+l.Addr().String()+"/api/snapshot", nil)
-	if err != nil {
-		w.Fatal(err)
-	}
+	r := testworld.Got(http.NewRequestWithContext(w.ctx, "GET", "http://"+l.Addr().String()+"/api/snapshot", nil))(w)
 	r.Header.Set("Authorization", "Bearer "+token)
-	a, err := http.DefaultClient.Do(r)
-	if err != nil {
-		w.Fatal(err)
-	}
+	a := testworld.Got(http.DefaultClient.Do(r))(w)
 	defer a.Body.Close()
 	var v struct{ Needs []attention.Need }
 	if err := json.NewDecoder(a.Body).Decode(&v); err != nil {

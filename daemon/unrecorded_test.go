@@ -40,22 +40,15 @@ func TestUnrecorded(t *testing.T) {
 			t.Errorf("%s: %+v, %v", id, a, err)
 		}
 	}
-	if _, err := w.l.Down(w.ctx, spawn.DownOptions{Agents: ids, Force: true}); err != nil {
-		t.Fatal(err)
-	}
-	if err := daemon.Wake(w.ctx, w.home); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(w.l.Down(w.ctx, spawn.DownOptions{Agents: ids, Force: true}))(t)
+	testworld.Must(t, daemon.Wake(w.ctx, w.home))
 	for _, id := range ids {
 		testworld.WaitOr(w, func() bool { return session(id) && s.Ended != 0 },
 			func() string { return fmt.Sprintf("%s: its end is on record as %+v\n%s", id, s, w.log()) })
 		if s.State != agent.Down || s.Reason != "down" {
 			t.Errorf("%s: ended as %+v", id, s)
 		}
-		logs, err := db.Logs(w.ctx, store.LogFilter{Actor: id})
-		if err != nil {
-			t.Fatal(err)
-		}
+		logs := testworld.Got(db.Logs(w.ctx, store.LogFilter{Actor: id}))(t)
 		for _, want := range []string{"started on demo", "down: found ended; the down that ended it did not record it"} {
 			if n := len(slices.DeleteFunc(slices.Clone(logs.Items), func(l store.Log) bool { return !strings.Contains(l.Text, want) })); n != 1 {
 				t.Errorf("%s: %d logs with %q in %v", id, n, want, logs.Items)

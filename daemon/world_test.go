@@ -45,9 +45,7 @@ type world struct {
 func newWorld(tb testing.TB) *world {
 	tb.Helper()
 	h := testworld.FastHome(tb)
-	if err := h.WriteFile(home.ConfigFile, []byte("[dashboard]\nlisten = \"127.0.0.1:0\"\n"), false); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Must(tb, h.WriteFile(home.ConfigFile, []byte("[dashboard]\nlisten = \"127.0.0.1:0\"\n"), false))
 	dir := filepath.Dir(h.Root())
 	socket := filepath.Join(dir, "s")
 	w := &world{TB: tb, ctx: context.Background(), home: h, bus: testworld.Bus(tb, h)}
@@ -155,39 +153,25 @@ func (w *world) plans(r spawn.Runtime, ids ...agent.ID) (plans []spawn.Plan) {
 // started fails the test unless all agents of an up are up.
 func (w *world) started(ends []spawn.Progress, err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, err)
 	for _, p := range ends {
 		if p.Step != spawn.StepReady && p.Step != spawn.StepAlready {
 			w.Fatalf("%s: %s %v\n%s", p.Agent, p.Step, p.Err, strings.Join(p.Lines, "\n"))
 		}
 	}
-	if err := daemon.Wake(w.ctx, w.home); err != nil {
-		w.Fatal(err)
-	}
+	testworld.Must(w, daemon.Wake(w.ctx, w.home))
 }
 
 func (w *world) statuses() spawn.Statuses {
 	w.Helper()
-	list, err := w.l.Inspect(w.ctx)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return list
+	return testworld.Got(w.l.Inspect(w.ctx))(w)
 }
 
 // mail sends a message as the owner.
 func (w *world) mail(to agent.ID, text string) string {
 	w.Helper()
-	if err := w.bus.Make(agent.Owner); err != nil {
-		w.Fatal(err)
-	}
-	r, err := w.bus.Send(w.ctx, envelope.Envelope{From: agent.Owner, To: to, Text: text})
-	if err != nil {
-		w.Fatal(err)
-	}
-	return r.ID
+	testworld.Must(w, w.bus.Make(agent.Owner))
+	return testworld.Got(w.bus.Send(w.ctx, envelope.Envelope{From: agent.Owner, To: to, Text: text}))(w).ID
 }
 
 // answered waits for the answer to a message of the owner's.

@@ -27,23 +27,23 @@ func TestKilled(t *testing.T) {
 	boxes := []agent.ID{"agent0", "agent1", "agent2", "owner"}
 	r := newRig(t, boxes...)
 	self, err := os.Executable()
-	r.must(err)
+	testworld.Must(r, err)
 	ctx, stop := context.WithCancel(t.Context())
 	traffic := r.traffic(ctx, boxes)
 	for range 12 {
 		cmd := exec.CommandContext(t.Context(), self)
 		cmd.Env = append(os.Environ(), "OBSERVE_TEST_HOME="+r.home.Root())
 		cmd.Stderr = os.Stderr
-		r.must(cmd.Start())
+		testworld.Must(r, cmd.Start())
 		<-time.After(time.Duration(20+rand.IntN(130)) * time.Millisecond)
-		r.must(cmd.Process.Kill())
+		testworld.Must(r, cmd.Process.Kill())
 		cmd.Wait()
 	}
 	stop()
 	for range boxes {
-		r.must(<-traffic)
+		testworld.Must(r, <-traffic)
 	}
-	r.must(r.db.Check(t.Context()))
+	testworld.Must(r, r.db.Check(t.Context()))
 	r.run()
 	testworld.Wait(r, "the records equal the directories", func() bool { return r.differ(boxes) == "" })
 }
@@ -102,7 +102,7 @@ func (r *rig) differ(boxes []agent.ID) string {
 		for p, state := range map[bus.Place]store.DeliveryState{bus.Inbox: store.Queued, bus.Claimed: store.Claimed,
 			bus.Delivered: store.Delivered, bus.Poison: store.Poisoned} {
 			entries, err := r.bus.List(id, p, 0)
-			r.must(err)
+			testworld.Must(r, err)
 			for _, e := range entries {
 				want[e.Envelope.ID+" "+string(id)] = state
 			}
@@ -112,7 +112,7 @@ func (r *rig) differ(boxes []agent.ID) string {
 	f := store.DeliveryFilter{Page: store.Page{Limit: 1000}}
 	for {
 		l, err := r.db.Deliveries(r.Context(), f)
-		r.must(err)
+		testworld.Must(r, err)
 		for _, d := range l.Items {
 			got[d.Message+" "+string(d.Target)] = d.Filed
 		}

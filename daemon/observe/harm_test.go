@@ -23,14 +23,9 @@ import (
 
 func mustSQL(tb testing.TB, h home.Dir, query string) {
 	tb.Helper()
-	db, err := sql.Open("sqlite3", h.Path(home.DBFile)+"?_busy_timeout=5000")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	db := testworld.Got(sql.Open("sqlite3", h.Path(home.DBFile)+"?_busy_timeout=5000"))(tb)
 	defer db.Close()
-	if _, err := db.Exec(query); err != nil {
-		tb.Fatal(err)
-	}
+	testworld.Got(db.Exec(query))(tb)
 }
 
 // child observes until it is killed.
@@ -52,7 +47,7 @@ func child(dir string) error {
 func (r *rig) shape() string {
 	r.Helper()
 	var out strings.Builder
-	r.must(filepath.WalkDir(r.home.Path(home.Channels), func(path string, d fs.DirEntry, err error) error {
+	testworld.Must(r, filepath.WalkDir(r.home.Path(home.Channels), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -74,11 +69,11 @@ func TestTouchesNothing(t *testing.T) {
 	for i, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered, bus.Poison, bus.Outbox, bus.Sent} {
 		r.drop("agent1", p, "good.json", newEnvelope(fmt.Sprint("m-", i), "agent1", `,"to":"agent0"`))
 		r.drop("agent1", p, "bad.json", "{")
-		r.must(os.Symlink("/etc/passwd", r.path("agent1", p, "link.json")))
-		r.must(syscall.Mkfifo(r.path("agent1", p, "fifo.json"), 0o600))
-		r.must(os.Mkdir(r.path("agent1", p, "dir.json"), 0o700))
+		testworld.Must(r, os.Symlink("/etc/passwd", r.path("agent1", p, "link.json")))
+		testworld.Must(r, syscall.Mkfifo(r.path("agent1", p, "fifo.json"), 0o600))
+		testworld.Must(r, os.Mkdir(r.path("agent1", p, "dir.json"), 0o700))
 	}
-	r.must(os.Remove(r.home.Path(home.Mailbox("agent0"), string(bus.Sent))))
+	testworld.Must(r, os.Remove(r.home.Path(home.Mailbox("agent0"), string(bus.Sent))))
 	before := r.shape()
 	for range 3 {
 		r.sync()
@@ -98,7 +93,7 @@ func TestReadsOnce(t *testing.T) {
 	}
 	r.sync()
 	for i := range 300 {
-		r.must(os.WriteFile(r.path("agent1", bus.Delivered, fmt.Sprint(i, ".json")), []byte(newEnvelope("again", "owner", "")), 0o600))
+		testworld.Must(r, os.WriteFile(r.path("agent1", bus.Delivered, fmt.Sprint(i, ".json")), []byte(newEnvelope("again", "owner", "")), 0o600))
 	}
 	r.drop("agent1", bus.Delivered, "new.json", newEnvelope("m-new", "owner", ""))
 	r.sync()
@@ -114,27 +109,27 @@ func TestReadsOnceInAllStarts(t *testing.T) {
 	r := newRig(t, "agent1")
 	for i := range 4 {
 		_, err := r.bus.Send(t.Context(), envelope.Envelope{ID: fmt.Sprint("m-", i), From: "owner", To: "agent1", Text: "hi", Via: "test"})
-		r.must(err)
+		testworld.Must(r, err)
 		r.take("agent1", func(d *bus.Delivery) error { return d.Confirm() })
 	}
 	r.sync()
 	mustSQL(t, r.home, "UPDATE messages SET via = ''")
 	names, err := r.bus.Names("agent1", bus.Delivered)
-	r.must(err)
+	testworld.Must(r, err)
 	touched, replaced := r.path("agent1", bus.Delivered, names[1]), names[2]
 	changed := func(path string) int64 {
 		info, err := os.Lstat(path)
-		r.must(err)
+		testworld.Must(r, err)
 		return changeTime(info.Sys().(*syscall.Stat_t)) / 1e6
 	}
 	last := changed(r.path("agent1", bus.Delivered, names[3]))
 	testworld.Wait(r, "a later time of change", func() bool {
-		r.must(os.Chtimes(touched, time.Now(), time.Now()))
+		testworld.Must(r, os.Chtimes(touched, time.Now(), time.Now()))
 		return changed(touched) > last
 	})
 	r.drop("agent1", bus.Delivered, replaced, newEnvelope("m-other", "owner", `,"via":"test"`))
 	_, err = r.bus.Send(t.Context(), envelope.Envelope{ID: "m-new", From: "owner", To: "agent1", Text: "hi", Via: "test"})
-	r.must(err)
+	testworld.Must(r, err)
 	r.take("agent1", func(d *bus.Delivery) error { return d.Confirm() })
 	r.obs = &observe.Observer{Bus: r.bus, DB: r.db}
 	r.sync()
@@ -151,7 +146,7 @@ func BenchmarkPass(b *testing.B) {
 	r := newRig(b, "agent1")
 	for i := range 10_000 {
 		name := fmt.Sprintf("%020d-%010d-%08x-%010d-from-owner.json", i, 1, 1, i)
-		r.must(os.WriteFile(r.path("agent1", bus.Delivered, name), []byte(newEnvelope(fmt.Sprint("m-", i), "owner", "")), 0o600))
+		testworld.Must(r, os.WriteFile(r.path("agent1", bus.Delivered, name), []byte(newEnvelope(fmt.Sprint("m-", i), "owner", "")), 0o600))
 	}
 	began := time.Now()
 	r.sync()
@@ -168,7 +163,7 @@ func BenchmarkPass(b *testing.B) {
 func BenchmarkIdle(b *testing.B) {
 	r := newRig(b, "agent0", "agentinfinity")
 	for i := range 50 {
-		r.must(r.bus.Make(agent.Clone(i + 1)))
+		testworld.Must(r, r.bus.Make(agent.Clone(i+1)))
 	}
 	r.sync()
 	<-time.After(60 * time.Millisecond) // directories this young are listed again

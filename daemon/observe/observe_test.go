@@ -45,22 +45,15 @@ func newRig(tb testing.TB, boxes ...agent.ID) *rig {
 	r.bus = testworld.Bus(tb, r.home, boxes...)
 	var err error
 	r.db, err = store.Open(tb.Context(), r.home)
-	r.must(err)
-	tb.Cleanup(func() { r.must(r.db.Close()) })
+	testworld.Must(r, err)
+	tb.Cleanup(func() { testworld.Must(r, r.db.Close()) })
 	r.obs = &observe.Observer{Bus: r.bus, DB: r.db}
 	return r
 }
 
-func (r *rig) must(err error) {
-	r.Helper()
-	if err != nil {
-		r.Fatal(err)
-	}
-}
-
 func (r *rig) sync() {
 	r.Helper()
-	r.must(r.obs.Sync(r.Context()))
+	testworld.Must(r, r.obs.Sync(r.Context()))
 }
 
 // run runs the observer until the test ends.
@@ -83,8 +76,8 @@ func (r *rig) drop(id agent.ID, p bus.Place, name, text string) {
 	r.Helper()
 	file := r.path(id, p, name)
 	temp := filepath.Join(filepath.Dir(file), "."+name)
-	r.must(os.WriteFile(temp, []byte(text), 0o600))
-	r.must(os.Rename(temp, file))
+	testworld.Must(r, os.WriteFile(temp, []byte(text), 0o600))
+	testworld.Must(r, os.Rename(temp, file))
 }
 
 func newEnvelope(id string, from agent.ID, more string) string {
@@ -94,7 +87,7 @@ func newEnvelope(id string, from agent.ID, more string) string {
 func (r *rig) state(message string, target agent.ID) store.Delivery {
 	r.Helper()
 	l, err := r.db.Deliveries(r.Context(), store.DeliveryFilter{Message: message, Target: target})
-	r.must(err)
+	testworld.Must(r, err)
 	if len(l.Items) != 1 {
 		return store.Delivery{}
 	}
@@ -114,11 +107,11 @@ func (r *rig) recorded(message string, target agent.ID) store.DeliveryState {
 func (r *rig) take(id agent.ID, do func(*bus.Delivery) error) {
 	r.Helper()
 	rec, err := r.bus.Receive(r.Context(), id, bus.ReceiveOptions{})
-	r.must(err)
+	testworld.Must(r, err)
 	defer rec.Close()
 	d, err := rec.Next(r.Context())
-	r.must(err)
-	r.must(do(d))
+	testworld.Must(r, err)
+	testworld.Must(r, do(d))
 }
 
 func TestStates(t *testing.T) {
@@ -130,7 +123,7 @@ func TestStates(t *testing.T) {
 	r.drop("agent1", bus.Claimed, "m-claimed2.json", newEnvelope("m-claimed2", "owner", ""))
 	r.drop("agent1", bus.Delivered, "m-old.json", newEnvelope("m-old", "agent0", ""))
 	r.drop("agent1", bus.Delivered, "m-late.json", newEnvelope("m-late", "agent0", ""))
-	r.must(os.WriteFile(r.path("agent1", bus.Delivered, "m-late.json.why"), []byte("filed unread: it expired at noon\n"), 0o600))
+	testworld.Must(r, os.WriteFile(r.path("agent1", bus.Delivered, "m-late.json.why"), []byte("filed unread: it expired at noon\n"), 0o600))
 	r.drop("agent1", bus.Inbox, "half.json", `{"from":"own`)
 	r.sync()
 	for id, want := range map[string]store.DeliveryState{"m-queued": store.Queued, "m-claimed2": store.Claimed,
@@ -140,7 +133,7 @@ func TestStates(t *testing.T) {
 		}
 	}
 	m, err := r.db.Message(t.Context(), "m-queued")
-	r.must(err)
+	testworld.Must(r, err)
 	if m.From != "owner" || m.To != "agent1" || m.Text != "hi" || m.Thread != "th" || !m.RequiresAck ||
 		m.Time.String() != "2026-11-20T12:00:00.000Z" || string(m.Metadata["note"]) != "[1]" {
 		t.Errorf("m-queued: %+v", m)
@@ -171,9 +164,9 @@ func TestCopies(t *testing.T) {
 	r.drop("agent1", bus.Inbox, "2.json", newEnvelope("key-1", "owner", ""))
 	r.sync()
 	_, err := r.bus.Drain(r.Context(), "agent1", 1, func(envelope.Envelope) error { return errors.New("given again") })
-	r.must(err)
+	testworld.Must(r, err)
 	names, err := r.bus.Names("agent1", bus.Delivered)
-	r.must(err)
+	testworld.Must(r, err)
 	if len(names) != 2 {
 		t.Fatalf("delivered/ holds %v", names)
 	}
@@ -182,9 +175,9 @@ func TestCopies(t *testing.T) {
 		t.Errorf("%+v, want as before, %+v", d, first)
 	}
 	late, err := store.Open(t.Context(), testworld.Home(t))
-	r.must(err)
-	t.Cleanup(func() { r.must(late.Close()) })
-	r.must((&observe.Observer{Bus: r.bus, DB: late}).Sync(t.Context()))
+	testworld.Must(r, err)
+	t.Cleanup(func() { testworld.Must(r, late.Close()) })
+	testworld.Must(r, (&observe.Observer{Bus: r.bus, DB: late}).Sync(t.Context()))
 	if d, err := late.Delivery(t.Context(), "key-1", "owner", "agent1"); err != nil || d.Filed != store.Delivered || d.Reason != "" {
 		t.Errorf("read at once: %+v, %v; want delivered, without a reason", d, err)
 	}
@@ -216,9 +209,9 @@ func TestMoves(t *testing.T) {
 		t.Errorf("2-bad: %+v, want its reason, and the error that told the sender", d)
 	}
 	names, err := r.bus.Names("agent1", bus.Poison)
-	r.must(err)
+	testworld.Must(r, err)
 	_, err = r.bus.PoisonRetry("agent1", names[0])
-	r.must(err)
+	testworld.Must(r, err)
 	check("2-bad", store.Queued, 1)
 	_, err = r.bus.Drain(t.Context(), "agent1", 2, func(e envelope.Envelope) error {
 		check(e.ID, store.Claimed, map[string]int{"2-bad": 1}[e.ID])
@@ -227,11 +220,11 @@ func TestMoves(t *testing.T) {
 		}
 		return nil
 	})
-	r.must(err)
+	testworld.Must(r, err)
 	check("3-back", store.Delivered, 0)
 	check("2-bad", store.Queued, 2)
 	_, err = r.bus.Send(t.Context(), envelope.Envelope{From: "agent1", To: "owner", Kind: envelope.KindReply, InReplyTo: "1-read", Text: "yes"})
-	r.must(err)
+	testworld.Must(r, err)
 	check("1-read", store.Answered, 0)
 	d := r.state("1-read", "agent1")
 	if d.Queued == 0 || d.Claimed == 0 || d.Delivered == 0 || d.Answered == 0 || d.Claimed > d.Delivered {
@@ -248,7 +241,7 @@ func TestOutbox(t *testing.T) {
 	if d := r.state("m-a", "agent0"); d.State != "" {
 		t.Errorf("m-a before it was sent: %+v, want no delivery", d)
 	}
-	r.must(r.bus.Route(t.Context()))
+	testworld.Must(r, r.bus.Route(t.Context()))
 	r.sync()
 	if d := r.state("m-a", "agent0"); d.State != store.Queued || d.From != "agent1" {
 		t.Errorf("m-a: %+v, want queued, from agent1", d)
@@ -262,10 +255,10 @@ func TestPoisonThatIsNoEnvelope(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "agent1")
 	r.drop("agent1", bus.Poison, "odd.json", "not json\x1b[2J")
-	r.must(os.WriteFile(r.path("agent1", bus.Poison, "odd.json.why"), []byte("not delivered: not JSON\n\nA right envelope\n"), 0o600))
+	testworld.Must(r, os.WriteFile(r.path("agent1", bus.Poison, "odd.json.why"), []byte("not delivered: not JSON\n\nA right envelope\n"), 0o600))
 	r.sync()
 	l, err := r.db.Deliveries(t.Context(), store.DeliveryFilter{State: store.Poisoned})
-	r.must(err)
+	testworld.Must(r, err)
 	if len(l.Items) != 1 || l.Items[0].Target != "agent1" || l.Items[0].Reason != "not JSON" {
 		t.Fatalf("%+v, want one poisoned delivery with its reason", l.Items)
 	}
@@ -282,13 +275,13 @@ func TestVanished(t *testing.T) {
 	r.drop("agent1", bus.Inbox, "a.json", newEnvelope("m-removed", "owner", ""))
 	r.drop("agent1", bus.Inbox, "b.json", newEnvelope("m-shutdown", "agent0", `,"kind":"shutdown","start":"x"`))
 	old := store.At(time.Now().Add(-time.Hour))
-	r.must(r.db.Apply(t.Context(), store.UpsertMessage{ID: "m-never", From: "owner", To: "agent1", Text: "x"},
+	testworld.Must(r, r.db.Apply(t.Context(), store.UpsertMessage{ID: "m-never", From: "owner", To: "agent1", Text: "x"},
 		store.UpsertDelivery{Message: "m-never", Target: "agent1", State: store.Queued, Time: old}))
 	r.run()
 	testworld.Wait(r, "both queued", func() bool {
 		return r.state("m-removed", "agent1").State == store.Queued && r.state("m-shutdown", "agent1").State == store.Queued
 	})
-	r.must(os.Remove(r.path("agent1", bus.Inbox, "a.json")))
+	testworld.Must(r, os.Remove(r.path("agent1", bus.Inbox, "a.json")))
 	n, err := r.bus.Retract(t.Context(), "agent1", func(envelope.Envelope) bool { return true })
 	if n != 1 || err != nil {
 		t.Fatalf("Retract: %d, %v", n, err)
@@ -310,9 +303,9 @@ func TestNewMailbox(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "agent0")
 	r.run()
-	r.must(r.bus.Make("agent9"))
+	testworld.Must(r, r.bus.Make("agent9"))
 	_, err := r.bus.Send(t.Context(), envelope.Envelope{ID: "m-1", From: "owner", To: "agent9", Text: "hi"})
-	r.must(err)
+	testworld.Must(r, err)
 	testworld.Wait(r, "the message to a new mailbox", func() bool { return r.state("m-1", "agent9").State == store.Queued })
 }
 
@@ -360,7 +353,7 @@ func TestDeletedDatabase(t *testing.T) {
 	r.run()
 	testworld.Wait(r, "the first", func() bool { return r.state("m-old", "agent1").State == store.Delivered })
 	for _, suffix := range []string{"", "-wal", "-shm"} {
-		r.must(os.Remove(r.home.Path(home.DBFile + suffix)))
+		testworld.Must(r, os.Remove(r.home.Path(home.DBFile+suffix)))
 	}
 	r.drop("agent1", bus.Inbox, "new.json", newEnvelope("m-new", "owner", ""))
 	testworld.Wait(r, "the new one, then the old one", func() bool {
@@ -375,11 +368,11 @@ func TestGivenName(t *testing.T) {
 	r.drop("agent1", bus.Inbox, "hello.json", newEnvelope("m-first", "owner", ""))
 	r.drop("agent1", bus.Delivered, "hello~2.json", newEnvelope("m-second", "owner", `,"more":1`))
 	_, err := r.bus.Send(r.Context(), envelope.Envelope{ID: "m-sent", From: agent.Owner, To: "agent1", Text: "hi"})
-	r.must(err)
+	testworld.Must(r, err)
 	r.sync()
 	for id, want := range map[string]string{"m-first": `"hello.json"`, "m-second": `"hello.json"`, "m-sent": ""} {
 		m, err := r.db.Message(r.Context(), id)
-		r.must(err)
+		testworld.Must(r, err)
 		if got := string(m.Metadata[store.MetaFile]); got != want {
 			t.Errorf("%s came in %s, want %s", id, got, want)
 		}
@@ -396,7 +389,7 @@ func TestDeletedWhileQuiet(t *testing.T) {
 	r.drop("agent1", bus.Delivered, "old.json", newEnvelope("m-old", "owner", ""))
 	r.run()
 	testworld.Wait(r, "the first", func() bool { return r.state("m-old", "agent1").State == store.Delivered })
-	r.must(os.Remove(r.home.Path(home.DBFile)))
+	testworld.Must(r, os.Remove(r.home.Path(home.DBFile)))
 	testworld.Wait(r, "the same in a new file", func() bool {
 		_, err := os.Stat(r.home.Path(home.DBFile))
 		return err == nil && r.recorded("m-old", "agent1") == store.Delivered
@@ -418,9 +411,9 @@ func TestWhyComesLater(t *testing.T) {
 			t.Errorf("%s without a reason: %+v, want %q", id, d, want)
 		}
 	}
-	r.must(os.WriteFile(r.path("agent1", bus.Delivered, "a.json.why"), []byte("filed unread: taken back before it was claimed\n"), 0o600))
-	r.must(os.WriteFile(r.path("agent1", bus.Delivered, "b.json.why"), []byte("filed unread: it expired at noon\n"), 0o600))
-	r.must(os.WriteFile(r.path("agent1", bus.Poison, "c.json.why"), []byte("not delivered: a test\n"), 0o600))
+	testworld.Must(r, os.WriteFile(r.path("agent1", bus.Delivered, "a.json.why"), []byte("filed unread: taken back before it was claimed\n"), 0o600))
+	testworld.Must(r, os.WriteFile(r.path("agent1", bus.Delivered, "b.json.why"), []byte("filed unread: it expired at noon\n"), 0o600))
+	testworld.Must(r, os.WriteFile(r.path("agent1", bus.Poison, "c.json.why"), []byte("not delivered: a test\n"), 0o600))
 	r.sync()
 	for id, want := range map[string]store.DeliveryState{"m-taken": store.Cancelled, "m-late": store.Expired, "m-bad": store.Poisoned} {
 		if d := r.state(id, "agent1"); d.State != want || d.Reason == "" {
@@ -437,7 +430,7 @@ func TestSameMoment(t *testing.T) {
 	at := time.Now().Add(time.Hour)
 	for _, id := range []string{"m-1", "m-2"} {
 		r.drop("agent1", bus.Inbox, id+".json", newEnvelope(id, "owner", ""))
-		r.must(os.Chtimes(r.path("agent1", bus.Inbox, ""), at, at))
+		testworld.Must(r, os.Chtimes(r.path("agent1", bus.Inbox, ""), at, at))
 		r.sync()
 		if d := r.state(id, "agent1"); d.State != store.Queued {
 			t.Errorf("%s: %+v, want queued", id, d)
@@ -452,27 +445,27 @@ func TestPoisonThatLeft(t *testing.T) {
 	r := newRig(t, "agent0", "agent1")
 	for _, name := range []string{"mended.json", "removed.json", "stays.json"} {
 		r.drop("agent1", bus.Poison, name, "not json")
-		r.must(os.WriteFile(r.path("agent1", bus.Poison, name+".why"), []byte("not delivered: not JSON\n"), 0o600))
+		testworld.Must(r, os.WriteFile(r.path("agent1", bus.Poison, name+".why"), []byte("not delivered: not JSON\n"), 0o600))
 	}
 	r.drop("agent1", bus.Outbox, "b.json", `{"id":"m-b","to":"agent7","text":"hi","from":"agent1","ts":"2026-11-20T12:00:00Z"}`)
-	r.must(r.bus.Route(t.Context()))
+	testworld.Must(r, r.bus.Route(t.Context()))
 	poisoned := func() int {
 		l, err := r.db.Deliveries(t.Context(), store.DeliveryFilter{State: store.Poisoned})
-		r.must(err)
+		testworld.Must(r, err)
 		return len(l.Items)
 	}
 	r.sync()
 	if n := poisoned(); n != 4 {
 		t.Fatalf("%d poisoned, want 4", n)
 	}
-	r.must(os.Remove(r.path("agent1", bus.Poison, "mended.json")))
+	testworld.Must(r, os.Remove(r.path("agent1", bus.Poison, "mended.json")))
 	r.drop("agent1", bus.Inbox, "mended.json", newEnvelope("m-mended", "owner", ""))
-	r.must(os.Remove(r.path("agent1", bus.Poison, "removed.json")))
+	testworld.Must(r, os.Remove(r.path("agent1", bus.Poison, "removed.json")))
 	names, err := r.bus.Names("agent1", bus.Poison)
-	r.must(err)
+	testworld.Must(r, err)
 	for _, name := range names {
 		if strings.Contains(name, "b.json") {
-			r.must(r.bus.PoisonDrop("agent1", name))
+			testworld.Must(r, r.bus.PoisonDrop("agent1", name))
 		}
 	}
 	testworld.Wait(r, "one is left", func() bool { r.sync(); return poisoned() == 1 })
@@ -486,7 +479,7 @@ func TestPoisonThatLeft(t *testing.T) {
 		t.Errorf("m-mended: %+v, want queued", d)
 	}
 	r.drop("agent1", bus.Poison, "removed.json", "not json")
-	r.must(os.WriteFile(r.path("agent1", bus.Poison, "removed.json.why"), []byte("not delivered: not JSON\n"), 0o600))
+	testworld.Must(r, os.WriteFile(r.path("agent1", bus.Poison, "removed.json.why"), []byte("not delivered: not JSON\n"), 0o600))
 	r.sync()
 	if n := poisoned(); n != 2 {
 		t.Errorf("%d poisoned, want the one that came again too", n)

@@ -17,25 +17,13 @@ import (
 func TestRecordsOfAnOlderNetsky(t *testing.T) {
 	t.Parallel()
 	h := testworld.FastHome(t)
-	db, err := store.Open(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(db.Apply(t.Context(), store.AddLog{Text: "before"}), db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := sql.Open("sqlite3", h.Path(home.DBFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := raw.Exec("DROP INDEX tasks_brief; DROP INDEX tasks_wanted; ALTER TABLE tasks DROP COLUMN starter; ALTER TABLE tasks DROP COLUMN brief; ALTER TABLE tasks DROP COLUMN briefed; ALTER TABLE tasks DROP COLUMN closed_by; ALTER TABLE tasks DROP COLUMN begun; ALTER TABLE tasks DROP COLUMN head; ALTER TABLE tasks DROP COLUMN starts; " +
+	db := testworld.Got(store.Open(t.Context(), h))(t)
+	testworld.Must(t, errors.Join(db.Apply(t.Context(), store.AddLog{Text: "before"}), db.Close()))
+	raw := testworld.Got(sql.Open("sqlite3", h.Path(home.DBFile)))(t)
+	testworld.Got(raw.Exec("DROP INDEX tasks_brief; DROP INDEX tasks_wanted; ALTER TABLE tasks DROP COLUMN starter; ALTER TABLE tasks DROP COLUMN brief; ALTER TABLE tasks DROP COLUMN briefed; ALTER TABLE tasks DROP COLUMN closed_by; ALTER TABLE tasks DROP COLUMN begun; ALTER TABLE tasks DROP COLUMN head; ALTER TABLE tasks DROP COLUMN starts; " +
 		"DROP TABLE worktrees; DROP TABLE checks; DROP TABLE landings; DROP TABLE comments; DROP TABLE turns; DROP TABLE turns_stated; DROP TABLE turn_files; DROP TABLE budgets; DROP TRIGGER sessions_thread_made; DROP TRIGGER sessions_thread_changed; DROP TABLE threads; " +
-		"DROP TABLE schedules; DROP TABLE phone_lines; DROP TABLE phone_heard; DROP TABLE phone_said; PRAGMA user_version = 1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := raw.Close(); err != nil {
-		t.Fatal(err)
-	}
+		"DROP TABLE schedules; DROP TABLE phone_lines; DROP TABLE phone_heard; DROP TABLE phone_said; PRAGMA user_version = 1"))(t)
+	testworld.Must(t, raw.Close())
 	if _, err := store.OpenRead(t.Context(), h); !errors.Is(err, store.ErrOlder) {
 		t.Fatalf("OpenRead: %v, want %v", err, store.ErrOlder)
 	}

@@ -32,9 +32,9 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{T: t, home: testworld.FastHome(t), now: time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)}
 	r.bus = testworld.Bus(t, r.home, agent.Owner, "agent1")
-	r.must(home.Desired(r.home).Set("agent1", true, "owner"))
+	testworld.Must(r, home.Desired(r.home).Set("agent1", true, "owner"))
 	db, err := store.Open(t.Context(), r.home)
-	r.must(err)
+	testworld.Must(r, err)
 	t.Cleanup(func() { db.Close() })
 	r.db = db
 	r.begin()
@@ -47,13 +47,6 @@ func (r *rig) begin() {
 	r.keeper.Now = func() time.Time { return r.now }
 }
 
-func (r *rig) must(err error) {
-	r.Helper()
-	if err != nil {
-		r.Fatal(err)
-	}
-}
-
 func (r *rig) add(s store.Schedule) {
 	r.Helper()
 	s.ID, s.Target, s.Text = "c1", "agent1", "look"
@@ -61,23 +54,23 @@ func (r *rig) add(s store.Schedule) {
 		s.Who = "owner"
 	}
 	s.Created = store.At(r.now)
-	r.must(r.db.Apply(r.Context(), store.AddSchedule(s)))
+	testworld.Must(r, r.db.Apply(r.Context(), store.AddSchedule(s)))
 }
 
 // at sets the clock and makes one pass.
 func (r *rig) at(clock string) {
 	r.Helper()
 	now, err := time.ParseInLocation("2006-01-02 15:04", clock, r.now.Location())
-	r.must(err)
+	testworld.Must(r, err)
 	r.now = now
 	_, err = r.keeper.Pass(r.Context(), r.db)
-	r.must(err)
+	testworld.Must(r, err)
 }
 
 func (r *rig) schedule() store.Schedule {
 	r.Helper()
 	list, err := r.db.Schedules(r.Context(), true)
-	r.must(err)
+	testworld.Must(r, err)
 	if len(list) != 1 {
 		r.Fatalf("%+v", list)
 	}
@@ -90,7 +83,7 @@ func (r *rig) sent(want int, result store.RunResult) {
 	ids := make(map[string]bool)
 	for _, p := range bus.Arrived() {
 		list, err := r.bus.List("agent1", p, 0)
-		r.must(err)
+		testworld.Must(r, err)
 		for _, e := range list {
 			ids[e.Envelope.ID] = true
 			if e.Envelope.Kind != envelope.KindCron || e.Envelope.From != agent.Owner || e.Envelope.Via != "cron" {
@@ -107,13 +100,13 @@ func (r *rig) sent(want int, result store.RunResult) {
 func (r *rig) take() {
 	r.Helper()
 	_, err := r.bus.Drain(r.Context(), "agent1", 0, func(envelope.Envelope) error { return nil })
-	r.must(err)
+	testworld.Must(r, err)
 }
 
 func (r *rig) log() string {
 	r.Helper()
 	list, err := r.db.Logs(r.Context(), store.LogFilter{Part: "cron"})
-	r.must(err)
+	testworld.Must(r, err)
 	var texts []string
 	for _, l := range list.Items {
 		texts = append(texts, l.Text)
@@ -158,11 +151,11 @@ func TestNeverTwoAtOnce(t *testing.T) {
 	r.logs("c1: the run of 2026-11-23 08:20 was not sent: cron-c1-1795421400 still waits in the mailbox of agent1")
 	r.take()
 	// It was given to the program, which has not answered.
-	r.must(courier.Owe(r.home, "agent1", envelope.Envelope{ID: "cron-c1-1795421400", From: agent.Owner, Kind: envelope.KindCron}))
+	testworld.Must(r, courier.Owe(r.home, "agent1", envelope.Envelope{ID: "cron-c1-1795421400", From: agent.Owner, Kind: envelope.KindCron}))
 	r.at("2026-11-23 08:30")
 	r.sent(1, store.RunSkipped)
 	r.logs("08:30 was not sent: agent1 has not finished cron-c1-1795421400")
-	r.must(r.home.Remove("state/owed/agent1.json"))
+	testworld.Must(r, r.home.Remove("state/owed/agent1.json"))
 	r.at("2026-11-23 08:40")
 	r.sent(2, store.RunSent)
 }
@@ -198,13 +191,13 @@ func TestDown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.add(store.Schedule{Spec: "every 1m"})
-	r.must(home.Desired(r.home).Set("agent1", false, "owner"))
+	testworld.Must(r, home.Desired(r.home).Set("agent1", false, "owner"))
 	for _, clock := range []string{"08:01", "08:02", "08:03"} {
 		r.at("2026-11-23 " + clock)
 		r.sent(0, store.RunDown)
 	}
 	r.logs("agent1 is down") // not each minute
-	r.must(home.Desired(r.home).Set("agent1", true, "owner"))
+	testworld.Must(r, home.Desired(r.home).Set("agent1", true, "owner"))
 	r.at("2026-11-23 08:04")
 	r.sent(1, store.RunSent)
 }
@@ -250,10 +243,10 @@ func TestCrashBetween(t *testing.T) {
 		r.add(store.Schedule{Spec: "every 10m"})
 		due := r.now.Add(10 * time.Minute)
 		const id = "cron-c1-1795421400"
-		r.must(r.db.Apply(t.Context(), store.RunSchedule{ID: "c1", Message: id, Run: store.Run{Due: store.At(due), At: store.At(due), Result: store.RunSending}}))
+		testworld.Must(r, r.db.Apply(t.Context(), store.RunSchedule{ID: "c1", Message: id, Run: store.Run{Due: store.At(due), At: store.At(due), Result: store.RunSending}}))
 		if sent {
 			_, err := r.bus.Send(t.Context(), envelope.Envelope{ID: id, From: agent.Owner, To: "agent1", Kind: envelope.KindCron, Via: "cron", Text: "look"})
-			r.must(err)
+			testworld.Must(r, err)
 			r.take()
 		}
 		r.at("2026-11-23 08:11")
@@ -270,12 +263,12 @@ func TestSendFails(t *testing.T) {
 	r := newRig(t)
 	r.add(store.Schedule{Spec: "every 10m"})
 	inbox := r.home.Path(home.Mailbox("agent1"), "inbox")
-	r.must(os.Rename(inbox, inbox+".away"))
+	testworld.Must(r, os.Rename(inbox, inbox+".away"))
 	r.at("2026-11-23 08:10")
 	if s := r.schedule(); s.Last.Result != store.RunSending {
 		t.Errorf("%+v", s)
 	}
-	r.must(os.Rename(inbox+".away", inbox))
+	testworld.Must(r, os.Rename(inbox+".away", inbox))
 	r.at("2026-11-23 08:11")
 	r.sent(1, store.RunSent)
 }
@@ -334,14 +327,14 @@ func TestDatabaseLost(t *testing.T) {
 	r.take()
 	lose := func() {
 		t.Helper()
-		r.must(r.db.Close())
+		testworld.Must(r, r.db.Close())
 		for _, name := range []string{"meta.db", "meta.db-wal", "meta.db-shm"} {
 			if err := os.Remove(r.home.Path(name)); err != nil && !os.IsNotExist(err) {
 				t.Fatal(err)
 			}
 		}
 		db, err := store.Open(t.Context(), r.home)
-		r.must(err)
+		testworld.Must(r, err)
 		t.Cleanup(func() { db.Close() })
 		r.db = db
 	}
@@ -366,8 +359,6 @@ func TestDatabaseLost(t *testing.T) {
 	if list, err := r.db.Schedules(t.Context(), true); err != nil || len(list) != 0 {
 		t.Errorf("back again: %+v %v", list, err)
 	}
-	if err := os.WriteFile(r.home.Path("state/schedules.json"), []byte(`[{"id":`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Must(t, os.WriteFile(r.home.Path("state/schedules.json"), []byte(`[{"id":`), 0o600))
 	lose() // a damaged copy prevents nothing
 }

@@ -6,15 +6,12 @@ import (
 	"time"
 
 	"netsky/daemon/schedule"
+	"netsky/internal/testworld"
 )
 
 func in(t testing.TB, zone string) *time.Location {
 	t.Helper()
-	loc, err := time.LoadLocation(zone)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return loc
+	return testworld.Got(time.LoadLocation(zone))(t)
 }
 
 func TestNext(t *testing.T) {
@@ -61,10 +58,7 @@ func TestNext(t *testing.T) {
 			continue
 		}
 		loc := in(t, c.zone)
-		from, err := time.ParseInLocation("2006-01-02 15:04", c.from, loc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		from := testworld.Got(time.ParseInLocation("2006-01-02 15:04", c.from, loc))(t)
 		if got := w.Next(from).Format(form); got != c.want {
 			t.Errorf("%s after %s in %s: %s, want %s", c.spec, c.from, c.zone, got, c.want)
 		}
@@ -76,10 +70,7 @@ func TestNextInTheSecondHour(t *testing.T) {
 	t.Parallel()
 	loc := in(t, "Europe/Berlin")
 	for spec, want := range map[string]int{"*/15 * * * *": 25 * 4, "0 2,3 * * *": 2, "*/15 2 * * *": 4, "59 23 * * *": 1} {
-		w, err := schedule.Parse(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := testworld.Got(schedule.Parse(spec))(t)
 		n := 0
 		end := time.Date(2026, 10, 26, 0, 0, 0, 0, loc)
 		for at := w.Next(time.Date(2026, 10, 24, 23, 59, 59, 0, loc)); at.Before(end); at = w.Next(at) {

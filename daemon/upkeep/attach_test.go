@@ -13,12 +13,13 @@ import (
 	"netsky/bus/envelope"
 	"netsky/daemon/upkeep"
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // attach stores a file in a mailbox.
 func (r *rig) attach(id agent.ID, name string) {
 	r.Helper()
-	r.must(r.home.WriteFile(home.Mailbox(id)+"/attach/"+name, []byte("picture"), true))
+	testworld.Must(r, r.home.WriteFile(home.Mailbox(id)+"/attach/"+name, []byte("picture"), true))
 }
 
 func (r *rig) attachment(id agent.ID, name string) bool {
@@ -47,14 +48,14 @@ func TestAttachments(t *testing.T) {
 	}
 	r.send(with("delivered", "delivered-1.png", "delivered-2.png"), true)
 	r.send(with("claimed", "claimed.png"), false)
-	r.must(os.Rename(r.only(me, bus.Inbox), filepath.Join(r.home.Path(home.Mailbox(me), string(bus.Claimed)), "00000000000000000001-1-a.json")))
+	testworld.Must(r, os.Rename(r.only(me, bus.Inbox), filepath.Join(r.home.Path(home.Mailbox(me), string(bus.Claimed)), "00000000000000000001-1-a.json")))
 	r.send(with("waiting", "waiting.png"), false)
 	r.attach(me, "stray.png")
 	r.attach(agent.Owner, "report.pdf")
 	r.send(envelope.Envelope{ID: "unread", From: me, To: agent.Owner, Text: "a report", Attachments: []string{"attach/report.pdf"}}, true)
 	box := r.home.Path(home.Mailbox(me), "attach")
-	r.must(os.Mkdir(filepath.Join(box, "dir"), 0o700))
-	r.must(os.Symlink("/etc/hostname", filepath.Join(box, "link")))
+	testworld.Must(r, os.Mkdir(filepath.Join(box, "dir"), 0o700))
+	testworld.Must(r, os.Symlink("/etc/hostname", filepath.Join(box, "link")))
 	r.sync()
 
 	check := func(when string, there ...string) {
@@ -82,12 +83,12 @@ func TestAttachments(t *testing.T) {
 	// A mailbox whose waiting mail can't be read keeps all.
 	r.attach(me, "late.png")
 	bad := filepath.Join(r.home.Path(home.Mailbox(me), string(bus.Inbox)), "00000000000000000002-1-b.json")
-	r.must(os.WriteFile(bad, []byte("{"), 0o600))
+	testworld.Must(r, os.WriteFile(bad, []byte("{"), 0o600))
 	r.now = r.now.Add(10 * day)
 	if _, err := r.keeper.Pass(t.Context(), r.db); err == nil || !r.attachment(me, "late.png") || !r.attachment(me, "waiting.png") {
 		t.Errorf("with unreadable mail: %v, late.png is there: %v", err, r.attachment(me, "late.png"))
 	}
-	r.must(os.Remove(bad))
+	testworld.Must(r, os.Remove(bad))
 	check("once it is gone", "claimed.png", "waiting.png", "dir", "link")
 	if r.attachment(me, "late.png") {
 		t.Error("a stray stays")
@@ -98,7 +99,7 @@ func TestAttachments(t *testing.T) {
 func (r *rig) only(id agent.ID, at bus.Place) string {
 	r.Helper()
 	names, err := r.bus.Names(id, at)
-	r.must(err)
+	testworld.Must(r, err)
 	if len(names) != 1 {
 		r.Fatalf("%s of %s holds %q", at, id, names)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"netsky/daemon/upkeep"
+	"netsky/internal/testworld"
 )
 
 // A clock that is far ahead for a while, once or twice, is believed a day further at each
@@ -31,17 +32,17 @@ func TestCareful(t *testing.T) {
 	} {
 		r.now = start.Add(tt.clock)
 		k, err := r.keeper.Careful()
-		r.must(err)
+		testworld.Must(r, err)
 		if got := k.Now().Sub(start); got != tt.believed {
 			t.Errorf("%d: believed %v, want %v", i, got, tt.believed)
 		}
 	}
-	r.must(os.WriteFile(r.home.Path("state/upkeep.json"), []byte("{"), 0o600))
+	testworld.Must(r, os.WriteFile(r.home.Path("state/upkeep.json"), []byte("{"), 0o600))
 	if k, err := r.keeper.Careful(); err != nil || !k.Now().Equal(r.now) {
 		t.Errorf("with a damaged file: %v %v", k.Now(), err)
 	}
-	r.must(os.Remove(r.home.Path("state/upkeep.json")))
-	r.must(os.Mkdir(r.home.Path("state/upkeep.json"), 0o700))
+	testworld.Must(r, os.Remove(r.home.Path("state/upkeep.json")))
+	testworld.Must(r, os.Mkdir(r.home.Path("state/upkeep.json"), 0o700))
 	if k, err := r.keeper.Careful(); err == nil || !k.Now().Equal(r.now) {
 		t.Errorf("with a file that can't be written: %v %v", k.Now(), err)
 	}

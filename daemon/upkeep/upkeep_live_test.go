@@ -15,6 +15,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/daemon/upkeep"
 	"netsky/home"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -27,14 +28,14 @@ func TestSteadyUse(t *testing.T) {
 	r.send(envelope.Envelope{ID: "unread", From: agent.Root, To: agent.Owner, Text: "for later"}, true)
 	r.send(envelope.Envelope{ID: "question", From: agent.Root, To: agent.Owner, Kind: "question", Text: "which one?"}, true)
 	names, err := r.bus.Names(agent.Owner, bus.Delivered)
-	r.must(err)
-	r.must(home.ShownMail(r.home).Mark(names[1]))
+	testworld.Must(r, err)
+	testworld.Must(r, home.ShownMail(r.home).Mark(names[1]))
 	r.send(envelope.Envelope{ID: "queued", From: agent.Owner, To: "agent1", Text: "when you are up"}, false)
 	held := envelope.Envelope{ID: "held", From: agent.Owner, To: agent.Root, Text: "held by a limit", Time: r.now}
 	r.send(held, true)
-	r.must(courier.Owe(r.home, agent.Root, held))
+	testworld.Must(r, courier.Owe(r.home, agent.Root, held))
 	r.sync()
-	r.must(r.db.Apply(t.Context(), store.UpsertTask{ID: "task", Title: "open", Message: "of-task", Created: store.At(r.now)},
+	testworld.Must(r, r.db.Apply(t.Context(), store.UpsertTask{ID: "task", Title: "open", Message: "of-task", Created: store.At(r.now)},
 		store.UpsertMessage{ID: "of-task", From: "owner", To: "agent2", Text: "do it", Time: store.At(r.now)},
 		store.UpsertDelivery{Message: "of-task", Target: "agent2", State: store.Delivered, Time: store.At(r.now)},
 		store.AddNote{ID: "note", Text: "keep in mind", Created: store.At(r.now)}))
@@ -57,7 +58,7 @@ func TestSteadyUse(t *testing.T) {
 			ops = append(ops, store.StartSession{Start: s, Actor: agent.Clone(i + 1), Started: store.At(r.now)}, store.EndSession{Start: s, LastLines: text, Time: store.At(r.now) + 1},
 				store.UpsertTask{ID: "t" + s, Title: "x", State: store.TaskDone, Created: store.At(r.now), Updated: store.At(r.now)})
 		}
-		r.must(r.db.Apply(t.Context(), ops...))
+		testworld.Must(r, r.db.Apply(t.Context(), ops...))
 		for i := range 5 {
 			r.send(envelope.Envelope{ID: fmt.Sprintf("f-%d-%d", d, i), From: agent.Root, To: "agent1", Text: text}, false)
 		}
@@ -66,7 +67,7 @@ func TestSteadyUse(t *testing.T) {
 		r.pass()
 		most = max(most, time.Since(began))
 		s, err := r.db.Space(t.Context())
-		r.must(err)
+		testworld.Must(r, err)
 		switch {
 		case d == 40:
 			plateau = s.File
@@ -103,7 +104,7 @@ func TestSteadyUse(t *testing.T) {
 	if r.recorded("m-80-0") || !r.recorded("m-100-0") || r.recorded("f-60-0") {
 		t.Error("records of the last 30 days are kept, and no others")
 	}
-	r.must(r.db.Check(t.Context()))
+	testworld.Must(r, r.db.Check(t.Context()))
 	if info, err := os.Stat(r.home.Path(home.DBFile + "-wal")); err == nil && info.Size() > 16<<20 {
 		t.Errorf("the log of meta.db is %d bytes long", info.Size())
 	}

@@ -37,44 +37,37 @@ func newRig(t *testing.T, b upkeep.Bounds) *rig {
 	t.Helper()
 	r := &rig{T: t, home: testworld.FastHome(t), now: time.Now()}
 	_, err := r.home.Make()
-	r.must(err)
+	testworld.Must(r, err)
 	clock := func() time.Time { return r.now }
 	r.bus = bus.New(r.home, bus.Options{Keep: b.Mail, Now: clock})
 	for _, id := range []agent.ID{agent.Owner, agent.Root, "agent1"} {
-		r.must(r.bus.Make(id))
+		testworld.Must(r, r.bus.Make(id))
 	}
 	r.db, err = store.Open(t.Context(), r.home)
-	r.must(err)
+	testworld.Must(r, err)
 	r.db.Now = clock
 	t.Cleanup(func() { r.db.Close() })
 	r.keeper = upkeep.Keeper{Home: r.home, Bounds: b, Now: clock}
 	return r
 }
 
-func (r *rig) must(err error) {
-	r.Helper()
-	if err != nil {
-		r.Fatal(err)
-	}
-}
-
 func (r *rig) pass() upkeep.Removed {
 	r.Helper()
 	removed, err := r.keeper.Pass(r.Context(), r.db)
-	r.must(err)
+	testworld.Must(r, err)
 	return removed
 }
 
 func (r *rig) sync() {
 	r.Helper()
-	r.must((&observe.Observer{Bus: r.bus, DB: r.db}).Sync(r.Context()))
+	testworld.Must(r, (&observe.Observer{Bus: r.bus, DB: r.db}).Sync(r.Context()))
 }
 
 // send sends a message, and delivers what waits there if deliver is set.
 func (r *rig) send(e envelope.Envelope, deliver bool) {
 	r.Helper()
 	_, err := r.bus.Send(r.Context(), e)
-	r.must(err)
+	testworld.Must(r, err)
 	if deliver {
 		r.deliver(e.To)
 	}
@@ -84,7 +77,7 @@ func (r *rig) send(e envelope.Envelope, deliver bool) {
 func (r *rig) deliver(to agent.ID) (n int) {
 	r.Helper()
 	n, err := r.bus.Drain(r.Context(), to, 100, func(envelope.Envelope) error { return nil })
-	r.must(err)
+	testworld.Must(r, err)
 	return n
 }
 
@@ -96,7 +89,7 @@ func (r *rig) recorded(id string) bool {
 func (r *rig) files(id agent.ID, p bus.Place) int {
 	r.Helper()
 	n, err := r.bus.Count(id, p)
-	r.must(err)
+	testworld.Must(r, err)
 	return n
 }
 
@@ -130,10 +123,8 @@ func TestNoneTwice(t *testing.T) {
 		if _, again, err := r.bus.SendOnce(t.Context(), e); err != nil || !again {
 			t.Errorf("sent again after %v: %v, %v", age, again, err)
 		}
-		r.must(os.Remove(r.home.Path(home.Mailbox("agent1"), "delivered", mustName(r)))) // whoever removes it
-		if _, err := r.bus.Send(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Must(r, os.Remove(r.home.Path(home.Mailbox("agent1"), "delivered", mustName(r)))) // whoever removes it
+		testworld.Got(r.bus.Send(t.Context(), e))(t)
 		taken := 0
 		if _, err := r.bus.Drain(t.Context(), "agent1", 10, func(envelope.Envelope) error { taken++; return nil }); err != nil || taken != 0 {
 			t.Errorf("taken %d times again after %v, %v", taken, age, err)
@@ -150,7 +141,7 @@ func TestNoneTwice(t *testing.T) {
 
 func mustName(r *rig) string {
 	names, err := r.bus.Names("agent1", bus.Delivered)
-	r.must(err)
+	testworld.Must(r, err)
 	if len(names) == 0 {
 		r.Fatal("no file")
 	}
@@ -173,19 +164,19 @@ func TestTooMuch(t *testing.T) {
 			m.Text, m.Time = "words", store.At(r.now.Add(-time.Duration(d)*day))
 			ops = append(ops, m, store.UpsertDelivery{Message: m.ID, Target: m.To, State: store.Delivered, Time: m.Time})
 		}
-		r.must(r.db.Apply(t.Context(), ops...))
+		testworld.Must(r, r.db.Apply(t.Context(), ops...))
 	}
 	r.pass()
 	if !r.recorded("o-59") || !r.recorded("p-59") {
 		t.Error("the owner's messages went before their time")
 	}
 	s, err := r.db.Space(t.Context())
-	r.must(err)
+	testworld.Must(r, err)
 	if s.Used() > r.keeper.Bounds.Bytes || !r.recorded("m-5-0") || r.recorded("m-59-0") {
 		t.Errorf("%+v", s)
 	}
 	logs, err := r.db.Logs(t.Context(), store.LogFilter{Part: "records"})
-	r.must(err)
+	testworld.Must(r, err)
 	if len(logs.Items) == 0 || !strings.Contains(logs.Items[0].Text, "exceeded [records] max_bytes") {
 		t.Errorf("%+v", logs.Items)
 	}
@@ -196,8 +187,8 @@ func TestStateFiles(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, upkeep.Bounds{Mail: day, Records: 30 * day, Bytes: 1 << 30})
 	write := func(rel string) {
-		r.must(os.MkdirAll(r.home.Path(rel[:strings.LastIndex(rel, "/")]), 0o700))
-		r.must(os.WriteFile(r.home.Path(rel), []byte("{}"), 0o600))
+		testworld.Must(r, os.MkdirAll(r.home.Path(rel[:strings.LastIndex(rel, "/")]), 0o700))
+		testworld.Must(r, os.WriteFile(r.home.Path(rel), []byte("{}"), 0o600))
 	}
 	gone := []string{
 		"state/owed/agent1.json.bad-12", "state/spool/00000000000000000001-0000000001-a.bad", "state/spool/00000000000000000001-0000000001-a.why",
@@ -211,10 +202,10 @@ func TestStateFiles(t *testing.T) {
 	for _, rel := range append(gone, stays...) {
 		write(rel)
 	}
-	r.must(home.Desired(r.home).Set("agent1", true, "owner"))
-	r.must(home.Desired(r.home).Set("agent3", false, "owner"))
-	r.must(home.Desired(r.home).Set("agent4", false, "owner"))
-	r.must(courier.Owe(r.home, "agent4", envelope.Envelope{ID: "x", From: agent.Owner, To: "agent4"})) // its events tell what became of it
+	testworld.Must(r, home.Desired(r.home).Set("agent1", true, "owner"))
+	testworld.Must(r, home.Desired(r.home).Set("agent3", false, "owner"))
+	testworld.Must(r, home.Desired(r.home).Set("agent4", false, "owner"))
+	testworld.Must(r, courier.Owe(r.home, "agent4", envelope.Envelope{ID: "x", From: agent.Owner, To: "agent4"})) // its events tell what became of it
 	if removed := r.pass(); removed.Files != 0 {
 		t.Errorf("young ones: %v", removed)
 	}
@@ -233,7 +224,7 @@ func TestStateFiles(t *testing.T) {
 		}
 	}
 	logs, err := r.db.Logs(t.Context(), store.LogFilter{Part: "upkeep"})
-	r.must(err)
+	testworld.Must(r, err)
 	if len(logs.Items) != 1 || !strings.Contains(logs.Items[0].Text, "state/events/agent3.jsonl") && !strings.Contains(logs.Items[0].Text, "more") {
 		t.Errorf("%+v", logs.Items)
 	}
@@ -246,8 +237,8 @@ func TestDamagedLedger(t *testing.T) {
 	r.send(envelope.Envelope{ID: "a", From: agent.Owner, To: agent.Root, Text: "x"}, true)
 	r.send(envelope.Envelope{ID: "b", From: agent.Owner, To: "agent1", Text: "x"}, true)
 	r.sync()
-	r.must(os.MkdirAll(r.home.Path("state/owed"), 0o700))
-	r.must(os.WriteFile(r.home.Path("state/owed/agent1.json"), []byte("{"), 0o600))
+	testworld.Must(r, os.MkdirAll(r.home.Path("state/owed"), 0o700))
+	testworld.Must(r, os.WriteFile(r.home.Path("state/owed/agent1.json"), []byte("{"), 0o600))
 	r.now = r.now.Add(5 * day)
 	r.pass()
 	if r.recorded("a") || !r.recorded("b") || r.files("agent1", bus.Delivered) != 1 || r.files(agent.Root, bus.Delivered) != 0 {
@@ -261,10 +252,10 @@ func TestShownList(t *testing.T) {
 	r := newRig(t, upkeep.Bounds{Mail: day, Records: 2 * day, Bytes: 1 << 30})
 	r.send(envelope.Envelope{ID: "q", From: agent.Root, To: agent.Owner, Kind: "question", Text: "x"}, true)
 	names, err := r.bus.Names(agent.Owner, bus.Delivered)
-	r.must(err)
-	r.must(home.ShownMail(r.home).Mark(names...))
+	testworld.Must(r, err)
+	testworld.Must(r, home.ShownMail(r.home).Mark(names...))
 	for i := range 10_000 {
-		r.must(home.ShownMail(r.home).Mark(fmt.Sprintf("%020d-a-file-that-was-removed.json", i)))
+		testworld.Must(r, home.ShownMail(r.home).Mark(fmt.Sprintf("%020d-a-file-that-was-removed.json", i)))
 	}
 	r.sync()
 	done := make(chan error)
@@ -280,11 +271,11 @@ func TestShownList(t *testing.T) {
 	for range 5 {
 		r.pass()
 	}
-	r.must(<-done)
+	testworld.Must(r, <-done)
 	info, err := os.Stat(r.home.Path(home.OwnerRead))
-	r.must(err)
+	testworld.Must(r, err)
 	shown, err := home.ShownMail(r.home).Names()
-	r.must(err)
+	testworld.Must(r, err)
 	if info.Size() > 64<<10 || !shown[names[0]] {
 		t.Errorf("%d bytes, %v", info.Size(), shown[names[0]])
 	}
@@ -293,13 +284,8 @@ func TestShownList(t *testing.T) {
 // While a pass works, a record is written as fast as ever; and the pass needs little memory.
 func BenchmarkPassBeside(b *testing.B) {
 	h := testworld.Home(b)
-	if _, err := h.Make(); err != nil {
-		b.Fatal(err)
-	}
-	db, err := store.Open(b.Context(), h)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testworld.Got(h.Make())(b)
+	db := testworld.Got(store.Open(b.Context(), h))(b)
 	defer db.Close()
 	text := strings.Repeat("some words to an agent ", 16)
 	old := time.Now().Add(-40 * day)
@@ -310,9 +296,7 @@ func BenchmarkPassBeside(b *testing.B) {
 			ops = append(ops, store.UpsertMessage{ID: id, From: "agent1", To: "agent2", Text: text, Time: at},
 				store.UpsertDelivery{Message: id, Target: "agent2", State: store.Delivered, Time: at}, store.AddLog{Text: "x", Time: at})
 		}
-		if err := db.Apply(b.Context(), ops...); err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, db.Apply(b.Context(), ops...))
 	}
 	k := upkeep.Keeper{Home: h, Bounds: upkeep.Bounds{Mail: 7 * day, Records: 30 * day, Bytes: 1 << 30}, Rest: 9}
 	ctx, stop := context.WithCancel(b.Context())
@@ -322,9 +306,7 @@ func BenchmarkPassBeside(b *testing.B) {
 		done <- r
 	}()
 	for b.Loop() {
-		if err := db.Apply(b.Context(), store.AddLog{Text: "beside"}); err != nil {
-			b.Fatal(err)
-		}
+		testworld.Must(b, db.Apply(b.Context(), store.AddLog{Text: "beside"}))
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
