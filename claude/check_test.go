@@ -121,7 +121,7 @@ func TestCheckOldLogin(t *testing.T) {
 			if err := g.runtime.Check(g.ctx, g.launch("agent1")); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 				t.Errorf("Check = %v, want %v", err, tt.want)
 			}
-			testworld.Is(t, g.runs(), "--version\n", "runs")
+			testworld.Equal(t, g.runs(), "--version\n", "runs")
 		})
 	}
 }
@@ -245,7 +245,7 @@ func TestCheckKept(t *testing.T) {
 			t.Fatalf("Check = %v", err)
 		}
 	}
-	testworld.Is(t, g.runs(), "--version\nauth status --json\n", "runs")
+	testworld.Equal(t, g.runs(), "--version\nauth status --json\n", "runs")
 	g.env = append(g.env, "ANTHROPIC_API_KEY=k")
 	if err := g.runtime.Check(g.ctx, g.launch("agent1")); err != nil {
 		t.Errorf("Check with a key = %v", err)

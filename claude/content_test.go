@@ -16,6 +16,6 @@ func TestText(t *testing.T) {
 		`{"text":"x"}`:                           "",
 		``:                                       "",
 	} {
-		testworld.Is(t, claude.Text([]byte(in)), want, "Text(%s)", in)
+		testworld.Equal(t, claude.Text([]byte(in)), want, "Text(%s)", in)
 	}
 }

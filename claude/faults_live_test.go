@@ -132,7 +132,7 @@ func TestFaultsOfSubscription(t *testing.T) {
 	c := l.Courier()
 	l.wait("the dialog is closed", func() bool { return c.State(l.ctx).State == agent.Idle })
 	l.mustPush("well again")
-	testworld.Is(t, l.mustStop(1).Text, "echo: well again", "after the limit")
+	testworld.Equal(t, l.mustStop(1).Text, "echo: well again", "after the limit")
 	l.mustFail("limited to another model", func() *anthropic.Reply { return anthropic.LimitOf("seven_day_opus", reset) }, "rate_limit",
 		&agent.Fault{Reason: agent.UsageLimit, UntilMS: reset.UnixMilli(), Scope: "opus"}, "Opus limit")
 }
@@ -181,7 +181,7 @@ func TestFaultsRetried(t *testing.T) {
 		if tt.text == "overloaded" {
 			close(well)
 		}
-		testworld.Is(t, l.mustStop(i+1).Text, "echo: "+tt.text, "%s", tt.text)
+		testworld.Equal(t, l.mustStop(i+1).Text, "echo: "+tt.text, "%s", tt.text)
 		if r := l.mustState(agent.Idle, ""); r.Fault != (agent.Fault{}) || r.Attempt != 0 {
 			t.Errorf("%s: State = %+v, want no fault", tt.text, r)
 		}

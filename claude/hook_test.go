@@ -251,7 +251,7 @@ func TestHolds(t *testing.T) {
 	filler := `{"type":"x","text":"` + strings.Repeat("y", 600<<10) + `"}`
 	file := mustTranscript(t, in("user", "a"), filler, in("queue-operation", "b"), in("api-request-blob", "b"), filler, in("attachment", "c"))
 	for id, want := range map[string]bool{"a": true, "b": false, "c": true, "d": false, "": false, "a\\\">": false} {
-		testworld.Is(t, claude.Holds(file, id), want, "Holds(%q)", id)
+		testworld.Equal(t, claude.Holds(file, id), want, "Holds(%q)", id)
 	}
 	if claude.Holds("", "a") || claude.Holds("/nowhere", "a") {
 		t.Error("Holds of no file = true")

@@ -44,7 +44,7 @@ func TestServers(t *testing.T) {
 		g.options.IMessage = tt.imessage
 		l := g.mustPrepare(tt.agent)
 		servers := g.servers(tt.agent)
-		testworld.Is(t, strings.Join(slices.Sorted(maps.Keys(servers)), " "), tt.want, "%s has", tt.agent)
+		testworld.Equal(t, strings.Join(slices.Sorted(maps.Keys(servers)), " "), tt.want, "%s has", tt.agent)
 		for name, s := range servers {
 			s := s.(map[string]any)
 			env := s["env"].(map[string]any)
@@ -88,7 +88,7 @@ func TestLetThrough(t *testing.T) {
 	testworld.Must(t, g.runtime.Prepare(g.ctx, &l))
 	servers := g.servers("agent3")
 	for name, want := range map[string]string{"everywhere": "e", "both": "mine", "project": "p", "near": "near", "narrower": "narrow", "agent": "/opt/net sky/netsky"} {
-		testworld.Is[any](t, servers[name].(map[string]any)["command"], want, "%s", name)
+		testworld.Equal[any](t, servers[name].(map[string]any)["command"], want, "%s", name)
 	}
 	if servers["local"].(map[string]any)["url"] != "https://x" || len(servers) != 7 {
 		t.Errorf("servers = %v", servers)
@@ -104,7 +104,7 @@ func TestLetThrough(t *testing.T) {
 		worktree: "agent both everywhere narrower",
 		g.bin:    "agent both everywhere narrower",
 	} {
-		testworld.Is(t, strings.Join(g.runtime.LeftOut(in(dir)), " "), want, "LeftOut in %s", dir)
+		testworld.Equal(t, strings.Join(g.runtime.LeftOut(in(dir)), " "), want, "LeftOut in %s", dir)
 	}
 	if err := g.runtime.Check(g.ctx, in(worktree)); err != nil {
 		t.Errorf("Check in a worktree = %v", err)

@@ -101,7 +101,7 @@ func TestPoint(t *testing.T) {
 		l.wait("the turn fails", func() bool { return len(l.events(agent.EventStopFailed)) == 1 })
 		l.mustState(agent.Idle, "")
 		l.mustPoint(1)
-		testworld.Is(t, l.mustStop(3).Text, "echo: 1 message waits for you: call the inbox tool", "the turn's text")
+		testworld.Equal(t, l.mustStop(3).Text, "echo: 1 message waits for you: call the inbox tool", "the turn's text")
 	})
 	t.Run("dialog", func(t *testing.T) {
 		l.mustPush("loop: shell touch made")

@@ -34,14 +34,14 @@ func TestPush(t *testing.T) {
 		l.mustState(agent.Busy, "")
 		l.mustPush("second")
 		release()
-		testworld.Is(t, l.mustStop(2).Text, "echo: first", "the first turn's text")
-		testworld.Is(t, l.mustStop(3).Text, "echo: second", "the second turn's text")
+		testworld.Equal(t, l.mustStop(2).Text, "echo: first", "the first turn's text")
+		testworld.Equal(t, l.mustStop(3).Text, "echo: second", "the second turn's text")
 	})
 	t.Run("draft", func(t *testing.T) {
 		l.mustKeys("a draft", "C-j", "of two lines")
 		l.wait("the draft stands", func() bool { return strings.Contains(l.text(), "of two lines") })
 		l.mustPush("beside a draft")
-		testworld.Is(t, l.mustStop(4).Text, "echo: beside a draft", "the turn's text")
+		testworld.Equal(t, l.mustStop(4).Text, "echo: beside a draft", "the turn's text")
 		if !strings.Contains(l.text(), "❯\u00a0a draft\n  of two lines\n") {
 			t.Errorf("the draft is gone:\n%s", l.text())
 		}
@@ -83,5 +83,5 @@ func TestGone(t *testing.T) {
 	if !errors.As(err, &r) || !r.Refused() {
 		t.Errorf("Push to one that is gone = %v, want it refused", err)
 	}
-	testworld.Is(t, l.State(l.ctx).State, agent.Unknown, "State")
+	testworld.Equal(t, l.State(l.ctx).State, agent.Unknown, "State")
 }

@@ -58,13 +58,13 @@ func TestArgv(t *testing.T) {
 			g.mustFake(tt.version, loggedIn)
 			g.options = tt.options
 			l := g.mustPrepare(tt.agent)
-			testworld.Is(t, l.Argv[0], filepath.Join(g.bin, "claude"), "the program")
+			testworld.Equal(t, l.Argv[0], filepath.Join(g.bin, "claude"), "the program")
 			got := strings.Join(l.Argv[1:], " ")
 			got = strings.NewReplacer(g.home.Root(), "H", word(l.Argv, "--session-id"), "S").Replace(got)
 			if got != tt.want {
 				t.Errorf("Argv = %q\nwant %q", got, tt.want)
 			}
-			testworld.Is(t, l.Resume, "", "Resume")
+			testworld.Equal(t, l.Resume, "", "Resume")
 		})
 	}
 }
@@ -80,7 +80,7 @@ func TestPrepareFiles(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
 	}
-	testworld.Is(t, g.runs(), "--version\n", "Prepare ran claude with")
+	testworld.Equal(t, g.runs(), "--version\n", "Prepare ran claude with")
 }
 
 // TestPrepareOptions refuses what would end Claude Code, or make it another.
@@ -202,7 +202,7 @@ func TestParseVersion(t *testing.T) {
 	list := []claude.Version{{1, 0, 128}, {2, 0, 9}, {2, 0, 10}, {2, 1, 0}, {10, 0, 0}}
 	for i, v := range list {
 		for j, w := range list {
-			testworld.Is(t, v.Before(w), i < j, "%v.Before(%v)", v, w)
+			testworld.Equal(t, v.Before(w), i < j, "%v.Before(%v)", v, w)
 		}
 	}
 }
@@ -217,6 +217,6 @@ func TestPrepareUntested(t *testing.T) {
 		if want != "" {
 			want += claude.Tested.String() + " that netsky was tested with"
 		}
-		testworld.Is(t, got, want, "%s", version)
+		testworld.Equal(t, got, want, "%s", version)
 	}
 }

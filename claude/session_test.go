@@ -205,7 +205,7 @@ func TestSessionState(t *testing.T) {
 			if words, ok := strings.CutSuffix(c.want.Detail, "…"); ok && words == "permission: " && strings.HasPrefix(got.Detail, words) {
 				c.want.Detail = got.Detail // the screen's words are another test's
 			}
-			testworld.Is(t, got, c.want, "State")
+			testworld.Equal(t, got, c.want, "State")
 		})
 	}
 }
@@ -223,7 +223,7 @@ func TestStateLoggedIn(t *testing.T) {
 		t.Errorf("State = %+v, want blocked by the login", got)
 	}
 	testworld.Must(t, os.WriteFile(filepath.Join(s.ConfigDir, ".credentials.json"), []byte("{}"), 0o600))
-	testworld.Is(t, s.State(t.Context()).State, agent.Idle, "after a login State")
+	testworld.Equal(t, s.State(t.Context()).State, agent.Idle, "after a login State")
 }
 
 // A release that records its retries is believed before its screen.
@@ -282,7 +282,7 @@ func TestLimitDialogIsClosed(t *testing.T) {
 			c := s.Courier()
 			first := c.State(t.Context())
 			c.State(t.Context())
-			testworld.Is(t, fmt.Sprint(s.keys), tt.keys, "keys")
+			testworld.Equal(t, fmt.Sprint(s.keys), tt.keys, "keys")
 			if tt.name == "of the failed turn" && (first.State != agent.Blocked || first.Fault.Reason != agent.UsageLimit || first.Takes) {
 				t.Errorf("State = %+v, want blocked by the limit", first)
 			}
@@ -569,7 +569,7 @@ func TestPermissionWait(t *testing.T) {
 					}
 					return c.answer()
 				})
-				testworld.Is(t, got, c.want, "Wait")
+				testworld.Equal(t, got, c.want, "Wait")
 			})
 		})
 	}

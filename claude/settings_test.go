@@ -87,7 +87,7 @@ func TestSettingsModes(t *testing.T) {
 		if s["skipDangerousModePermissionPrompt"] != want.bypass || s["skipAutoPermissionPrompt"] != want.auto || s["crossSessionInbound"] != "accept" || s["autoContinueAtUsageLimit"] != false {
 			t.Errorf("%s: settings %v", mode, s)
 		}
-		testworld.Is(t, strings.Join(rules(s, "deny"), " "), want.deny, "%s: denied", mode)
+		testworld.Equal(t, strings.Join(rules(s, "deny"), " "), want.deny, "%s: denied", mode)
 		if got := rules(s, "allow"); !slices.Equal(got, []string{"mcp__agent__*", "mcp__imessage__*"}) {
 			t.Errorf("%s: allowed %q", mode, got)
 		}
@@ -129,7 +129,7 @@ func TestSettingsMerged(t *testing.T) {
 		"allow": "Bash(ls) mcp__agent__* mcp__imessage__*", "ask": "Edit",
 		"deny": "WebFetch AskUserQuestion SendMessage ListAgents CronCreate CronDelete CronList ScheduleWakeup RemoteTrigger EnterPlanMode ExitPlanMode",
 	} {
-		testworld.Is(t, strings.Join(rules(s, name), " "), want, "%s", name)
+		testworld.Equal(t, strings.Join(rules(s, name), " "), want, "%s", name)
 	}
 	if s["model"] != "sonnet" || s["crossSessionInbound"] != "accept" || s["autoContinueAtUsageLimit"] != false || len(s["permissions"].(map[string]any)) != 4 {
 		t.Errorf("settings = %v", s)

@@ -58,7 +58,7 @@ func TestInterrupt(t *testing.T) {
 	l.mustKeys("Escape")
 	l.mustState(agent.Idle, "")
 	l.mustPush("after it all")
-	testworld.Is(t, l.mustStop(1).Text, "echo: after it all", "the next turn's text")
+	testworld.Equal(t, l.mustStop(1).Text, "echo: after it all", "the next turn's text")
 }
 
 func TestInterruptTool(t *testing.T) {
@@ -203,7 +203,7 @@ func TestPermission(t *testing.T) {
 	settled := func(n int, want string) {
 		t.Helper()
 		l.wait("the answer", func() bool { return len(l.events(agent.EventPermitted)) == n })
-		testworld.Is(t, l.events(agent.EventPermitted)[n-1].Text, want, "the question ended")
+		testworld.Equal(t, l.events(agent.EventPermitted)[n-1].Text, want, "the question ended")
 		l.wait("its file to go", func() bool { list, err := home.Approvals(l.Home).List(); return err == nil && len(list) == 0 })
 	}
 	made := func(name string) bool { _, err := os.Stat(filepath.Join(l.work, name)); return err == nil }

@@ -42,7 +42,7 @@ func TestRecognise(t *testing.T) {
 		if tt.want == "long" && ok && len(d.Text) < 1200 {
 			continue
 		}
-		testworld.Is(t, got, tt.want, "%s", tt.name)
+		testworld.Equal(t, got, tt.want, "%s", tt.name)
 		if d.Keys != nil {
 			t.Errorf("%s: keys %q: netsky answers no dialog of Codex's", tt.name, d.Keys)
 		}

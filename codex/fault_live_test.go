@@ -331,7 +331,7 @@ func TestFaultContext(t *testing.T) {
 	r.offer("m-1", "the task")
 	r.see(0, agent.EventStopFailed)
 	r.until("blocked", func() bool { return r.State(w.ctx).State == agent.Blocked })
-	testworld.Is(t, r.Offer(w.ctx, courier.Offer{Text: "another", About: []string{"m-2"}}), courier.ErrNotReady, "Offer")
+	testworld.Equal(t, r.Offer(w.ctx, courier.Offer{Text: "another", About: []string{"m-2"}}), courier.ErrNotReady, "Offer")
 	if s := r.State(w.ctx); !strings.HasPrefix(s.Detail, "context full: ") {
 		t.Errorf("state %+v", s)
 	}
@@ -371,5 +371,5 @@ func TestThreadRetries(t *testing.T) {
 		}
 	}
 	const want = "turn_started accepted retrying resumed message turn_completed"
-	testworld.Is(t, strings.Join(kinds, " "), want, "events")
+	testworld.Equal(t, strings.Join(kinds, " "), want, "events")
 }

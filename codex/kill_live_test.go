@@ -71,11 +71,11 @@ func TestKillOnce(t *testing.T) {
 	if reply.InReplyTo != id || !strings.Contains(reply.Text, "was interrupted") {
 		t.Errorf("reply = %+v", reply)
 	}
-	testworld.Is(t, w.state().Thread, thread, "thread")
+	testworld.Equal(t, w.state().Thread, thread, "thread")
 	if n := w.said("the very task"); n != 1 {
 		t.Errorf("the model was told the task %d times", n)
 	}
-	testworld.Is(t, w.inputs(id), "consumed", "inputs")
+	testworld.Equal(t, w.inputs(id), "consumed", "inputs")
 }
 
 // The app-server is killed in the middle of a turn: it is started again and the

@@ -28,7 +28,7 @@ func TestLegacy(t *testing.T) {
 	if got := w.model.Requests()[0].Last(); !strings.HasPrefix(got, "STARTUP\n\n<channel ") {
 		t.Errorf("the model was told %q", got)
 	}
-	testworld.Is(t, w.inputs(id), "consumed", "inputs")
+	testworld.Equal(t, w.inputs(id), "consumed", "inputs")
 	first := w.state().Thread
 	w.mustOnce(prompting("Session not found for thread_id\nloop: say Session not found for thread_id"))
 	if reply := w.mustReply(agent.Root); reply.Text != "Session not found for thread_id" {

@@ -50,7 +50,7 @@ func TestFaultLogin(t *testing.T) {
 	if n, _ := r.sessions(); n != 1 {
 		t.Errorf("%d sessions, want 1: nobody has acted", n)
 	}
-	testworld.Is(t, r.Offer(w.ctx, courier.Offer{Text: "the task", About: []string{"m-1"}}), courier.ErrNotReady, "Offer")
+	testworld.Equal(t, r.Offer(w.ctx, courier.Offer{Text: "the task", About: []string{"m-1"}}), courier.ErrNotReady, "Offer")
 	r.until("a new Codex", func() bool { n, _ := r.sessions(); return n == 2 })
 	before := len(r.told)
 	r.takes()

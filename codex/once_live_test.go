@@ -37,7 +37,7 @@ func TestOnceDrains(t *testing.T) {
 	if got := w.envelopes("agent1", bus.Delivered); len(got) != 1 || got[0].ID != id {
 		t.Errorf("delivered = %v, want only %s", got, id)
 	}
-	testworld.Is(t, w.inputs(id), "consumed", "inputs")
+	testworld.Equal(t, w.inputs(id), "consumed", "inputs")
 	last := w.model.Requests()[0]
 	if !strings.Contains(last.Last(), `<channel source="agent" chat_id="agent2" from="agent2"`) {
 		t.Errorf("the model was told %q", last.Last())
@@ -114,7 +114,7 @@ func TestOnceModel(t *testing.T) {
 		if got := w.mustReply(agent.Root).Text; got != "model: "+tt.want {
 			t.Errorf("%s: %q, want %s", tt.name, got, tt.want)
 		}
-		testworld.Is(t, w.state().Model, tt.want, "%s: model on file", tt.name)
+		testworld.Equal(t, w.state().Model, tt.want, "%s: model on file", tt.name)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestOnceThreadGone(t *testing.T) {
 	testworld.Must(t, w.home.WriteFile(codex.StateFile("agent1"), []byte(`{"thread_id":"`+gone+`","started":true}`), false))
 	id := w.mustSend(envelope.Envelope{Text: "hello"})
 	w.mustOnce(nil)
-	testworld.Is(t, w.inputs(id), "cancelled consumed", "inputs")
+	testworld.Equal(t, w.inputs(id), "cancelled consumed", "inputs")
 	now := w.state().Thread
 	for _, want := range []string{
 		"[codex] agent1: codex session not found for thread " + gone + "; starting fresh thread\n",

@@ -23,7 +23,7 @@ func TestExtractReply(t *testing.T) {
 		{"<netsky-reply></netsky-reply>", ""},
 		{"", ""},
 	} {
-		testworld.Is(t, codex.ExtractReply(tt.answer), tt.want, "ExtractReply(%q)", tt.answer)
+		testworld.Equal(t, codex.ExtractReply(tt.answer), tt.want, "ExtractReply(%q)", tt.answer)
 	}
 }
 

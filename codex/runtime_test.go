@@ -41,7 +41,7 @@ func TestRuntime(t *testing.T) {
 	if err := r.Prepare(w.ctx, &l); err != nil {
 		t.Error(err)
 	}
-	testworld.Is(t, strings.Join(l.Argv, " "), "/x/netsky codex agentinfinity --serve", "Argv")
+	testworld.Equal(t, strings.Join(l.Argv, " "), "/x/netsky codex agentinfinity --serve", "Argv")
 	if want := "CODEX_CHANNEL_DIR=" + w.home.Path("channels/agent/agentinfinity"); !slices.Contains(l.Env, want) {
 		t.Errorf("Env lacks %s", want)
 	}

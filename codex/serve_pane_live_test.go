@@ -256,7 +256,7 @@ func TestServeKills(t *testing.T) {
 	w.mustState(agent.Idle, "")
 	w.mustOnly(agent.Owner, ids...)
 	for _, id := range ids {
-		testworld.Is(t, w.inputs(id), "consumed", "inputs of %s", id)
+		testworld.Equal(t, w.inputs(id), "consumed", "inputs of %s", id)
 	}
 	if n, err := w.bus.Count("agent1", bus.Poison); n != 0 || err != nil {
 		t.Errorf("%d messages in poison (%v)", n, err)

@@ -41,7 +41,7 @@ func TestThreadEvents(t *testing.T) {
 			}
 			continue
 		case appserver.Accepted:
-			testworld.Is(t, e.Input, "i1", "accepted")
+			testworld.Equal(t, e.Input, "i1", "accepted")
 		case appserver.ToolStarted, appserver.ToolFinished:
 			if e.Tool != "shell" || !strings.Contains(e.Text, "echo it is done") || e.Failed != (e.Kind == appserver.ToolFinished) {
 				t.Errorf("%+v", e)
@@ -50,7 +50,7 @@ func TestThreadEvents(t *testing.T) {
 		kinds = append(kinds, string(e.Kind))
 	}
 	const want = "turn_started accepted tool_started tool_finished message turn_completed"
-	testworld.Is(t, strings.Join(kinds, " "), want, "events")
+	testworld.Equal(t, strings.Join(kinds, " "), want, "events")
 }
 
 // Texts that come at the same time have a turn each: none is merged into
@@ -94,7 +94,7 @@ func TestThreadTimeout(t *testing.T) {
 		t.Errorf("Wait = %v, want %v", err, appserver.ErrTimeout)
 	}
 	w.mustEvent(events, appserver.TurnInterrupted)
-	testworld.Is(t, w.mustAsk(thread, "i2", "loop: users"), "users: 2", "after it")
+	testworld.Equal(t, w.mustAsk(thread, "i2", "loop: users"), "users: 2", "after it")
 	turn = testworld.Got(thread.Submit(w.ctx, "i3", "loop: sleep 1h"))(t)
 	if err := thread.Interrupt(w.ctx); err != nil {
 		t.Error(err)
@@ -174,13 +174,13 @@ func TestThreadOpen(t *testing.T) {
 	if _, err := thread.Submit(w.ctx, "i2", strings.Repeat("x", 1<<20+1)); err == nil || errors.Is(err, appserver.ErrLost) {
 		t.Errorf("Submit of too much = %v", err)
 	}
-	testworld.Is(t, w.mustAsk(thread, "i3", "loop: users"), "users: 2", "after it")
+	testworld.Equal(t, w.mustAsk(thread, "i3", "loop: users"), "users: 2", "after it")
 	server.Close()
 	if _, err := thread.Submit(w.ctx, "i4", "x"); !errors.Is(err, appserver.ErrLost) {
 		t.Errorf("Submit after the end = %v, want %v", err, appserver.ErrLost)
 	}
 	again := w.mustThread(other, func(o *appserver.ThreadOptions) { o.ID = thread.ID() })
-	testworld.Is(t, w.mustAsk(again, "i5", "loop: users"), "users: 3", "resumed")
+	testworld.Equal(t, w.mustAsk(again, "i5", "loop: users"), "users: 3", "resumed")
 	if !strings.Contains(strings.Join(w.model.Requests()[2].Rules, "\n"), "BE BRIEF") {
 		t.Error("the instructions were forgotten")
 	}
@@ -295,7 +295,7 @@ func TestApprovalWhole(t *testing.T) {
 		}
 		select {
 		case got := <-taken:
-			testworld.Is(t, got, codex.AsSent, "%s: taken", tt.text)
+			testworld.Equal(t, got, codex.AsSent, "%s: taken", tt.text)
 		case <-time.After(testworld.Patience):
 			t.Fatalf("%s: nobody said what became of the answer", tt.text)
 		}

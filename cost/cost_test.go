@@ -316,7 +316,7 @@ func TestPruned(t *testing.T) {
 	for p := (&store.Pass{Before: time.Now().AddDate(1, 0, 0), Key: "k"}); !p.Done(); {
 		testworld.Must(t, r.DB.Prune(t.Context(), p))
 	}
-	testworld.Is(t, sums(t, r, cost.ByAll, cost.Filter{}), "", "left")
+	testworld.Equal(t, sums(t, r, cost.ByAll, cost.Filter{}), "", "left")
 	if f, err := r.File(t.Context(), 1, 2); err != nil || f.Offset != 0 {
 		t.Errorf("left: %+v, %v", f, err)
 	}

@@ -41,7 +41,7 @@ func TestKilled(t *testing.T) {
 		n = at + 1 // from here on it lives
 		w.mustRead()
 		w.mustRead()
-		testworld.Is(t, w.used(), "agent1 3: 36+72", "killed at step %d", at)
+		testworld.Equal(t, w.used(), "agent1 3: 36+72", "killed at step %d", at)
 		full := 0
 		for _, text := range w.mail() {
 			if strings.HasPrefix(text, "108 % of agent1's budget for ") {

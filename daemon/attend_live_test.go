@@ -73,9 +73,7 @@ func TestAttendRestarts(t *testing.T) {
 	// Idle: it comes back with its conversation, and has its mail.
 	w.remove("busy")
 	e := w.answered(waits)
-	if e.Envelope.Text != "got two" {
-		t.Errorf("answer %q", e.Envelope.Text)
-	}
+	testworld.Equal(t, e.Envelope.Text, "got two", "answer")
 	st = w.shows("agent1", agent.Idle, "")
 	if st.Start == before.Start || !st.Wanted {
 		t.Errorf("%+v, was %+v", st, before)

@@ -145,7 +145,7 @@ func TestAnswersProved(t *testing.T) {
 	resp, err := http.DefaultClient.Do(r)
 	testworld.Must(t, err)
 	resp.Body.Close()
-	testworld.Is(t, resp.Header.Get("Netsky-Proof"), v.mac("stream", nonce), "SSE: proof")
+	testworld.Equal(t, resp.Header.Get("Netsky-Proof"), v.mac("stream", nonce), "SSE: proof")
 	c, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws://"+w.addr+"/ws", http.Header{
 		"Cookie": {v.cookie.String()}, "Origin": {"http://" + w.addr},
 		"Sec-Websocket-Protocol": {"netsky, netsky-tab." + v.pass + ", netsky-nonce." + nonce}})

@@ -109,7 +109,7 @@ func TestLists(t *testing.T) {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 			continue
 		}
-		testworld.Is(t, names(t, a.body), want, "%s", path)
+		testworld.Equal(t, names(t, a.body), want, "%s", path)
 	}
 }
 

@@ -157,7 +157,7 @@ func TestBrowserDraft(t *testing.T) {
 	l.typeIn("#text", "half a thought")
 	id := eval[string](l, `document.querySelector(".say").elements.id.value`)
 	l.open("/agents/agent0")
-	testworld.Is(t, eval[string](l, `document.querySelector("#text").value`), "", "another agent's box holds")
+	testworld.Equal(t, eval[string](l, `document.querySelector("#text").value`), "", "another agent's box holds")
 	l.open("/agents/agent1")
 	l.waits(`document.querySelector("#text").value === "half a thought"`)
 	if got := eval[string](l, `document.querySelector(".say").elements.id.value`); got != id {
@@ -190,7 +190,7 @@ func TestBrowserDraftMoves(t *testing.T) {
 	for _, path := range []string{"/", "/agents/agent0", "/agents/agent1"} {
 		l.open(path)
 		l.live()
-		testworld.Is(t, eval[string](l, `document.querySelector("#text").value`), "", "%s: after it was sent the box holds", path)
+		testworld.Equal(t, eval[string](l, `document.querySelector("#text").value`), "", "%s: after it was sent the box holds", path)
 		if eval[string](l, `document.querySelector(".say").elements.id.value`) == id {
 			t.Errorf("%s: the next message would have the id of the sent one", path)
 		}
@@ -260,10 +260,10 @@ func TestBrowserPhone(t *testing.T) {
 		if low[0] != 0 || low[1] > 80 {
 			t.Errorf("the message box ends %d above the window's end and is %d high", low[0], low[1])
 		}
-		testworld.Is(t, eval[string](l, `document.querySelector("#text").placeholder`), "Message to agent0", "the closed message box says")
+		testworld.Equal(t, eval[string](l, `document.querySelector("#text").placeholder`), "Message to agent0", "the closed message box says")
 		if script {
 			const other = `(s => { s.value = "agent1"; s.dispatchEvent(new Event("change", { bubbles: true })); return document.querySelector("#text").placeholder; })(document.querySelector("#to"))`
-			testworld.Is(t, eval[string](l, other), "Message to agent1", "with another chosen, it says")
+			testworld.Equal(t, eval[string](l, other), "Message to agent1", "with another chosen, it says")
 		}
 		l.click("#text")
 		l.waits(`document.querySelector(".say").getBoundingClientRect().height > 120 && document.querySelector("#to").checkVisibility()`)
@@ -311,7 +311,7 @@ func TestBrowserReply(t *testing.T) {
 	l := mustBrowser(t).look(t, w)
 	l.open("/messages/ask-1")
 	l.live()
-	testworld.Is(t, eval[string](l, `document.querySelector("#text").placeholder`), "Reply to agent0", "the box for a reply says")
+	testworld.Equal(t, eval[string](l, `document.querySelector("#text").placeholder`), "Reply to agent0", "the box for a reply says")
 	l.click(".read button")
 	l.waits(`!document.querySelector(".new")`)
 	l.typeIn("#text", "7717")
@@ -349,6 +349,6 @@ func TestBrowserNotices(t *testing.T) {
 	_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -rf secret", AskedMS: 1})
 	testworld.Must(t, err)
 	l.waits(`notices.length === 1 && document.title.startsWith("(1) ") && document.querySelector("#icon").getAttribute("href").includes("icon-needs")`)
-	testworld.Is(t, eval[string](l, `notices.join()`), "netsky: agent1 asks for permission", "the notice says")
+	testworld.Equal(t, eval[string](l, `notices.join()`), "netsky: agent1 asks for permission", "the notice says")
 	l.clean()
 }

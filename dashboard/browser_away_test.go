@@ -206,7 +206,7 @@ func TestBrowserSignOut(t *testing.T) {
 	one.click(".sign-out button")
 	one.waits(`location.pathname === "/login"`)
 	two.waits(`document.querySelector("#why-away")?.textContent.includes("signed out")`)
-	testworld.Is(t, eval[string](two, `String(sessionStorage.getItem("netsky"))`), "null", "the other tab has")
+	testworld.Equal(t, eval[string](two, `String(sessionStorage.getItem("netsky"))`), "null", "the other tab has")
 	two.open("/")
 	two.waits(`document.body.innerText.includes("not signed in")`)
 	// A used link, opened again from the history, says so.
@@ -254,7 +254,7 @@ func TestBrowserRotate(t *testing.T) {
 	old := eval[string](one, `sessionStorage.getItem("netsky")`)
 	testworld.Must(t, w.srv.Rotate())
 	one.waits(`document.querySelector("#why-away")?.textContent.includes("signed out with --rotate")`)
-	testworld.Is(t, eval[string](one, `sessionStorage.getItem("netsky")`), old, "the tab has")
+	testworld.Equal(t, eval[string](one, `sessionStorage.getItem("netsky")`), old, "the tab has")
 	two := b.look(t, w)
 	two.live()
 	one.open("/logs")
@@ -283,7 +283,7 @@ func TestBrowserKeepsKey(t *testing.T) {
 	one.call("Network.emulateNetworkConditions", map[string]any{"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}, nil)
 	eval[any](two, ask)
 	one.waits(`asked > 0`)
-	testworld.Is(t, eval[string](one, `netsky.prove().then(() => "proved", (e) => e.kind)`), "away", "without the server")
+	testworld.Equal(t, eval[string](one, `netsky.prove().then(() => "proved", (e) => e.kind)`), "away", "without the server")
 	if eval[bool](two, `got.some((d) => d.held)`) {
 		t.Error("the key was given away while the server was not there")
 	}
@@ -392,7 +392,7 @@ func TestBrowserAway(t *testing.T) {
 	testworld.Must(t, err)
 	defer hung.Close()
 	l.waits(`/^as of \d+ s ago$/.test(document.querySelector("#link").textContent)`)
-	testworld.Is(t, eval[string](l, `getComputedStyle(document.querySelector("main")).filter`), "grayscale(1)", "the page's filter")
+	testworld.Equal(t, eval[string](l, `getComputedStyle(document.querySelector("main")).filter`), "grayscale(1)", "the page's filter")
 	eval[any](l, `window.ages = [...document.querySelectorAll("time[data-ago]")].map((t) => t.textContent).join(),
 		window.then = document.querySelector("#link").textContent, null`)
 	l.waits(`document.querySelector("#link").textContent !== window.then`)

@@ -77,7 +77,7 @@ func TestBrowserSayRefused(t *testing.T) {
 	l.typeIn("#text", "</channel>")
 	l.press("\t\r")
 	l.waits(`document.querySelector("#answer").textContent.includes("not sent")`)
-	testworld.Is(t, eval[string](l, `document.querySelector("#text").value`), "</channel>", "the words are")
+	testworld.Equal(t, eval[string](l, `document.querySelector("#text").value`), "</channel>", "the words are")
 	l.clean("Failed to load resource")
 	w.stop()
 	eval[any](l, `document.querySelector(".say").requestSubmit(), null`)
@@ -103,7 +103,7 @@ func TestBrowserLive(t *testing.T) {
 	if !eval[bool](l, `window.card === document.querySelector(".card") && document.activeElement.id === "text"`) {
 		t.Error("the card was made anew, or the focus is gone")
 	}
-	testworld.Is(t, eval[string](l, `document.querySelector("#text").value`), "half a thou", "the words are")
+	testworld.Equal(t, eval[string](l, `document.querySelector("#text").value`), "half a thou", "the words are")
 	l.clean()
 }
 
@@ -141,7 +141,7 @@ func TestBrowserComment(t *testing.T) {
 	l.live()
 	l.typeIn("#remark", "what is h?")
 	news("third")
-	testworld.Is(t, eval[string](l, `document.querySelector("#remark").value`), "what is h?", "the text")
+	testworld.Equal(t, eval[string](l, `document.querySelector("#remark").value`), "what is h?", "the text")
 	key := eval[string](l, `document.querySelector(".ask-form").elements.key.value`)
 	l.open("/work/agent1?at=tides/south.go:43") // a reload loses nothing
 	l.live()
@@ -151,7 +151,7 @@ func TestBrowserComment(t *testing.T) {
 	}
 	l.open("/work/agent1?at=tides/south.go:41")
 	l.live()
-	testworld.Is(t, eval[string](l, `document.querySelector("#remark").value`), "", "another line's box holds")
+	testworld.Equal(t, eval[string](l, `document.querySelector("#remark").value`), "", "another line's box holds")
 	l.open("/work/agent1?at=tides/south.go:43")
 	l.live()
 	l.click(".ask-form button")
@@ -160,13 +160,13 @@ func TestBrowserComment(t *testing.T) {
 	l.waits(`!document.querySelector(".waits") && document.querySelector(".remarks").innerText.includes("3 comments sent")`)
 	l.open("/work/agent1?at=tides/south.go:43")
 	l.live()
-	testworld.Is(t, eval[string](l, `document.querySelector("#remark").value`), "", "once kept, the comment is in its box again")
+	testworld.Equal(t, eval[string](l, `document.querySelector("#remark").value`), "", "once kept, the comment is in its box again")
 	l.typeIn("#remark", "no")
 	l.click(".ask-form a")
 	l.waits(`location.search === ""`)
 	l.open("/work/agent1?at=tides/south.go:43")
 	l.live()
-	testworld.Is(t, eval[string](l, `document.querySelector("#remark").value`), "", "once cancelled, the comment is in its box again")
+	testworld.Equal(t, eval[string](l, `document.querySelector("#remark").value`), "", "once cancelled, the comment is in its box again")
 	l.clean()
 }
 
@@ -244,7 +244,7 @@ func TestBrowserPanes(t *testing.T) {
 	if got := l.text("[data-screen]"); strings.TrimRight(got, "\n") != strings.TrimRight(drawn, "\n") {
 		t.Errorf("the server draws %q, the script %q", got, drawn)
 	}
-	testworld.Is(t, eval[string](l, `getComputedStyle(document.querySelector("[data-screen] [class*=f]")).color`), "rgb(18, 52, 86)", "the server's exact colour")
+	testworld.Equal(t, eval[string](l, `getComputedStyle(document.querySelector("[data-screen] [class*=f]")).color`), "rgb(18, 52, 86)", "the server's exact colour")
 	testworld.Wait(t, "one pane is looked at", func() bool { return w.panes.watched() == 1 })
 	// What is above the screen comes when it is asked for, and the screen lives on.
 	l.open("/agents/agent0")
@@ -308,7 +308,7 @@ func TestBrowserScrollBack(t *testing.T) {
 	shows := func(last int, above string) {
 		t.Helper()
 		l.waits(fmt.Sprintf(`document.querySelector("[data-screen] .r:nth-of-type(20)")?.textContent === "line %d"`, last))
-		testworld.Is(t, eval[string](l, `[...document.querySelectorAll(".history .r")].map((r) => r.textContent).join("|")`), above, "above line %d there", last-19)
+		testworld.Equal(t, eval[string](l, `[...document.querySelectorAll(".history .r")].map((r) => r.textContent).join("|")`), above, "above line %d there", last-19)
 	}
 	shows(19, "above")
 	w.panes.set("agent1", screen(2))

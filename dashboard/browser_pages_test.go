@@ -266,7 +266,7 @@ func TestBrowserKeys(t *testing.T) {
 		return eval[string](l, `(e => e.id || e.className || e.textContent)(document.activeElement)`)
 	}
 	l.press("\t")
-	testworld.Is(t, focused(), "skip", "first")
+	testworld.Equal(t, focused(), "skip", "first")
 	l.press("\r")
 	l.waits(`location.hash === "#main"`)
 	key := func(name string) { // as one event, so that the page may keep it from the field it leads to
@@ -274,12 +274,12 @@ func TestBrowserKeys(t *testing.T) {
 		l.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": name}, nil)
 	}
 	key("/")
-	testworld.Is(t, focused(), "text", "/ leads to")
+	testworld.Equal(t, focused(), "text", "/ leads to")
 	l.press("/f")
-	testworld.Is(t, eval[string](l, `document.querySelector("#text").value`), "/f", "typed")
+	testworld.Equal(t, eval[string](l, `document.querySelector("#text").value`), "/f", "typed")
 	eval[any](l, `document.activeElement.blur(), null`)
 	key("f")
-	testworld.Is(t, focused(), "find", "f leads to")
+	testworld.Equal(t, focused(), "find", "f leads to")
 	// Each stop is seen: an outline, or its cover's.
 	eval[any](l, `document.activeElement.blur(), scrollTo(0, 0), null`)
 	stops := map[string]bool{}

@@ -119,7 +119,7 @@ func TestToken(t *testing.T) {
 		r.Header.Del("Authorization")
 		a := mustAnswer(t, r)
 		if path == "/healthz" {
-			testworld.Is(t, a.body, "{\"status\":\"ok\"}\n", "%s tells", path)
+			testworld.Equal(t, a.body, "{\"status\":\"ok\"}\n", "%s tells", path)
 		} else if want := map[string]int{"/login": 200, "/static/session.js": 200, "/static/icon.svg": 200, "/static/plain.css": 200, "/session": 405}[path]; a.status != max(want, 401) && a.status != want {
 			t.Errorf("%s without a token: %d", path, a.status)
 		}
@@ -158,7 +158,7 @@ func TestRow36WideAndFraming(t *testing.T) {
 				"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": referrer,
 				"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
 			} {
-				testworld.Is(t, h.Get(name), want, "%s: %s", path, name)
+				testworld.Equal(t, h.Get(name), want, "%s: %s", path, name)
 			}
 			if h.Get("Access-Control-Allow-Origin") != "" {
 				t.Errorf("%s: lets other origins read", path)

@@ -150,7 +150,7 @@ func TestRow32Streams(t *testing.T) {
 			resp, err = http.DefaultClient.Do(r)
 			testworld.Must(t, err)
 			defer resp.Body.Close()
-			testworld.Is(t, resp.StatusCode, tt.sse, "SSE")
+			testworld.Equal(t, resp.StatusCode, tt.sse, "SSE")
 			if line, _ := bufio.NewReader(resp.Body).ReadString('\n'); (resp.StatusCode == 200) != strings.HasPrefix(line, "retry:") {
 				t.Errorf("SSE begins with %q", line)
 			}

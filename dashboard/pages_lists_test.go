@@ -75,7 +75,7 @@ func TestFilters(t *testing.T) {
 		{"/sessions?open=true&actor=agent3", ""},
 	} {
 		body := w.mustPage(t, tt.path)
-		testworld.Is(t, strings.Join(listed(body), " "), tt.want, "%s", tt.path)
+		testworld.Equal(t, strings.Join(listed(body), " "), tt.want, "%s", tt.path)
 		if tt.want == "" && !strings.Contains(body, "matches.") {
 			t.Errorf("%s: does not say that it is empty", tt.path)
 		}
@@ -97,7 +97,7 @@ func TestFilters(t *testing.T) {
 	if !strings.Contains(body, "<option selected>queued</option>") || !strings.Contains(body, `name="thread" value="release-1.4"`) {
 		t.Error("the filters do not show what they are at")
 	}
-	testworld.Is(t, link(body, `<span class="kind">thread</span>.*`), "/messages?state=queued", "without the thread")
+	testworld.Equal(t, link(body, `<span class="kind">thread</span>.*`), "/messages?state=queued", "without the thread")
 }
 
 // A long list comes by parts, each record once, under any filter.
@@ -624,7 +624,7 @@ func TestListGroups(t *testing.T) {
 			t.Errorf("no %s: %q", want, regexp.MustCompile(`class="count">[^<]*`).FindAllString(body, -1))
 		}
 	}
-	testworld.Is(t, link(body, "Open"), "/tasks?state=open", "the group's heading leads to")
+	testworld.Equal(t, link(body, "Open"), "/tasks?state=open", "the group's heading leads to")
 }
 
 // The list of tasks begins with those that need attention, however many others are newer; each group leads to
@@ -672,12 +672,12 @@ func TestTasksFirst(t *testing.T) {
 	}
 	body := w.mustPage(t, "/tasks")
 	for words, want := range map[string]string{"All that are open": "/tasks?state=open", "All that are blocked": "/tasks?state=blocked", "Claimed": "/tasks?state=done", "All that are done": ""} {
-		testworld.Is(t, link(body, words), want, "%s", words)
+		testworld.Equal(t, link(body, words), want, "%s", words)
 	}
 	if !strings.Contains(body, `Open</a> <span class="count">100&#43;</span>`) || !strings.Contains(body, `Blocked</a> <span class="count">25</span>`) {
 		t.Errorf("counts: %q", regexp.MustCompile(`class="count">[^<]*`).FindAllString(body, -1))
 	}
-	testworld.Is(t, link(w.mustPage(t, "/tasks?assignee=agent1"), "All that are open"), "/tasks?assignee=agent1&state=open", "of one agent")
+	testworld.Equal(t, link(w.mustPage(t, "/tasks?assignee=agent1"), "All that are open"), "/tasks?assignee=agent1&state=open", "of one agent")
 	// The API has them as before, the newest first, and its cursors are also the page's.
 	l := mustGet[store.List[store.Task]](t, w, "/api/tasks?limit=3")
 	if len(l.Items) != 3 || l.Items[0].ID != "t-open-129" || l.Cursor == "" {

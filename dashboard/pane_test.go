@@ -115,7 +115,7 @@ func TestPaneScrolls(t *testing.T) {
 		w.panes.set("agent1", screen(first))
 		before := v.bytes
 		v.take(t, s.key(t, "pane:agent1"))
-		testworld.Is(t, strings.Join(v.text, "\n"), strings.TrimSuffix(screen(first), "\n"), "at %d the tab shows", first)
+		testworld.Equal(t, strings.Join(v.text, "\n"), strings.TrimSuffix(screen(first), "\n"), "at %d the tab shows", first)
 		if n := v.bytes - before; first <= 5 && first > 0 && n > 800 {
 			t.Errorf("at %d %d bytes were sent", first, n)
 		}
@@ -313,7 +313,7 @@ func TestSocketAnswersPing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	testworld.Is(t, pong, "there?", "pong")
+	testworld.Equal(t, pong, "there?", "pong")
 }
 
 // waitingWrites are the goroutines that wait for a browser to read.

@@ -94,12 +94,12 @@ func TestRemarks(t *testing.T) {
 	if got := rows(list[0]); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
-	testworld.Is(t, strings.Join(list[0].Facts, ", "), "renamed from a.go, now executable", "facts")
+	testworld.Equal(t, strings.Join(list[0].Facts, ", "), "renamed from a.go, now executable", "facts")
 	var others string
 	for _, k := range dashboard.Elsewhere(list, remarks) {
 		others += k.ID
 	}
-	testworld.Is(t, others, "EF", "elsewhere")
+	testworld.Equal(t, others, "EF", "elsewhere")
 }
 
 // What would make the page too long is left out, unless it is asked for or is all there is.
@@ -114,7 +114,7 @@ func TestBounds(t *testing.T) {
 		}
 		return s
 	}
-	testworld.Is(t, shown(dashboard.Lay(files, nil, nil)), "ace", "shown")
+	testworld.Equal(t, shown(dashboard.Lay(files, nil, nil)), "ace", "shown")
 	if got := shown(dashboard.Lay(files, nil, &dashboard.Place{File: "b", Line: 3})); !strings.Contains(got, "b") {
 		t.Errorf("the one that is commented on: %s", got)
 	}
@@ -138,7 +138,7 @@ func TestFacts(t *testing.T) {
 		{diff.File{Status: "modified", OldMode: "100644", NewMode: "100644", Cut: true}, "not all of it is shown"},
 		{diff.File{Status: "copied", Old: "x\u202ey", OldMode: "100644", NewMode: "100644"}, `copied from x\u202ey`},
 	} {
-		testworld.Is(t, strings.Join(dashboard.Lay([]diff.File{tt.f}, nil, nil)[0].Facts, ", "), tt.want, "%+v", tt.f)
+		testworld.Equal(t, strings.Join(dashboard.Lay([]diff.File{tt.f}, nil, nil)[0].Facts, ", "), tt.want, "%+v", tt.f)
 	}
 }
 

@@ -141,7 +141,7 @@ func TestSayRefuses(t *testing.T) {
 			if json.Unmarshal([]byte(a.body), &p) != nil || a.status != tt.want || p.Status != tt.want || !strings.Contains(p.Detail, tt.why) {
 				t.Errorf("%d %s, want %d, %q", a.status, a.body, tt.want, tt.why)
 			}
-			testworld.Is(t, a.header.Get("Content-Type"), "application/problem+json", "content type")
+			testworld.Equal(t, a.header.Get("Content-Type"), "application/problem+json", "content type")
 		})
 	}
 	if n := len(w.inbox(t, "agent0")); n != 0 {

@@ -71,7 +71,7 @@ func FuzzLine(f *testing.F) {
 				}
 				b.WriteString(span.Text)
 			}
-			testworld.Is(t, b.String(), line, "the spans of %q are", line)
+			testworld.Equal(t, b.String(), line, "the spans of %q are", line)
 		}
 	})
 }

@@ -107,9 +107,7 @@ func TestUpBatches(t *testing.T) {
 	w := newWorld(t)
 	w.l.AtOnce = 2
 	w.upReady(stays(), "agent0", "agent1", "agent2", "agent3", "agent4")
-	if got := w.sessions(); got != "agent0 agent1 agent2 agent3 agent4" {
-		t.Errorf("sessions %s", got)
-	}
+	testworld.Equal(t, w.sessions(), "agent0 agent1 agent2 agent3 agent4", "sessions")
 	plans := w.plans(stays(), ids("agent5", "agent6", "agent7", "agent8")...)
 	for i := range 2 {
 		plans[i].Runtime = program{"/bin/false"}
@@ -127,9 +125,7 @@ func TestUpBatches(t *testing.T) {
 		}
 	}
 	for what, got := range w.down(spawn.DownOptions{Force: true}) {
-		if got != "ended" {
-			t.Errorf("down of %s: %s", what, got)
-		}
+		testworld.Equal(t, got, "ended", "down of %s", what)
 	}
 }
 
@@ -161,9 +157,7 @@ func TestUpBatchesBesideDown(t *testing.T) {
 			t.Errorf("%s: %s %v", p.Agent, p.Step, p.Err)
 		}
 	}
-	if got := w.sessions(); got != "" {
-		t.Errorf("sessions %s", got)
-	}
+	testworld.Equal(t, w.sessions(), "", "sessions")
 }
 
 // A down whose tmux does not answer ends the agents by their processes and says so,

@@ -92,9 +92,7 @@ func TestDialogAnsweredByPhone(t *testing.T) {
 	if _, err := desk.Answer(w.ctx, n, false); err == nil {
 		t.Error("a second answer was taken")
 	}
-	if how := desk.How(w.ctx, n.Code); how != "allowed by the owner, with the phone" {
-		t.Errorf("it was settled %q", how)
-	}
+	testworld.Equal(t, desk.How(w.ctx, n.Code), "allowed by the owner, with the phone", "it was settled")
 	db := testworld.Got(store.OpenRead(w.ctx, w.home))(t)
 	defer db.Close()
 	logs, err := db.Logs(w.ctx, store.LogFilter{Part: "dialog", Text: "yes, as the owner decided, with the phone: moon: Buy a moon?"})

@@ -157,9 +157,7 @@ func (w *world) typed(name string) string {
 func (w *world) isTyped(name, want string) {
 	w.Helper()
 	testworld.WaitOr(w, func() bool { return len(w.typed(name)) >= len(want) }, func() string { return name + ": too little typed" })
-	if got := w.typed(name); got != want {
-		w.Errorf("%s was typed %q, want %q", name, got, want)
-	}
+	testworld.Equal(w, w.typed(name), want, "%s was typed", name)
 }
 
 const answer = "\x1b[B\r"
@@ -321,7 +319,5 @@ func TestLookOtherStart(t *testing.T) {
 	if _, _, err := w.l.Lookout(w.status("agent1"), seenAsker{}).Look(w.ctx, true); err == nil {
 		t.Error("without a session: no error")
 	}
-	if got := w.typed("agent1"); got != "" {
-		t.Errorf("typed %q", got)
-	}
+	testworld.Equal(t, w.typed("agent1"), "", "typed")
 }

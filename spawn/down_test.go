@@ -38,9 +38,7 @@ func TestDown(t *testing.T) {
 		t.Errorf("told %v, want first %v", told, want)
 	}
 	for _, name := range []string{"agent0", "agent1", "agent42"} {
-		if got := steps(log)[name]; got != "asked acked ended" {
-			t.Errorf("%s: %s", name, got)
-		}
+		testworld.Equal(t, steps(log)[name], "asked acked ended", "%s", name)
 		if st := w.status(name); st.State != agent.Down || st.Wanted || st.By != "owner" {
 			t.Errorf("%s: %+v", name, st)
 		}
@@ -48,9 +46,7 @@ func TestDown(t *testing.T) {
 			t.Errorf("%s: %d in the inbox, %v", name, n, err)
 		}
 	}
-	if got := w.sessions(); got != "agentinfinity netsky-ticker" {
-		t.Errorf("sessions %s", got)
-	}
+	testworld.Equal(t, w.sessions(), "agentinfinity netsky-ticker", "sessions")
 	if st := w.status("agentinfinity"); st.State != agent.Idle || !st.Wanted {
 		t.Errorf("agentinfinity: %+v", st)
 	}
@@ -96,9 +92,7 @@ func TestDownForce(t *testing.T) {
 			}
 		}
 	}
-	if got := w.sessions(); got != "" {
-		t.Errorf("sessions %s", got)
-	}
+	testworld.Equal(t, w.sessions(), "", "sessions")
 }
 
 // An agent that answers nothing is waited for, and then ended.
@@ -121,9 +115,7 @@ func TestDownTimeout(t *testing.T) {
 		}
 	}}))(t)
 	for _, name := range []string{"agent1", "agent2"} {
-		if got := steps(log)[name]; got != "asked timeout ended" {
-			t.Errorf("%s: %s", name, got)
-		}
+		testworld.Equal(t, steps(log)[name], "asked timeout ended", "%s", name)
 	}
 	if waited := ended.Sub(asked); waited < 600*time.Millisecond {
 		t.Errorf("waited %v", waited)
@@ -237,9 +229,7 @@ func TestDownForceWithoutHome(t *testing.T) {
 	if !strings.HasSuffix(got["agent0"], "ended") || !strings.HasSuffix(got["agent1"], "ended") || !strings.Contains(fmt.Sprint(got), "warning") {
 		t.Errorf("%v", got)
 	}
-	if s := w.sessions(); s != "" {
-		t.Errorf("sessions %s", s)
-	}
+	testworld.Equal(t, w.sessions(), "", "sessions")
 }
 
 // What is begun with an up, and ended with a down, can't come between the two:

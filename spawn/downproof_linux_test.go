@@ -264,9 +264,7 @@ func TestDownWithoutTmux(t *testing.T) {
 		t.Error("no word of tmux")
 	}
 	for _, name := range []string{"agent0", "agent1", "agentinfinity", "netsky-ticker"} {
-		if got := steps(log)[name]; got != "ended" {
-			t.Errorf("%s: %q, want ended", name, got)
-		}
+		testworld.Equal(t, steps(log)[name], "ended", "%s", name)
 	}
 	for _, k := range keepers {
 		w.gone(k.Own, "a keeper")

@@ -56,9 +56,7 @@ func TestEnvironment(t *testing.T) {
 			"NETSKY_PROMPT_FILE": w.home.Path(home.PromptFile(agent.ID(name))), "PWD": w.work(),
 			"PATH": filepath.Dir(netsky) + ":" + os.Getenv("PATH"), "TERM": "tmux-256color",
 		} {
-			if env[v] != want {
-				t.Errorf("%s: %s=%q, want %q", name, v, env[v], want)
-			}
+			testworld.Equal(t, env[v], want, "%s: %s", name, v)
 		}
 		dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", st.PID))
 		if err != nil || dir != w.work() {

@@ -385,9 +385,7 @@ func TestDownUnheard(t *testing.T) {
 	began := time.Now()
 	log, err := w.l.Down(w.ctx, spawn.DownOptions{})
 	testworld.Must(t, err)
-	if got := steps(log)["agent1"]; got != "unasked ended" {
-		t.Errorf("steps %q", got)
-	}
+	testworld.Equal(t, steps(log)["agent1"], "unasked ended", "steps")
 	if log[0].Err == nil || log[0].Err.Error() != "its program (runtime test) takes no requests" {
 		t.Errorf("%+v", log[0])
 	}

@@ -54,9 +54,7 @@ func TestRestart(t *testing.T) {
 			t.Errorf("%v: %v, %v, want %s", place, list, err, id)
 		}
 	}
-	if got := w.lastLog("agent1"); got != "restarted: its receiver had gone (by daemon)" {
-		t.Errorf("logged %q", got)
-	}
+	testworld.Equal(t, w.lastLog("agent1"), "restarted: its receiver had gone (by daemon)", "logged")
 }
 
 // claim is a message that a receiver had claimed when it died.

@@ -68,9 +68,7 @@ func TestForeignSession(t *testing.T) {
 		t.Errorf("down --all: %v", got)
 	}
 	untouched("down --all")
-	if got := w.sessions(); got != "agent1 netsky-ticker" {
-		t.Errorf("sessions %s", got)
-	}
+	testworld.Equal(t, w.sessions(), "agent1 netsky-ticker", "sessions")
 	// On a person's own server nothing is set but on our sessions.
 	if out := w.tmux("show-environment", "-g"); strings.Contains(out, "NETSKY") {
 		t.Errorf("global environment:\n%s", out)
@@ -152,9 +150,7 @@ func TestExactNames(t *testing.T) {
 	if got := w.down(spawn.DownOptions{Agents: ids("agent1"), Force: true}); len(got) != 0 {
 		t.Errorf("down agent1 again: %v", got)
 	}
-	if got := w.sessions(); got != "agent10 agent11" {
-		t.Errorf("sessions %s", got)
-	}
+	testworld.Equal(t, w.sessions(), "agent10 agent11", "sessions")
 }
 
 // What a person has in ~/.tmux.conf does not reach our server.
@@ -178,18 +174,14 @@ set-hook -g after-new-session 'kill-server'
 		testworld.Must(t, os.WriteFile(path, []byte(conf), 0o600))
 	}
 	w.upReady(demo{}, "agent0", "agent1")
-	if got := w.tmux("list-panes", "-a", "-F", "#{session_name}:#{window_index}.#{pane_index}"); got != "agent0:0.0\nagent1:0.0" {
-		t.Errorf("panes %s", got)
-	}
+	testworld.Equal(t, w.tmux("list-panes", "-a", "-F", "#{session_name}:#{window_index}.#{pane_index}"), "agent0:0.0\nagent1:0.0", "panes")
 	// Nobody is attached, and a client that leaves takes nothing with it.
 	w.attachAndLeave("agent1")
 	w.answers("agent1")
 	if got := w.down(spawn.DownOptions{}); got["agent0"] != "asked acked ended" || got["agent1"] != "asked acked ended" {
 		t.Errorf("down: %v", got)
 	}
-	if got := w.sessions(); got != "" {
-		t.Errorf("sessions %s", got)
-	}
+	testworld.Equal(t, w.sessions(), "", "sessions")
 }
 
 // A tmux.conf that netsky wrote earlier and nobody has changed gives way to the

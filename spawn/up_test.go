@@ -37,12 +37,8 @@ func TestUp(t *testing.T) {
 		}
 	}
 	slices.Sort(told)
-	if got := strings.Join(told, ", "); got != "agent0 ready, agent0 spawned, agent1 ready, agent1 spawned, agentinfinity ready, agentinfinity spawned" {
-		t.Errorf("told %s", got)
-	}
-	if got := w.sessions(); got != "agent0 agent1 agentinfinity netsky-ticker" {
-		t.Errorf("sessions %s", got)
-	}
+	testworld.Equal(t, strings.Join(told, ", "), "agent0 ready, agent0 spawned, agent1 ready, agent1 spawned, agentinfinity ready, agentinfinity spawned", "told")
+	testworld.Equal(t, w.sessions(), "agent0 agent1 agentinfinity netsky-ticker", "sessions")
 	before := w.statuses()
 	for id, st := range before {
 		if st.State != agent.Idle || st.Start == "" || st.PID == 0 || !st.Wanted || st.By != "owner" {
@@ -99,9 +95,7 @@ func TestUpReplaces(t *testing.T) {
 			if after.State != agent.Idle || after.Start == before.Start || after.PID == before.PID {
 				t.Errorf("after: %s %s pid %d; before: %s pid %d", after.State, after.Start, after.PID, before.Start, before.PID)
 			}
-			if got := w.sessions(); got != "agent1" {
-				t.Errorf("sessions %s", got)
-			}
+			testworld.Equal(t, w.sessions(), "agent1", "sessions")
 			w.answers("agent1")
 		})
 	}
@@ -154,9 +148,7 @@ func TestUpFails(t *testing.T) {
 		if p.Step != spawn.StepFailed || p.Err == nil || p.Err.Error() != "exited 7" {
 			t.Errorf("%+v, want failed, exited 7", p)
 		}
-		if got := strings.Join(p.Lines, "|"); got != "cannot find my licence|bye||[agent1 exited: 7]" {
-			t.Errorf("lines %q", got)
-		}
+		testworld.Equal(t, strings.Join(p.Lines, "|"), "cannot find my licence|bye||[agent1 exited: 7]", "lines")
 		if ends[1].Step != spawn.StepReady {
 			t.Errorf("the other: %+v", ends[1])
 		}
@@ -229,9 +221,7 @@ func TestUpRefuses(t *testing.T) {
 			t.Errorf("%s: says the same thing twice: %v", name, err)
 		}
 	}
-	if got := w.sessions(); got != "" {
-		t.Errorf("sessions %s", got)
-	}
+	testworld.Equal(t, w.sessions(), "", "sessions")
 	for _, rel := range []string{home.DesiredDir, home.LaunchDir, home.PromptDir, home.Channels} {
 		if list, err := os.ReadDir(w.home.Path(rel)); err != nil || len(list) != 0 {
 			t.Errorf("%s: %v %v, want nothing", rel, list, err)
@@ -261,9 +251,7 @@ func TestUpPreparesFirst(t *testing.T) {
 	if ends[1].Step != spawn.StepReady {
 		t.Errorf("the other: %+v", ends[1])
 	}
-	if got := w.sessions(); got != "agent2" {
-		t.Errorf("sessions %q, want agent2", got)
-	}
+	testworld.Equal(t, w.sessions(), "agent2", "sessions")
 
 	// All that an agent needs is there when its program starts.
 	w.upReady(sh(`ls "$NETSKY_PROMPT_FILE" "$NETSKY_HOME/state/launch/agent3.json" "$NETSKY_HOME/channels/agent/agent3/inbox" >seen 2>&1 &&`+ready+"sleep 1000"), "agent3")

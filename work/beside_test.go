@@ -46,7 +46,7 @@ func TestBeside(t *testing.T) {
 			t.Fatalf("%+v, %v", list, err)
 		}
 		for i, st := range list {
-			testworld.Is(t, strings.Join(st.Facts(), ", "), facts[i], "%s", st.Agent)
+			testworld.Equal(t, strings.Join(st.Facts(), ", "), facts[i], "%s", st.Agent)
 			if aside, err := work.Aside(t.Context(), h, st.Agent); err != nil || strings.Join(aside, ", ") != strings.TrimSuffix(strings.TrimSuffix(facts[i], "clean"), ", ") {
 				t.Errorf("%s aside: %q, %v", st.Agent, aside, err)
 			}

@@ -373,9 +373,7 @@ func TestGivenName(t *testing.T) {
 	for id, want := range map[string]string{"m-first": `"hello.json"`, "m-second": `"hello.json"`, "m-sent": ""} {
 		m, err := r.db.Message(r.Context(), id)
 		testworld.Must(r, err)
-		if got := string(m.Metadata[store.MetaFile]); got != want {
-			t.Errorf("%s came in %s, want %s", id, got, want)
-		}
+		testworld.Equal(t, string(m.Metadata[store.MetaFile]), want, "%s came in", id)
 	}
 	if m, _ := r.db.Message(r.Context(), "m-second"); string(m.Metadata["more"]) != "1" {
 		t.Errorf("metadata %v", m.Metadata)

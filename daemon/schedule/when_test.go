@@ -59,9 +59,7 @@ func TestNext(t *testing.T) {
 		}
 		loc := in(t, c.zone)
 		from := testworld.Got(time.ParseInLocation("2006-01-02 15:04", c.from, loc))(t)
-		if got := w.Next(from).Format(form); got != c.want {
-			t.Errorf("%s after %s in %s: %s, want %s", c.spec, c.from, c.zone, got, c.want)
-		}
+		testworld.Equal(t, w.Next(from).Format(form), c.want, "%s after %s in %s", c.spec, c.from, c.zone)
 	}
 }
 

@@ -66,9 +66,7 @@ func TestAttachments(t *testing.T) {
 			for _, n := range there {
 				want = want || n == name
 			}
-			if got := r.attachment(me, name); got != want {
-				t.Errorf("%s: %s is there: %v, want %v", when, name, got, want)
-			}
+			testworld.Equal(t, r.attachment(me, name), want, "%s: %s is there", when, name)
 		}
 		if !r.attachment(agent.Owner, "report.pdf") {
 			t.Errorf("%s: the attachment of the owner's unread mail is gone", when)

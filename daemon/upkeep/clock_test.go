@@ -33,9 +33,7 @@ func TestCareful(t *testing.T) {
 		r.now = start.Add(tt.clock)
 		k, err := r.keeper.Careful()
 		testworld.Must(r, err)
-		if got := k.Now().Sub(start); got != tt.believed {
-			t.Errorf("%d: believed %v, want %v", i, got, tt.believed)
-		}
+		testworld.Equal(t, k.Now().Sub(start), tt.believed, "%d: believed", i)
 	}
 	testworld.Must(r, os.WriteFile(r.home.Path("state/upkeep.json"), []byte("{"), 0o600))
 	if k, err := r.keeper.Careful(); err != nil || !k.Now().Equal(r.now) {

@@ -77,7 +77,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("it listens on %s", from)
 	}
 	to := "127.0.0.1:" + port
-	testworld.Is(t, s.URL(addr(t, from)), "https://box.example:"+port, "URL")
+	testworld.Equal(t, s.URL(addr(t, from)), "https://box.example:"+port, "URL")
 	insecure := &tls.Config{InsecureSkipVerify: true}
 	transport := &http.Transport{TLSClientConfig: insecure, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
@@ -121,7 +121,7 @@ func TestTLS(t *testing.T) {
 				r.Header.Set("Origin", origin)
 			}
 		})
-		testworld.Is(t, resp.StatusCode, want, "POST with Origin %q", origin)
+		testworld.Equal(t, resp.StatusCode, want, "POST with Origin %q", origin)
 	}
 	dialer := websocket.Dialer{TLSClientConfig: insecure}
 	for origin, want := range map[string]int{"https://" + to: 101, "http://" + to: 403, "https://evil.example": 403} {
@@ -146,7 +146,7 @@ func TestTLS(t *testing.T) {
 	plain, err := http.Get("http://" + to + "/healthz")
 	testworld.Must(t, err)
 	plain.Body.Close()
-	testworld.Is(t, plain.StatusCode, 400, "without TLS")
+	testworld.Equal(t, plain.StatusCode, 400, "without TLS")
 }
 
 // A renewed certificate is taken up by a server that runs; a broken one is not.
@@ -201,7 +201,7 @@ func TestURL(t *testing.T) {
 		}
 		s, err := dashboard.New(o)
 		testworld.Must(t, err)
-		testworld.Is(t, s.URL(addr(t, tt.addr)), tt.want, "URL(%s)", tt.addr)
+		testworld.Equal(t, s.URL(addr(t, tt.addr)), tt.want, "URL(%s)", tt.addr)
 	}
 }
 

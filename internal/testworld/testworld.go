@@ -144,18 +144,6 @@ func Got[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// Is fails the test unless got is what it wants; the words say of what.
-func Is[T comparable](tb testing.TB, got, want T, words string, args ...any) {
-	tb.Helper()
-	verb := "%+v"
-	if _, ok := any(got).(string); ok {
-		verb = "%q"
-	}
-	if got != want {
-		tb.Errorf("%s: "+verb+", want "+verb, fmt.Sprintf(words, args...), got, want)
-	}
-}
-
 // Wait looks every few milliseconds until a condition holds, and fails the test if
 // it does not within Patience.
 func Wait(tb testing.TB, what string, holds func() bool) {

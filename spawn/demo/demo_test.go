@@ -250,9 +250,7 @@ func TestSecondDemoIsRefused(t *testing.T) {
 	if !errors.Is(err, home.ErrLocked) {
 		t.Errorf("Run = %v, want that the mailbox is held", err)
 	}
-	if got := w.report("agent1"); got != before {
-		t.Errorf("the second one wrote %+v", got)
-	}
+	testworld.Equal(t, w.report("agent1"), before, "the second one wrote")
 }
 
 // TestStateThatIsNoJSON starts with a broken file of delegations.

@@ -29,9 +29,7 @@ func TestShell(t *testing.T) {
 	r.keys(p, "kill -9 %1; wait; echo TERM is $TERM", "Enter")
 	r.shows(p, "TERM is "+r.tmux("show", "-gv", "default-terminal"))
 	r.keys(p, "exit 7", "Enter", "exit 7", "Enter") // it may object once
-	if got := ending(r.ended(l)); got != "7" {
-		t.Errorf("record says %s, want 7", got)
-	}
+	testworld.Equal(t, ending(r.ended(l)), "7", "record says")
 }
 
 func TestFullScreen(t *testing.T) {
@@ -50,9 +48,7 @@ func TestFullScreen(t *testing.T) {
 	r.keys(p, "a")
 	r.shows(p, "key 97")
 	r.keys(p, "q")
-	if got := ending(r.ended(l)); got != "0" {
-		t.Errorf("record says %s, want 0", got)
-	}
+	testworld.Equal(t, ending(r.ended(l)), "0", "record says")
 	r.shows(p, "before\nsuspended\nbye 1\nbye 2\n\n[agent1 exited: 0]")
 	r.afterEnd(p)
 }
@@ -89,9 +85,7 @@ func TestPagers(t *testing.T) {
 				k, err := r.home.LoadKeeper(l.Agent)
 				return err == nil && k.EndedMS != 0
 			}, tt.quit...)
-			if got := ending(r.ended(l)); got != "0" {
-				t.Errorf("%s: record says %s, want 0", tt.program, got)
-			}
+			testworld.Equal(t, ending(r.ended(l)), "0", "%s: record says", tt.program)
 			r.shows(p, "["+string(l.Agent)+" exited: 0]")
 			r.afterEnd(p)
 		})

@@ -80,9 +80,7 @@ func TestStop(t *testing.T) {
 	r.keys(p, "two", "Enter")
 	r.shows(p, "two\ntwo")
 	r.keys(p, "C-d")
-	if got := ending(r.ended(l)); got != "0" {
-		t.Errorf("record says %s, want 0", got)
-	}
+	testworld.Equal(t, ending(r.ended(l)), "0", "record says")
 }
 
 // TestScreenIsReset: a full-screen program that is killed can't tidy up.
@@ -97,9 +95,7 @@ func TestScreenIsReset(t *testing.T) {
 	r.ended(l)
 	r.shows(p, "before\n\n[agent1 killed: SIGKILL]")
 	const modes = "#{alternate_on} #{mouse_any_flag} #{cursor_flag} #{keypad_cursor_flag} #{scroll_region_upper}-#{scroll_region_lower}"
-	if got := r.tmux("display", "-p", "-t", p.id, modes); got != "0 0 1 0 0-23" {
-		t.Errorf("modes are %s, want 0 0 1 0 0-23", got)
-	}
+	testworld.Equal(t, r.tmux("display", "-p", "-t", p.id, modes), "0 0 1 0 0-23", "modes are")
 	if got := r.tmux("capture-pane", "-e", "-p", "-t", p.id); strings.Contains(got, "\x1b[31m") {
 		t.Errorf("colour stays: %q", got)
 	}

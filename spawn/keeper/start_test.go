@@ -99,9 +99,7 @@ func TestNoLaunch(t *testing.T) {
 			}
 			p := r.open("agent1")[0]
 			k := r.ended(agent.Launch{Agent: "agent1"})
-			if ending(k) != "126" {
-				t.Errorf("record says %s, want 126", ending(k))
-			}
+			testworld.Equal(t, ending(k), "126", "record says")
 			r.shows(p, tt.shows)
 			r.shows(p, "[agent1 exited: 126]")
 			r.afterEnd(p)
@@ -154,9 +152,7 @@ func TestTold(t *testing.T) {
 			tt.tell(r, p)
 			gone(t, "keeper", p.keeper)
 			k := r.ended(l)
-			if got := ending(k); got != tt.want {
-				t.Errorf("record says %s, want %s", got, tt.want)
-			}
+			testworld.Equal(t, ending(k), tt.want, "record says")
 			if waited := time.Since(began); (waited >= 5*time.Second) != (tt.name == "deaf") {
 				t.Errorf("it took %v", waited)
 			}

@@ -47,9 +47,7 @@ func TestStuckTerminal(t *testing.T) {
 		return asleep == 20 // looks in a row: it sleeps in the write
 	}, func() string { return "the program can still print" })
 	unix.Kill(program.PID, unix.SIGKILL)
-	if got := ending(r.ended(l)); got != "SIGKILL" {
-		t.Errorf("record says %s, want SIGKILL", got)
-	}
+	testworld.Equal(t, ending(r.ended(l)), "SIGKILL", "record says")
 	unix.Kill(server, unix.SIGCONT)
 	r.shows(p, "[agent1 killed: SIGKILL]")
 }

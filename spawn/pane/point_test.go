@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"netsky/internal/testworld"
 	"netsky/spawn/pane"
 )
 
@@ -16,9 +17,7 @@ func TestSameLine(t *testing.T) {
 		"│ > Typ │":                       false,
 		"│ > Type your message or @path/to/file x │": false,
 	} {
-		if got := pane.SameLine(line, hint); got != want {
-			t.Errorf("%q: %v, want %v", line, got, want)
-		}
+		testworld.Equal(t, pane.SameLine(line, hint), want, "%q", line)
 	}
 	if pane.SameLine("> fix", "> ") || !pane.SameLine(">", "> ") {
 		t.Error("a bare prompt")
@@ -44,8 +43,6 @@ func TestAsks(t *testing.T) {
 		{"1. first\n2. second\n> ", false},
 		{"the code is in main.go\n> ", false},
 	} {
-		if got := pane.Asks(strings.Split(c.rows, "\n")...); got != c.want {
-			t.Errorf("%q asks: %v, want %v", c.rows, got, c.want)
-		}
+		testworld.Equal(t, pane.Asks(strings.Split(c.rows, "\n")...), c.want, "%q asks", c.rows)
 	}
 }

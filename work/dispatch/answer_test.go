@@ -65,7 +65,7 @@ func TestLateAnswer(t *testing.T) {
 		for _, n := range notes.Items {
 			authors = append(authors, n.Author)
 		}
-		testworld.Is(t, strings.Join(authors, " "), tt.notes, "%s: notes by", tt.name)
+		testworld.Equal(t, strings.Join(authors, " "), tt.notes, "%s: notes by", tt.name)
 		if k := r.task(id); k.Brief != "" || k.State == store.TaskDone && k.ClosedBy == "agent1" && k.Proof != "late" {
 			t.Errorf("%s: %+v", tt.name, k)
 		}

@@ -192,7 +192,7 @@ func TestAnswerCloses(t *testing.T) {
 		if tt.kind == envelope.KindError && (len(notes.Items) != 1 || notes.Items[0].Text != "go test: ok" || notes.Items[0].Author != "agent1") {
 			t.Errorf("blocked: notes %v", notes.Items)
 		}
-		testworld.Is(t, k.Brief, "", "the brief is still open")
+		testworld.Equal(t, k.Brief, "", "the brief is still open")
 	}
 }
 
@@ -461,7 +461,7 @@ func TestDeadWorker(t *testing.T) {
 	if mail := r.inbox("agent2", envelope.KindBrief); len(mail) != 1 || !strings.Contains(mail[0].Text, "agent1 had it before") {
 		t.Errorf("handed on: %+v", mail)
 	}
-	testworld.Is(t, len(r.inbox("agent1", envelope.KindBrief)), 0, "agent1 still has")
+	testworld.Equal(t, len(r.inbox("agent1", envelope.KindBrief)), 0, "agent1 still has")
 	r.answer("agent1", first, envelope.KindReply, "late")
 	r.pass()
 	r.says(id, "in_progress agent2 2")

@@ -51,11 +51,11 @@ func TestReason(t *testing.T) {
 		r.add("something else")
 	}
 	for name, want := range map[string]string{"word": "no network", "answer": "no disk", "before": "no time"} {
-		testworld.Is(t, r.now(ids[name]), want, "blocked by %s", name)
+		testworld.Equal(t, r.now(ids[name]), want, "blocked by %s", name)
 	}
 	_, err = owner.Edit(t.Context(), ids["word"], task.Change{State: store.TaskBlocked, Note: "no power either"})
 	testworld.Must(r, err)
-	testworld.Is(t, r.now(ids["word"]), "no power either", "blocked once more")
+	testworld.Equal(t, r.now(ids["word"]), "no power either", "blocked once more")
 }
 
 // What a task needs is called there what a list calls it.

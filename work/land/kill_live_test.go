@@ -80,7 +80,7 @@ func killAt(t *testing.T, verb string, away, hooked bool, n int) (killed bool) {
 	if !wants || y.Read("mine.txt") != "not committed" || status != "?? mine.txt" {
 		t.Errorf("step %d: the owner's files: %s\n%s", n, status, out)
 	}
-	testworld.Is(t, at.Git("status", "--porcelain"), "", "step %d: the agent's files", n)
+	testworld.Equal(t, at.Git("status", "--porcelain"), "", "step %d: the agent's files", n)
 	landings, checks := y.records()
 	for _, l := range landings {
 		moved := strings.HasPrefix(verb, "land ") && now != before

@@ -58,9 +58,9 @@ func TestCheckLandUndo(t *testing.T) {
 			if got := strings.Count(y.Git("log", "-1", "--format=%p", "main"), " ") + 1; got != tt.parents {
 				t.Errorf("%d parents", got)
 			}
-			testworld.Is(t, y.Git("log", "-1", "--format=%s|%an", "main"), tt.subject+"|Ada", "subject")
+			testworld.Equal(t, y.Git("log", "-1", "--format=%s|%an", "main"), tt.subject+"|Ada", "subject")
 			if tt.want == land.Merging || tt.want == land.Squash {
-				testworld.Is(t, y.Git("log", "-1", "--format=%(trailers:only)", "main"), "Netsky-Agent: agent1", "trailer")
+				testworld.Equal(t, y.Git("log", "-1", "--format=%(trailers:only)", "main"), "Netsky-Agent: agent1", "trailer")
 			}
 			if y.Read("b.txt") != "b\n" || y.Read("c d.txt") != "c\n" || y.Git("status", "--porcelain") != "" || y.Git("rev-parse", "main") != l.After {
 				t.Errorf("the owner's files: %s", y.Git("status"))
@@ -85,7 +85,7 @@ func TestCheckLandUndo(t *testing.T) {
 			if list, _ := y.records(); len(list) != 1 || list[0].State != record.Undone || list[0].Undo != before {
 				t.Errorf("on record: %+v", list)
 			}
-			testworld.Is(t, y.Git("rev-parse", "refs/netsky/retired/agent1-"+l.After[:12]), l.After, "what landed")
+			testworld.Equal(t, y.Git("rev-parse", "refs/netsky/retired/agent1-"+l.After[:12]), l.After, "what landed")
 			if _, err := y.desk.Undo(t.Context(), l.ID); err == nil {
 				t.Error("undone twice")
 			}

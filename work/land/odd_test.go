@@ -156,7 +156,7 @@ func TestSubmodule(t *testing.T) {
 	if got := y.Git("rev-parse", "main:lib"); got != next || y.Read("b.txt") != "b\n" {
 		t.Errorf("%+v %s", l, got)
 	}
-	testworld.Is(t, y.Read("lib/a.txt"), "one\n", "the submodule's files")
+	testworld.Equal(t, y.Read("lib/a.txt"), "one\n", "the submodule's files")
 	// The submodule, which is as before, keeps nothing else from landing.
 	at.Commit("again", "c.txt", "c\n")
 	y.land("agent1", land.LandOptions{Unchecked: true})
@@ -208,7 +208,7 @@ func TestSubmoduleOfTheOwner(t *testing.T) {
 			}
 			kept := func() {
 				t.Helper()
-				testworld.Is(t, y.Read("lib/a.txt")+y.Read("lib/new.txt"), "mine\nnew\n", "the submodule holds")
+				testworld.Equal(t, y.Read("lib/a.txt")+y.Read("lib/new.txt"), "mine\nnew\n", "the submodule holds")
 			}
 			kept()
 			if err == nil {

@@ -158,7 +158,7 @@ func TestLandedUpstream(t *testing.T) {
 		t.Errorf("%v: %s", err, advice.Of(err))
 	}
 	at.Commit("three", "d.txt", "d\n")
-	testworld.Is(t, y.Git("rev-parse", "main"), before, "main")
+	testworld.Equal(t, y.Git("rev-parse", "main"), before, "main")
 	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true}); err != nil {
 		t.Error(err)
 	}

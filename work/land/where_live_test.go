@@ -53,11 +53,11 @@ func TestDataElsewhere(t *testing.T) {
 			at.Commit("one", "config", "new\n", "b.txt", "b\n") // git has a file of the former name, too
 			y.check("agent1")
 			l := y.land("agent1", land.LandOptions{})
-			testworld.Is(t, y.Read("config")+y.Read("b.txt")+y.Read("a.txt")+y.Git("status", "--porcelain"), "new\nb\n", "after it landed")
+			testworld.Equal(t, y.Read("config")+y.Read("b.txt")+y.Read("a.txt")+y.Git("status", "--porcelain"), "new\nb\n", "after it landed")
 			if _, err := y.desk.Undo(t.Context(), l.ID); err != nil {
 				t.Error(err)
 			}
-			testworld.Is(t, y.Read("config")+y.Read("a.txt")+y.Git("status", "--porcelain"), "one\n", "undone")
+			testworld.Equal(t, y.Read("config")+y.Read("a.txt")+y.Git("status", "--porcelain"), "one\n", "undone")
 			y.Write("b.key", "mine\n")
 			at.Write("b.key", "new\n")
 			at.Git("add", "-f", "b.key")
@@ -170,7 +170,7 @@ func TestHolds(t *testing.T) {
 	l := y.land("agent1", land.LandOptions{Unchecked: true})
 	holds := func(want bool) {
 		t.Helper()
-		testworld.Is(t, (&land.Holder{Home: y.home}).Holds(t.Context(), l.Landing), want, "holds")
+		testworld.Equal(t, (&land.Holder{Home: y.home}).Holds(t.Context(), l.Landing), want, "holds")
 	}
 	holds(true)
 	y.Commit("the owner's", "c.txt", "c\n")
@@ -222,7 +222,7 @@ func TestOwns(t *testing.T) {
 		if tt.name == "it has landed" {
 			before = main
 		}
-		testworld.Is(t, owns(begun, before), tt.want, "%s", tt.name)
+		testworld.Equal(t, owns(begun, before), tt.want, "%s", tt.name)
 	}
 	if owns("not a commit", "") != true {
 		t.Error("what can't be told counts as nothing")

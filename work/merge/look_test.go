@@ -103,7 +103,7 @@ func TestLook(t *testing.T) {
 	check("agent1 +1 -2 ~0 landed gone",
 		"agent2 +0 -0 ~0 "+two.Dir+" is no longer the worktree that git made: it has no .git",
 		"agent3 +0 -2 ~1", "[agent3]main[a.txt]")
-	testworld.Is(t, f.Git("status", "--porcelain"), "", "the owner's directory has changed")
+	testworld.Equal(t, f.Git("status", "--porcelain"), "", "the owner's directory has changed")
 }
 
 // What conflicts with the target conflicts with all that has the target's commits; those who have not

@@ -119,7 +119,7 @@ func TestWithoutDatabase(t *testing.T) {
 	testworld.Must(t, errors.Join(j.Close(), os.Remove(file)))
 	db := mustOpen(t, h)
 	testworld.Got(db.ReplaySpool(t.Context()))(t)
-	testworld.Is(t, all(t, db), "c passed ", "on record")
+	testworld.Equal(t, all(t, db), "c passed ", "on record")
 }
 
 // What is not finished stays, and so does the check that a young landing rests on.

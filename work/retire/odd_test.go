@@ -194,5 +194,5 @@ func TestRetireAlias(t *testing.T) {
 	commit := f.Git("rev-parse", "main")
 	testworld.Got(f.retire())(t)
 	f.gone(commit)
-	testworld.Is(t, f.Git("rev-parse", "refs/heads/main"), commit, "main")
+	testworld.Equal(t, f.Git("rev-parse", "refs/heads/main"), commit, "main")
 }

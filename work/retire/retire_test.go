@@ -74,7 +74,7 @@ func (f *field) gone(commit string) {
 		f.t.Errorf("its record: %v", err)
 	}
 	want := "refs/netsky/retired/agent1-" + commit[:12]
-	testworld.Is(f.t, f.Git("for-each-ref", "--format=%(refname)", "refs/netsky", "refs/heads/netsky"), want, "refs")
+	testworld.Equal(f.t, f.Git("for-each-ref", "--format=%(refname)", "refs/netsky", "refs/heads/netsky"), want, "refs")
 	if got := f.Git("worktree", "list", "--porcelain"); strings.Count(got, "worktree ") != 1 {
 		f.t.Errorf("worktrees: %s", got)
 	}
@@ -112,7 +112,7 @@ func TestRetire(t *testing.T) {
 			if out, err := exec.Command("sh", "-c", list[0].Command).CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v: %s", list[0].Command, err, out)
 			}
-			testworld.Is(t, f.Git("rev-parse", "retired/agent1-"+commit[:12]), commit, "brought back")
+			testworld.Equal(t, f.Git("rev-parse", "retired/agent1-"+commit[:12]), commit, "brought back")
 			f.make() // a new one
 			if ref, err := f.retire(); err != nil || ref == "" {
 				t.Errorf("%s, %v", ref, err)

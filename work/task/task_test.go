@@ -299,7 +299,7 @@ func TestWord(t *testing.T) {
 			for _, after := range []string{"", task.Proved, task.Landed, task.Claimed} {
 				j.After = after
 				want := k.State == store.TaskDone && (tt.want != "claimed" || k.Head == k.Begun || after == task.Claimed) && (tt.want != "proved" || after != task.Landed)
-				testworld.Is(t, j.Enough(t.Context(), k), want, "enough after %q", after)
+				testworld.Equal(t, j.Enough(t.Context(), k), want, "enough after %q", after)
 			}
 			j.Owns = func(context.Context, agent.ID, string, string, string) bool { return false }
 			if got := j.Word(t.Context(), k); got == task.Proved || got == task.Landed && !strings.Contains(tt.name, "by name") {

@@ -50,10 +50,10 @@ func TestMake(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	for name, want := range map[string]string{".env": "A=1", "sub/x.local": "x", "CLAUDE.local.md": "be kind", "new.txt": "", "a.txt": "one\n"} {
-		testworld.Is(t, at.Read(name), want, "%s", name)
+		testworld.Equal(t, at.Read(name), want, "%s", name)
 	}
-	testworld.Is(t, at.Git("status", "--porcelain"), "", "a new worktree is dirty")
-	testworld.Is(t, f.Git("status", "--porcelain"), "M a.txt\n?? new.txt", "the owner's directory has changed")
+	testworld.Equal(t, at.Git("status", "--porcelain"), "", "a new worktree is dirty")
+	testworld.Equal(t, f.Git("status", "--porcelain"), "M a.txt\n?? new.txt", "the owner's directory has changed")
 
 	at.Write("a.txt", "mine\n")
 	if p, _ := f.make("agent1"); p.Fresh || p.Moved != "" || at.Read("a.txt") != "mine\n" {

@@ -59,11 +59,11 @@ done
 		w.Write("x", strings.Repeat("x", n+1), ".git/ran", "")
 		w.must("add", "x")
 		w.must("commit", "-q", "-m", "good")
-		testworld.Is(t, w.Git("log", "-1", "--format=%(trailers:only)"), "Netsky-Agent: agent3", "the trailer")
-		testworld.Is(t, w.Read(".git/ran"), "ran pre-commit\nran prepare-commit-msg\n", "ran")
+		testworld.Equal(t, w.Git("log", "-1", "--format=%(trailers:only)"), "Netsky-Agent: agent3", "the trailer")
+		testworld.Equal(t, w.Read(".git/ran"), "ran pre-commit\nran prepare-commit-msg\n", "ran")
 	}
 	w.script(".git/hooks/pre-commit", `echo own >> .git/ran`)
 	w.Write("x", "more", ".git/ran", "")
 	w.must("commit", "-q", "-am", "good")
-	testworld.Is(t, w.Read(".git/ran"), "own\nran prepare-commit-msg\n", "ran")
+	testworld.Equal(t, w.Read(".git/ran"), "own\nran prepare-commit-msg\n", "ran")
 }
