@@ -141,7 +141,11 @@ func TestControl(t *testing.T) {
 		status int
 		text   string
 	}{
-		{"/deeds/send", `{"to": "1", "texts": "hello"}`}:                        {2, "texts"},
+		{"/deeds/send", `{"to": "1", "texts": "hello"}`}:                        {2, `send: request: "texts": no such field`},
+		{"/deeds/send", `{"to": "1", "text": 5}`}:                               {2, `send: request: "text": can't be a JSON number`},
+		{"/deeds/send", `[]`}:                                                   {2, `send: request: "the whole": can't be a JSON [`},
+		{"/deeds/send", `{"to" 1}`}:                                             {2, "send: request: is not JSON: byte 7: "},
+		{"/deeds/sned", `{}`}:                                                   {2, `"sned": no such deed`},
 		{"/deeds/send", `{"to": "1", "text": " "}`}:                             {2, "the text is empty"},
 		{"/deeds/ask", `{"agent": "owner", "text": "so"}`}:                      {2, "owner"},
 		{"/deeds/start", `{"agents": ["../1"]}`}:                                {2, "../1"},
@@ -150,7 +154,7 @@ func TestControl(t *testing.T) {
 		{"/deeds/forget", `{"agents": ["agent7"]}`}:                             {1, "agent7: was never started"},
 		{"/deeds/decide", `{"code": "abcde"}`}:                                  {1, "abcde"},
 		{"/deeds/check", `{"agent": "1", "set": "true"}`}:                       {2, "`netsky check --set`"},
-		{"/deeds/cancel", ``}:                                                   {2, "request"},
+		{"/deeds/cancel", ``}:                                                   {2, "cancel: request: is empty"},
 		{"/deeds/schedule-add", `{"when": "often", "agent": "1", "text": "x"}`}: {2, "often"},
 	} {
 		if v, _ := c.done(path[0], path[1]); v.Status != want.status || v.Result != nil || v.Failed == nil || !strings.Contains(v.Failed.Error, want.text) {

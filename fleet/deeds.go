@@ -59,7 +59,7 @@ func row[Q, R any](name, right, about string, do func(*Fleet, context.Context, Q
 		do: func(ctx context.Context, f *Fleet, body jsontext.Value) (any, error) {
 			var q Q
 			if err := json.Unmarshal(body, &q, wire); err != nil {
-				return nil, usagef("%s: request: %w", name, err)
+				return nil, unread(name, err)
 			}
 			if err := f.May(right); err != nil {
 				return nil, err
