@@ -76,7 +76,7 @@ func FindOne(ctx context.Context, b *Bus, box agent.ID, id string, from agent.ID
 const maxLast = 1000
 
 // FindLast returns the newest message from that sender among the last that an address has received; control
-// messages, which nobody could answer, do not count. The error matches ErrNoMessage if there is none.
+// messages, which nobody could answer, do not count.
 func FindLast(ctx context.Context, b *Bus, box, from agent.ID) (envelope.Envelope, error) {
 	names, err := b.Mail(box, false)
 	if err != nil && !errors.Is(err, ErrNoMailbox) {
@@ -91,5 +91,5 @@ func FindLast(ctx context.Context, b *Bus, box, from agent.ID) (envelope.Envelop
 			return e.Envelope, nil
 		}
 	}
-	return envelope.Envelope{}, advice.With(fmt.Errorf("%s: is no id and has sent nothing: %w %s", from, ErrNoMessage, box), "`netsky inbox --all` shows your mail with its ids")
+	return envelope.Envelope{}, advice.With(fmt.Errorf("%s: no message from it has come to %s", from, box), "`netsky inbox --all` shows your mail with its ids")
 }
