@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,8 +13,27 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/work/git"
+	"netsky/work/land"
 	"netsky/work/tree"
 )
+
+// Setting a check does not help an agent without a worktree, so that is said first, and nothing is set.
+func TestCheckNoWorktree(t *testing.T) {
+	t.Parallel()
+	c := newControl(t)
+	f, err := fleet.New(c.home, new(config.Config), agent.Owner, nil, "v1", nil)
+	testworld.Must(t, err)
+	t.Cleanup(func() { f.Launcher.Journal.Close() })
+	text := "true"
+	for _, r := range []fleet.CheckRequest{{Agent: "agent1"}, {Agent: "agent1", Set: &text}} {
+		if _, err := (fleet.Work{Fleet: f}).Check(t.Context(), r); !errors.Is(err, land.ErrNoWorktree) {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+	if now, _, err := config.Load(c.home); err != nil || now.Work.Check != "" {
+		t.Errorf("the check is %q, %v", now.Work.Check, err)
+	}
+}
 
 // A model's check runs in the daemon, or here without one. It goes on when the model has waited long enough,
 // and the next call waits for the same one.

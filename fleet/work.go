@@ -84,6 +84,9 @@ func (w Work) Check(ctx context.Context, r CheckRequest) (land.Checked, error) {
 	default:
 		r.Agent = w.Actor
 	}
+	if _, err := land.Worktree(w.Home, r.Agent); errors.Is(err, land.ErrNoWorktree) {
+		return land.Checked{}, err // setting a check would not help
+	}
 	if r.Set != nil {
 		if err := w.setCheck(*r.Set); err != nil {
 			return land.Checked{}, err
