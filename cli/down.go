@@ -103,7 +103,7 @@ func (a fleetVerbs) tellNumber(ctx context.Context, l *spawn.Launcher, words []s
 			up++
 		}
 	}
-	if up > 1 {
+	if up > 1 && list.Find(ids[0]).Alive() {
 		a.warn("%s is %s, one of %d clones that are up; only `netsky up N` takes a number of clones", words[0], ids[0], up)
 	}
 }
