@@ -63,7 +63,7 @@ func TestClaudeAnswers(t *testing.T) {
 	w, model := mustClaude(t)
 	w.config(t, freely)
 	out := w.mustUp(t, "agent", "1", "--type", "claude", "--dir", filepath.Join(w.dir, "src"))
-	mustContain(t, "agent", out, "agent1", "ready", "claude", "may everything you can do, without asking")
+	mustContain(t, "agent", out, "agent1", "ready", "claude", "may do everything you can do, without asking")
 	if n := len(model.Requests()); n != 0 {
 		t.Errorf("bringing an agent up sent %d requests to the model, want none", n)
 	}

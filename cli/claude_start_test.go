@@ -234,7 +234,7 @@ func TestClaudeConsent(t *testing.T) {
 	command := "clear; netsky agent 1 --type claude --dir " + src
 	s.types(command, "Enter")
 	s.shows(`What may Claude Code agents do on this machine without asking you\?`)
-	s.shows(`1  everything you can do, without asking\n +2  edit in its directory, commit and check in its worktree; ask for the rest\n +\(in a worktree of its own: plain .git add. (?s:.*)\n +3  read; ask for all else`)
+	s.shows(`1  do everything you can do, without asking\n +2  edit in its directory, commit and check in its worktree; ask for the rest\n +\(in a worktree of its own: plain .git add. (?s:.*)\n +3  read; ask for all else`)
 	s.types("", "Enter")
 	s.shows(`no permission mode was chosen; nothing was started`)
 	nothing("nothing chosen")

@@ -69,7 +69,7 @@ func TestCodexConsent(t *testing.T) {
 		t.Errorf("refused, and yet there are agents:\n%s", out)
 	}
 	out = w.mustUp(t, "up", "0", "--type", "codex", "--yes")
-	mustContain(t, "up", out, "agent0         ready     codex", "may everything you can do, without asking")
+	mustContain(t, "up", out, "agent0         ready     codex", "may do everything you can do, without asking")
 	data, err := os.ReadFile(filepath.Join(w.home, home.ConfigFile))
 	testworld.Must(t, err)
 	mustContain(t, "netsky.toml", string(data), "[codex]", `sandbox = "danger-full-access"`, `approval = "never"`)

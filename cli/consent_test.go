@@ -26,7 +26,7 @@ func TestConsentIsTheOwners(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(w.home, home.ConfigFile)); err == nil {
 		t.Error("netsky.toml has been written")
 	}
-	mustContain(t, "the owner's", w.must(t, "netsky", "agent", "1", "--type", "claude", "--yes"), "may everything you can do")
+	mustContain(t, "the owner's", w.must(t, "netsky", "agent", "1", "--type", "claude", "--yes"), "may do everything you can do")
 }
 
 // An up line says in Claude Code's words what netsky has none for.

@@ -30,7 +30,7 @@ type Mode struct {
 }
 
 const (
-	mayAll      = "everything you can do, without asking"
+	mayAll      = "do everything you can do, without asking"
 	mayEdit     = "edit in its directory, commit and check in its worktree; ask for the rest"
 	mayEditOnly = "edit in its directory; ask for the rest" // an earlier netsky's answer
 	mayRead     = "read; ask for all else"
