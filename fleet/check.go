@@ -35,6 +35,7 @@ type checkKey struct {
 }
 
 type checkRun struct {
+	of   string        // the tree that is checked, and the command
 	over chan struct{} // closed when the fields below are set
 	done CheckDone
 	err  error
@@ -50,13 +51,15 @@ func (c *checkRun) isOver() bool {
 }
 
 // check runs a check, or waits for the same one that runs. What nobody has waited for is the answer to
-// the next who asks, unless that is to check again.
+// the next who asks, unless that is to check again, or the work or the command is another now.
 func (k *checkRuns) check(ctx context.Context, f *Fleet, r CheckRequest) (CheckDone, error) {
 	what := checkKey{cmp.Or(r.Agent, f.Actor), r.Onto}
+	_, of, _ := land.Current(context.WithoutCancel(ctx), f.Home, what.agent) // also of work that can't land as it is
+	of += CheckOf(*f.Config).Digest()
 	k.mu.Lock()
 	one := k.running[what]
-	if one == nil || r.Again && one.isOver() {
-		one = &checkRun{over: make(chan struct{})}
+	if one == nil || one.of != of || r.Again && one.isOver() {
+		one = &checkRun{of: of, over: make(chan struct{})}
 		if k.running == nil {
 			k.running = make(map[checkKey]*checkRun)
 		}
