@@ -435,6 +435,29 @@ func TestTellDialog(t *testing.T) {
 	})
 }
 
+// What began before the clock was set back is told, and the owner alerted to it, without waiting until it is that late again.
+func TestTellClockSetBack(t *testing.T) {
+	t.Parallel()
+	tells(t, func(d *desk) {
+		alerted := ""
+		d.o.Escalate = func(_ context.Context, subject, _ string) (string, error) {
+			alerted += subject
+			return "command true", nil
+		}
+		then := time.Now().Add(1000 * time.Hour)
+		e := envelope.Envelope{ID: "gone-1", From: "agent1", To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: "of then", Time: then}
+		if _, err := d.bus.Send(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		d.sees(attention.Seen{Agent: one("agent1", agent.Waiting, func(a *view.Agent) { a.Since = store.At(then) }), Shows: true})
+		d.again()
+		d.after(time.Minute, "gone: of then", "dialog: agent1 is waiting at a dialog in its pane (unknown dialog): unknown dialog")
+		if !strings.HasPrefix(alerted, "netsky: of then") {
+			t.Errorf("alerted to %q", alerted)
+		}
+	})
+}
+
 // That all sessions ended is told once, later if it can't be told at once; it stays unread when a daemon that has not
 // seen it takes over.
 func TestTellGone(t *testing.T) {
