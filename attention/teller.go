@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"netsky/agent"
@@ -259,11 +260,7 @@ func (t *Teller) over(ctx context.Context, s *standing) error {
 	if s.ToldMS == 0 || s.Kind == Conflict || s.Kind == Gone {
 		return nil
 	}
-	ids := make(map[string]bool)
-	for n := range s.Times + 1 { // one more may have been sent, and not been noted
-		ids[s.mail(n)] = true
-	}
-	return t.mark(ids, as)
+	return t.mark(func(id string) bool { return id == s.ID || s.Every > 0 && strings.HasPrefix(id, s.ID+"-") }, as)
 }
 
 // ended says how a dialog has gone, and reports whether the owner has ended the thing, and so knows of it.
@@ -290,8 +287,8 @@ func (t *Teller) event(ctx context.Context, key, level string, id agent.ID, abou
 	t.o.Record(ctx, store.AddLog{Key: key, Level: level, Part: t.o.Part, Actor: id, About: about, Text: text})
 }
 
-// mark marks all mail to the owner of those ids that was not shown.
-func (t *Teller) mark(ids map[string]bool, as func(files ...string) error) error {
+// mark marks all mail to the owner of its ids that was not shown.
+func (t *Teller) mark(its func(id string) bool, as func(files ...string) error) error {
 	shown, err := home.ShownMail(t.o.Home).Names()
 	if err != nil {
 		return err
@@ -306,7 +303,7 @@ func (t *Teller) mark(ids map[string]bool, as func(files ...string) error) error
 	list, err := t.o.Bus.FindAll(agent.Owner, slices.DeleteFunc(names, func(name string) bool { return shown[name] }))
 	var files []string
 	for _, e := range list {
-		if e.Err == nil && ids[e.Envelope.ID] {
+		if e.Err == nil && its(e.Envelope.ID) {
 			files = append(files, e.Name)
 		}
 	}

@@ -179,6 +179,10 @@ func TestTellForgetful(t *testing.T) {
 		if err != nil || list[0].Envelope.ID != list[1].Envelope.ID || list[0].Envelope.Kind != envelope.KindNotice {
 			t.Errorf("%v %v", list, err)
 		}
+		d.stop()
+		testworld.Must(t, d.home.WriteFile("state/attention.json", []byte(`{"standing": {"x": {"kind": "config", "every": 1, "told_ms": 1, "times": 1000000000000}}}`), false))
+		d.again()
+		d.after(time.Minute, "config: line 1", "config: line 1", "config: line 1")
 	})
 }
 
