@@ -150,6 +150,7 @@ func TestControl(t *testing.T) {
 		{"/deeds/ask", `{"agent": "owner", "text": "so"}`}:                      {2, "owner"},
 		{"/deeds/start", `{"agents": ["../1"]}`}:                                {2, "../1"},
 		{"/deeds/start", `{"agents": ["agent7"]}`}:                              {2, "dir: needed"},
+		{"/deeds/start", `{"agents": ["1", "agent1"], "dir": "/"}`}:             {2, "agent1 twice"},
 		{"/deeds/down", `{"all": true}`}:                                        {2, "`netsky down --all`"},
 		{"/deeds/forget", `{"agents": ["agent7"]}`}:                             {1, "agent7: was never started"},
 		{"/deeds/decide", `{"code": "abcde"}`}:                                  {1, "abcde"},

@@ -99,6 +99,11 @@ func (f *Fleet) Start(ctx context.Context, r StartRequest) (StartResult, error) 
 	if err := f.May("up"); err != nil {
 		return StartResult{}, err
 	}
+	for i, id := range r.Agents {
+		if slices.Contains(r.Agents[:i], id) { // its second session would take the first one's files
+			return StartResult{}, usagef("up: names %s twice", id)
+		}
+	}
 	if err := f.Make(); err != nil {
 		return StartResult{}, err
 	}
