@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,9 +38,10 @@ func TestPasswordChanges(t *testing.T) {
 	}
 
 	// The server repeats the password before, while the file has another one.
+	another := sync.OnceFunc(func() { mustReplace(t, file, "another battery") })
 	m.set(func() {
 		m.fault = func(w http.ResponseWriter, r *http.Request) bool {
-			mustReplace(t, file, "another battery")
+			another()
 			failure(w, 500, "no: "+r.URL.RawQuery+" "+r.URL.Query().Get("guid"), nil)
 			return true
 		}
@@ -113,9 +115,7 @@ func TestSendFileRefused(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want an error with %q", name, r, err, want)
 		}
 	}
-	if sent := m.get().sent; len(sent) > 0 {
-		t.Errorf("sent: %v", sent)
-	}
+	testworld.Len(t, m.get().sent, 0, "sent")
 }
 
 // A server that sends an attachment a byte now and then, or never begins, keeps nobody waiting
