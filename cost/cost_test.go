@@ -105,9 +105,7 @@ func TestTake(t *testing.T) {
 			for _, e := range tt.takes {
 				mustTake(t, r, "agent1", tt.prices, cost.Limits{}, e)
 			}
-			if got := sums(t, r, cost.ByAll, cost.Filter{}); got != tt.want {
-				t.Errorf("%s\nwant %s", got, tt.want)
-			}
+			testworld.Equal(t, sums(t, r, cost.ByAll, cost.Filter{}), tt.want)
 		})
 	}
 }
@@ -162,9 +160,7 @@ func TestTask(t *testing.T) {
 	if got, want := sums(t, r, cost.ByTask, cost.Filter{Task: "task-1"}), "task-1: 2 requests 2+4+6+8 = 0 (0 stated), 20 unpriced[m]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if id, err := r.Worker(t.Context(), "task-1"); id != "agent1" || err != nil {
-		t.Errorf("Worker = %s, %v", id, err)
-	}
+	testworld.Equal(t, testworld.Got(r.Worker(t.Context(), "task-1"))(t), "agent1", "Worker")
 }
 
 func TestSum(t *testing.T) {
@@ -185,13 +181,9 @@ func TestSum(t *testing.T) {
 		{cost.ByAll, cost.Filter{Since: noon.Add(time.Hour)}, ": 1 requests 1+2+3+4 = 0 (0 stated), 10 unpriced[n]"},
 		{cost.ByAll, cost.Filter{Until: noon}, ""},
 	} {
-		if got := sums(t, r, tt.by, tt.f); got != tt.want {
-			t.Errorf("by %q, %+v:\n%s\nwant\n%s", tt.by, tt.f, got, tt.want)
-		}
+		testworld.Equal(t, sums(t, r, tt.by, tt.f), tt.want, "by %q, %+v", tt.by, tt.f)
 	}
-	if _, err := r.Sum(t.Context(), "agent; --", cost.Filter{}); err == nil {
-		t.Error("summed up by what is no column")
-	}
+	testworld.Fails(t, testworld.Err(r.Sum(t.Context(), "agent; --", cost.Filter{})), "", "summed up by what is no column")
 }
 
 func standings(tb testing.TB, r cost.Records, l cost.Limits, at time.Time) string {
@@ -212,9 +204,7 @@ func TestBudget(t *testing.T) {
 	l := cost.Limits{Agent: cost.Limit{Tokens: 100}}
 	check := func(what, want string, l cost.Limits, at time.Time) {
 		t.Helper()
-		if got := standings(t, r, l, at); got != want {
-			t.Errorf("%s: %s\nwant %s", what, got, want)
-		}
+		testworld.Equal(t, standings(t, r, l, at), want, "%s", what)
 	}
 	const of = "agent1's budget for 2026-11-20: "
 	mustTake(t, r, "agent1", nil, l, entries{}.turn(turn("a", "m", 7)))
@@ -226,9 +216,7 @@ func TestBudget(t *testing.T) {
 		t.Errorf("ParseBudget(%q) = %v, %v", b.Key(), got, ok)
 	}
 	testworld.Must(t, r.Told(ctx, b, cost.Warned))
-	if _, err := r.Answer(ctx, b, true, l, noon); !errors.Is(err, cost.ErrOpen) {
-		t.Errorf("Answer at 80 %% = %v, want ErrOpen", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(r.Answer(ctx, b, true, l, noon)), cost.ErrOpen, "Answer at 80 %%")
 	mustTake(t, r, "agent1", nil, l, entries{}.turn(turn("c", "m", 30)))
 	check("380", of+"380 %, reached 100, told 80, over true, unsure false, refused false", l, noon)
 	testworld.Got(r.Answer(ctx, b, false, l, noon))(t)
@@ -272,9 +260,7 @@ func TestHuge(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	b := cost.Budget{Scope: cost.ScopeAgent, About: "agent1", Period: "2026-11-20"}
-	if got := standings(t, r, l, noon); !strings.Contains(got, "reached 100, told 0, over true") {
-		t.Error(got)
-	}
+	testworld.Contains(t, standings(t, r, l, noon), "reached 100, told 0, over true")
 	l.Agent.Nano = math.MaxInt64 / 2
 	if s, err := r.Answer(ctx, b, true, l, noon); err != nil || s.Limit.Nano != math.MaxInt64 || s.Over() {
 		t.Errorf("Answer = %+v, %v", s, err)

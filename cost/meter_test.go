@@ -84,8 +84,7 @@ func TestFiles(t *testing.T) {
 			w.mustRead()
 			const other = "22222222-2222-4222-8222-222222222222"
 			w.mustWrite(other+".jsonl", answer("a", 1)+answer("b", 2)+answer("c", 3))
-			la, err := w.home.LoadLaunch("agent1")
-			testworld.Must(w, err)
+			la := testworld.Got(w.home.LoadLaunch("agent1"))(w)
 			testworld.Must(w, w.db.Apply(context.Background(), store.SessionState{Start: la.Start, Thread: other}))
 		}, "agent1 3: 6+12"},
 		{"subagents", func(w *world) {
@@ -112,9 +111,7 @@ func TestFiles(t *testing.T) {
 			w := mustWorld(t)
 			tt.do(w)
 			w.mustRead()
-			if got := w.used(); got != tt.want {
-				t.Errorf("%q, want %q", got, tt.want)
-			}
+			testworld.Equal(t, w.used(), tt.want)
 		})
 	}
 }
@@ -148,8 +145,7 @@ func TestNoDaemonForDays(t *testing.T) {
 	w, ctx := mustWorld(t), context.Background()
 	w.mustWrite(main, answer("a", 1))
 	w.mustRead()
-	la, err := w.home.LoadLaunch("agent1")
-	testworld.Must(w, err)
+	la := testworld.Got(w.home.LoadLaunch("agent1"))(w)
 	testworld.Must(w, w.db.Apply(ctx, store.EndSession{Start: la.Start, Time: store.At(time.Now())}))
 	w.mustAppend(main, answer("b", 2))
 	testworld.Must(w, w.db.Do(ctx, "days go by", func(c *sql.Conn) error {
@@ -193,8 +189,7 @@ func TestMeterBudget(t *testing.T) {
 	t.Parallel()
 	w, ctx := mustWorld(t), context.Background()
 	bar := func() breaker.State {
-		s, err := breaker.Of(w.home, breaker.Budget("agent1")).Load()
-		testworld.Must(w, err)
+		s := testworld.Got(breaker.Of(w.home, breaker.Budget("agent1")).Load())(w)
 		return s
 	}
 	w.terms.Limits.Agent.Tokens = 30
@@ -227,9 +222,7 @@ func TestMeterBudget(t *testing.T) {
 	if text, err := cost.Answer(ctx, w.bus, w.db, key, true); err != nil || !strings.HasSuffix(text, "is now 60 tokens") || bar().Tripped() {
 		t.Errorf("allowed: %q, %v, %+v", text, err, bar())
 	}
-	if _, err := cost.Answer(ctx, w.bus, w.db, key, true); err == nil {
-		t.Error("allowed twice")
-	}
+	testworld.Fails(t, testworld.Err(cost.Answer(ctx, w.bus, w.db, key, true)), "", "allowed twice")
 	w.mustAppend(main, answer("c", 10)) // 78 of 60
 	w.mustRead()
 	if !bar().Tripped() {

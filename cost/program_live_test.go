@@ -100,8 +100,7 @@ func TestClaude(t *testing.T) {
 	t.Parallel()
 	program := mustProgram(t, "NETSKY_TEST_CLAUDE")
 	w := mustWorld(t)
-	model, err := anthropic.Start()
-	testworld.Must(w, err)
+	model := testworld.Got(anthropic.Start())(w)
 	defer model.Close()
 	var answers atomic.Int64
 	model.Handle(func(q anthropic.Request) *anthropic.Reply {
@@ -128,10 +127,8 @@ func TestClaude(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), program, "-p", "--permission-mode", "bypassPermissions", resume, thread,
 			"--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
 		cmd.Dir, cmd.Env = work, env
-		in, err := cmd.StdinPipe()
-		testworld.Must(w, err)
-		out, err := cmd.StdoutPipe()
-		testworld.Must(w, err)
+		in := testworld.Got(cmd.StdinPipe())(w)
+		out := testworld.Got(cmd.StdoutPipe())(w)
 		testworld.Must(w, cmd.Start())
 		from := bufio.NewReader(out)
 		say := func(text string) {

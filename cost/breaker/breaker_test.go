@@ -73,9 +73,7 @@ func TestReset(t *testing.T) {
 				tried++
 			}
 		}
-		if tried != 1 {
-			t.Errorf("%d agents try at the reset, want 1", tried)
-		}
+		testworld.Equal(t, tried, 1, "agents try at the reset")
 		began := time.Now()
 		time.Sleep(time.Second) // its turn
 		if !answered(t, b, agent.Clone(1), began) {
@@ -268,9 +266,7 @@ func TestDamaged(t *testing.T) {
 	path := h.Path(home.BreakersDir, files[0].Name())
 	for _, text := range []string{"", "nonsense", `{"since_ms":"x"}`} {
 		testworld.Must(t, os.WriteFile(path, []byte(text), 0o600))
-		if _, err := breaker.List(h); err == nil {
-			t.Errorf("%q: List reports nothing", text)
-		}
+		testworld.Fails(t, testworld.Err(breaker.List(h)), "", "%q: List reports nothing", text)
 		if p := allow(t, b, agent.Clone(1)); !p.OK {
 			t.Errorf("%q: Allow = %+v", text, p)
 		}

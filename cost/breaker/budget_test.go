@@ -48,9 +48,7 @@ func TestBudget(t *testing.T) {
 			t.Errorf("Load = %+v, %v: a start of the program is no answer", s, err)
 		}
 		for i, want := range []bool{true, false} {
-			if lifted, err := b.Lift(t.Context()); err != nil || lifted != want {
-				t.Errorf("Lift %d = %v, %v, want %v", i, lifted, err, want)
-			}
+			testworld.Equal(t, testworld.Got(b.Lift(t.Context()))(t), want, "Lift %d", i)
 		}
 		if !allow("agent1") {
 			t.Error("not allowed after Lift")
