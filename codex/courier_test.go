@@ -35,9 +35,7 @@ func TestOfferRefused(t *testing.T) {
 	testworld.Must(t, err)
 	defer stop()
 	w.until("it takes mail", func() bool { return program.State(w.ctx).Takes })
-	if err := program.Offer(w.ctx, courier.Offer{Text: strings.Repeat("x", codex.MaxText+1), About: []string{"m-1"}}); err != nil {
-		t.Errorf("Offer = %v", err)
-	}
+	testworld.Equal(t, program.Offer(w.ctx, courier.Offer{Text: strings.Repeat("x", codex.MaxText+1), About: []string{"m-1"}}), nil, "Offer")
 	var told []string
 	w.until("the end of the turn", func() bool {
 		events.Read(func(e courier.Event) {

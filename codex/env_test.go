@@ -24,9 +24,7 @@ func TestChildEnvironment(t *testing.T) {
 	kept := []string{"MINE=1", "CLAUDE_CODE_OAUTH_TOKEN=k", "CLAUDE_CODE_USE_BEDROCK=1", "CODEX_HOME=/x", "NETSKY_START=s", "TERM_PROGRAM=tmux"}
 	gone := []string{"TMUX=/t", "TMUX_PANE=%1", "STY=1", "CLAUDECODE=1", "CLAUDE_CODE_SESSION_ID=s", "CLAUDE_PROJECT_DIR=/p", "CODEX_THREAD_ID=t", "AGENT_CODEX_MODEL=m", "NETSKY_PROMPT_FILE=/p", "AGENT_N=9"}
 	w.env = append(append(w.env, kept...), gone...)
-	if err := w.once(prompting("hi")); err == nil {
-		t.Error("Once with a Codex that ends at once: no error")
-	}
+	testworld.Fails(t, w.once(prompting("hi")), "", "Once with a Codex that ends at once: no error")
 	data := testworld.Got(os.ReadFile(seen))(t)
 	env := strings.Split(string(data), "\n")
 	for _, v := range append(kept, "AGENT_N=1", "NETSKY_HOME="+w.home.Root()) {

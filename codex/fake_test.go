@@ -238,10 +238,6 @@ func TestServerStubborn(t *testing.T) {
 	defer cancel()
 	s, _, err := fakeServer(t, ctx, "stubborn")
 	testworld.Must(t, err)
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := s.Err(); !errors.Is(err, appserver.ErrLost) {
-		t.Errorf("Err = %v", err)
-	}
+	testworld.Equal(t, s.Close(), nil)
+	testworld.ErrorIs(t, s.Err(), appserver.ErrLost, "Err")
 }

@@ -147,9 +147,7 @@ func TestFaults(t *testing.T) {
 					t.Errorf("%s: account %q, want %q or none", name, f.Account, want)
 				}
 			}
-			if n := len(w.model.Requests()); n != tt.requests {
-				t.Errorf("%d requests, want %d", n, tt.requests)
-			}
+			testworld.Equal(t, len(w.model.Requests()), tt.requests, "requests")
 			last := agent.Report{}
 			if len(r.faults) > 0 {
 				last = r.faults[len(r.faults)-1]

@@ -98,9 +98,7 @@ func TestKillServer(t *testing.T) {
 	if n := w.said("the very task"); n != 1 {
 		t.Errorf("the model was told the task %d times", n)
 	}
-	if !strings.Contains(w.err.String(), "signal: killed") {
-		t.Errorf("stderr = %q", &w.err)
-	}
+	testworld.Contains(t, w.err.String(), "signal: killed", "stderr")
 }
 
 // An input that was shown as accepted is in the thread after any death.

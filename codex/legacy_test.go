@@ -31,9 +31,7 @@ func TestLegacy(t *testing.T) {
 	testworld.Equal(t, w.inputs(id), "consumed", "inputs")
 	first := w.state().Thread
 	w.mustOnce(prompting("Session not found for thread_id\nloop: say Session not found for thread_id"))
-	if reply := w.mustReply(agent.Root); reply.Text != "Session not found for thread_id" {
-		t.Errorf("reply = %q", reply.Text)
-	}
+	testworld.Equal(t, w.mustReply(agent.Root).Text, "Session not found for thread_id", "reply")
 	second := w.state().Thread
 	for _, want := range []string{"not found for thread " + first, "thread_id=" + second + " (was " + first + ")"} {
 		if !strings.Contains(w.err.String(), want) || first == second {
@@ -41,9 +39,7 @@ func TestLegacy(t *testing.T) {
 		}
 	}
 	w.mustOnce(func(o *codex.OnceOptions) { prompting("loop: model")(o); o.Model = "gpt-5.6-sol" })
-	if reply := w.mustReply(agent.Root); reply.Text != "model: gpt-5.6-sol" {
-		t.Errorf("reply = %q", reply.Text)
-	}
+	testworld.Equal(t, w.mustReply(agent.Root).Text, "model: gpt-5.6-sol", "reply")
 }
 
 // A result marked as an error is one, whatever it says.
@@ -70,12 +66,8 @@ func TestLegacyAsks(t *testing.T) {
 		prompting("loop: ask touch " + file + "\nloop: ask touch " + file)(o)
 		o.Sandbox, o.Approval = "read-only", "on-request"
 	})
-	if _, err := os.Stat(file); err == nil {
-		t.Error("made")
-	}
-	if n := strings.Count(w.err.String(), "[codex] agent1: declined: Allow Codex to run"); n != 2 {
-		t.Errorf("stderr = %q, want two refusals", &w.err)
-	}
+	testworld.Fails(t, testworld.Err(os.Stat(file)), "", "made")
+	testworld.Equal(t, strings.Count(w.err.String(), "[codex] agent1: declined: Allow Codex to run"), 2, "stderr")
 	w.mustReply(agent.Root)
 }
 
@@ -83,7 +75,5 @@ func TestLegacyTimeout(t *testing.T) {
 	t.Parallel()
 	w := mustWorldOf(t, "NETSKY_TEST_CODEX_OLD")
 	err := w.once(func(o *codex.OnceOptions) { prompting("loop: sleep 1h")(o); o.Limit = 1e9 })
-	if !errors.Is(err, appserver.ErrTimeout) {
-		t.Errorf("Once = %v, want %v", err, appserver.ErrTimeout)
-	}
+	testworld.ErrorIs(t, err, appserver.ErrTimeout, "Once")
 }

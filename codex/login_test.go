@@ -23,7 +23,5 @@ func TestFaultHangs(t *testing.T) {
 		return s.State == agent.Blocked && strings.Contains(s.Detail, "codex did not open the thread within 500ms")
 	})
 	r.takes()
-	if !strings.Contains(w.pane.String(), "did not open the thread") {
-		t.Errorf("pane: %s", &w.pane)
-	}
+	testworld.Contains(t, w.pane.String(), "did not open the thread", "pane")
 }

@@ -4,7 +4,6 @@ package codex_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -38,9 +37,7 @@ func TestOnceThreadHeld(t *testing.T) {
 	if len(list) != 1 || list[0].Text != "are you there?" || list[0].From != agent.Root {
 		t.Fatalf("agent1 has %v", list)
 	}
-	if err := w.once(nil); !errors.Is(err, appserver.ErrHeld) {
-		t.Errorf("drain = %v, want %v", err, appserver.ErrHeld)
-	}
+	testworld.ErrorIs(t, w.once(nil), appserver.ErrHeld, "drain")
 	server.Close()
 	w.mustOnce(nil)
 	if reply := w.mustReply(agent.Root); reply.InReplyTo != list[0].ID {
@@ -63,9 +60,7 @@ func TestOnceWaits(t *testing.T) {
 	}()
 	<-said
 	lock.Unlock()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, <-done, nil)
 	w.mustReply(agent.Root)
 }
 
@@ -116,9 +111,7 @@ func TestOnceAnswers(t *testing.T) {
 		{name: "too long", mail: envelope.Envelope{Text: "loop: long"}, want: "[1400000 bytes more]", kind: envelope.KindReply},
 	} {
 		id := w.mustSend(tt.mail)
-		if err := w.once(nil); !errors.Is(err, tt.err) {
-			t.Errorf("%s: Once = %v, want %v", tt.name, err, tt.err)
-		}
+		testworld.ErrorIs(t, w.once(nil), tt.err, "%s: Once", tt.name)
 		list := w.envelopes("agent1", bus.Delivered)
 		if len(list) == 0 || list[len(list)-1].ID != id {
 			t.Errorf("%s: not filed", tt.name)

@@ -1,8 +1,6 @@
 package codex_test
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	"netsky/bus"
@@ -20,14 +18,10 @@ func TestOnceResident(t *testing.T) {
 	lock := testworld.Got(w.home.Lock(codex.ResidentLock("agent1")))(t)
 	defer lock.Unlock()
 	w.mustOnce(prompting("are you there?"))
-	if out := w.out.String(); !strings.Contains(out, "its own Codex is running and will process it; the answer goes to agent0's inbox") {
-		t.Errorf("stdout = %q", out)
-	}
+	testworld.Contains(t, w.out.String(), "its own Codex is running and will process it; the answer goes to agent0's inbox", "stdout")
 	d, err := r.Next(w.ctx)
 	if err != nil || d.Envelope().Text != "are you there?" || !d.Envelope().RequiresAck {
 		t.Errorf("%v, %v", d, err)
 	}
-	if err := w.once(nil); !errors.Is(err, home.ErrLocked) {
-		t.Errorf("drain = %v, want %v", err, home.ErrLocked)
-	}
+	testworld.ErrorIs(t, w.once(nil), home.ErrLocked, "drain")
 }

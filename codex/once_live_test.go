@@ -39,9 +39,7 @@ func TestOnceDrains(t *testing.T) {
 	}
 	testworld.Equal(t, w.inputs(id), "consumed", "inputs")
 	last := w.model.Requests()[0]
-	if !strings.Contains(last.Last(), `<channel source="agent" chat_id="agent2" from="agent2"`) {
-		t.Errorf("the model was told %q", last.Last())
-	}
+	testworld.Contains(t, last.Last(), `<channel source="agent" chat_id="agent2" from="agent2"`, "the model was told")
 }
 
 func TestOncePrompts(t *testing.T) {
@@ -64,9 +62,7 @@ func TestOncePrompts(t *testing.T) {
 	// A thread resumes in a new process; the startup text stands only in front
 	// of its first message.
 	w.mustOnce(terminal("loop: users"))
-	if reply := w.mustReply(agent.Root); reply.Text != "users: 2" {
-		t.Errorf("second reply = %q, want users: 2", reply.Text)
-	}
+	testworld.Equal(t, w.mustReply(agent.Root).Text, "users: 2", "reply")
 	if second := w.state(); second.Thread != first.Thread {
 		t.Errorf("thread %s, then %s", first.Thread, second.Thread)
 	}
@@ -77,9 +73,7 @@ func TestOncePrompts(t *testing.T) {
 		t.Errorf("stdout = %q, want the answer before the last line", &w.out)
 	}
 	w.mustOnce(func(o *codex.OnceOptions) { terminal("loop: users")(o); o.Fresh = true })
-	if reply := w.mustReply(agent.Root); reply.Text != "users: 1" {
-		t.Errorf("fresh reply = %q, want users: 1", reply.Text)
-	}
+	testworld.Equal(t, w.mustReply(agent.Root).Text, "users: 1", "reply")
 }
 
 func TestOnceQuarantines(t *testing.T) {
@@ -123,9 +117,7 @@ func TestOnceStateUnreadable(t *testing.T) {
 	w := mustWorld(t)
 	testworld.Must(t, w.home.WriteFile(codex.StateFile("agent1"), []byte(`{"thread_id": "x`), false))
 	w.mustOnce(prompting("hello"))
-	if !strings.Contains(w.err.String(), "unreadable") {
-		t.Errorf("stderr = %q", &w.err)
-	}
+	testworld.Contains(t, w.err.String(), "unreadable", "stderr")
 	list, err := os.ReadDir(w.home.Path("state/codex"))
 	if err != nil || len(list) != 2 {
 		t.Errorf("state/codex holds %v (%v), want the new file and the old one", list, err)
@@ -181,16 +173,10 @@ func TestOnceFailsAndIsGoneOnWith(t *testing.T) {
 			}
 			// While it is tripped, neither a message nor a prompt reaches the model.
 			for _, edit := range []func(*codex.OnceOptions){nil, prompting("hello")} {
-				if err := w.once(edit); !errors.Is(err, codex.ErrNotYet) {
-					t.Errorf("Once = %v, want %v", err, codex.ErrNotYet)
-				}
+				testworld.ErrorIs(t, w.once(edit), codex.ErrNotYet, "Once")
 			}
-			if n := len(w.model.Requests()); n != 1 {
-				t.Errorf("%d requests, want 1", n)
-			}
-			if got := w.envelopes("agent1", bus.Delivered); len(got) != 0 {
-				t.Errorf("the message was filed")
-			}
+			testworld.Equal(t, len(w.model.Requests()), 1, "requests")
+			testworld.Equal(t, len(w.envelopes("agent1", bus.Delivered)), 0, "the message was filed")
 			if got := w.inbox(agent.Root); len(got) != 0 {
 				t.Errorf("agent0 got %v", got)
 			}

@@ -53,8 +53,6 @@ func TestOnceBudget(t *testing.T) {
 				t.Errorf("Once = %v, want that the budget is used up", err)
 			}
 		}
-		if n := len(w.inbox("agent1")); n != 1 {
-			t.Errorf("%d messages wait, want 1", n)
-		}
+		testworld.Equal(t, len(w.inbox("agent1")), 1, "messages wait")
 	}
 }

@@ -35,9 +35,7 @@ func FuzzSafeText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		got := envelope.SafeText(s)
 		e := envelope.Envelope{From: "agent1", To: agent.Root, Kind: envelope.KindReply, Text: got, Time: time.Now()}
-		if err := e.Validate(); err != nil {
-			t.Errorf("SafeText(%q) = %q: %v", s, got, err)
-		}
+		testworld.Equal(t, e.Validate(), nil, "SafeText(%q) = %q", s, got)
 		if !strings.ContainsAny(s, "<\x00") && strings.ToValidUTF8(s, "") == s && got != s {
 			t.Errorf("SafeText(%q) = %q", s, got)
 		}

@@ -22,25 +22,15 @@ func TestRuntime(t *testing.T) {
 	testworld.Must(t, os.Mkdir(bin, 0o700))
 	r := &codex.Runtime{Home: w.home, Binary: "/x/netsky"}
 	l := agent.Launch{Agent: agent.Infinity, Dir: w.dir, Env: append(w.env, "PATH="+bin)}
-	if err := r.Check(w.ctx, l); !errors.Is(err, codex.ErrMissing) {
-		t.Errorf("Check without a program = %v", err)
-	}
+	testworld.ErrorIs(t, r.Check(w.ctx, l), codex.ErrMissing, "Check without a program")
 	testworld.Must(t, os.Symlink(w.program, filepath.Join(bin, "codex")))
 	r = &codex.Runtime{Home: w.home, Binary: "/x/netsky"}
-	if err := r.Check(w.ctx, l); err != nil {
-		t.Errorf("Check = %v", err)
-	}
+	testworld.Equal(t, r.Check(w.ctx, l), nil, "Check")
 	testworld.Must(t, os.WriteFile(w.home.Root()+".codex/config.toml", nil, 0o600))
-	if err := r.Check(w.ctx, l); err != nil {
-		t.Errorf("Check once more = %v, want what it knew", err)
-	}
+	testworld.Equal(t, r.Check(w.ctx, l), nil, "what it knew")
 	r = &codex.Runtime{Home: w.home, Binary: "/x/netsky"}
-	if err := r.Check(w.ctx, l); !errors.Is(err, codex.ErrLogin) {
-		t.Errorf("Check without a login = %v", err)
-	}
-	if err := r.Prepare(w.ctx, &l); err != nil {
-		t.Error(err)
-	}
+	testworld.ErrorIs(t, r.Check(w.ctx, l), codex.ErrLogin, "Check without a login")
+	testworld.Equal(t, r.Prepare(w.ctx, &l), nil)
 	testworld.Equal(t, strings.Join(l.Argv, " "), "/x/netsky codex agentinfinity --serve", "Argv")
 	if want := "CODEX_CHANNEL_DIR=" + w.home.Path("channels/agent/agentinfinity"); !slices.Contains(l.Env, want) {
 		t.Errorf("Env lacks %s", want)
@@ -66,12 +56,8 @@ func TestCheckNeverUsed(t *testing.T) {
 		return names
 	}
 	r := &codex.Runtime{Home: w.home, Binary: "/x/netsky"}
-	if err := r.Check(w.ctx, l); !errors.Is(err, codex.ErrLogin) {
-		t.Errorf("Check = %v, want %v", err, codex.ErrLogin)
-	}
-	if got := left(); len(got) != 0 {
-		t.Errorf("left behind: %v", got)
-	}
+	testworld.ErrorIs(t, r.Check(w.ctx, l), codex.ErrLogin, "Check")
+	testworld.EqualList(t, left(), nil, "left behind")
 	testworld.Must(t, os.Mkdir(filepath.Join(home, ".codex"), 0o700))
 	l.Env = append(l.Env, "OPENAI_API_KEY=sk-s3cret", "CODEX_API_KEY=sk-s3cret") // its app-server ignores both
 	r = &codex.Runtime{Home: w.home, Binary: "/x/netsky"}

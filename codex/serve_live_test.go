@@ -76,9 +76,7 @@ func TestServe(t *testing.T) {
 	w.mustState(agent.Idle, "")
 	w.mustSend(envelope.Envelope{From: agent.Root, Kind: envelope.KindShutdown, Text: "x", Start: "start1"})
 	w.mustAck()
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, stop(), nil)
 	w.mustGone()
 	db := testworld.Got(store.OpenRead(w.ctx, w.home))(t)
 	defer db.Close()
@@ -179,9 +177,7 @@ func TestServeServerKilled(t *testing.T) {
 	asked = w.holding("wait here")
 	id = w.mustSend(envelope.Envelope{From: agent.Owner, Text: "wait here"})
 	asked()
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, stop(), nil)
 	w.mustGone()
 	before := w.state().Thread
 	w.model.Handle(func(q openai.Request) *openai.Reply { return &openai.Reply{Text: "at last"} })
@@ -294,15 +290,11 @@ func TestServeShutdown(t *testing.T) {
 		t.Error("acked in the middle of a turn")
 	}
 	close(hold)
-	if e := w.mustAnswer(agent.Owner, id); e.Text != "held" {
-		t.Errorf("answer = %q", e.Text)
-	}
+	testworld.Equal(t, w.mustAnswer(agent.Owner, id).Text, "held", "answer")
 	w.mustAck()
 	select {
 	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
+		testworld.Equal(t, err, nil)
 	case <-w.ctx.Done():
 		t.Fatal("it did not end")
 	}
@@ -388,9 +380,7 @@ func TestServeHeld(t *testing.T) {
 			t.Errorf("answer to %s = %s %q", text, e.Kind, e.Text)
 		}
 	}
-	if n := len(w.model.Requests()); n != 3 {
-		t.Errorf("%d requests, want 3: one failed", n)
-	}
+	testworld.Equal(t, len(w.model.Requests()), 3, "requests")
 	w.mustState(agent.Idle, "")
 	w.mustOnly(agent.Owner, first, second)
 }
@@ -423,9 +413,7 @@ func TestServeOwnAnswer(t *testing.T) {
 	close(hold)
 	last := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "next"})
 	w.mustAnswer(agent.Owner, last)
-	if e := w.mustAnswer(agent.Owner, id); e.Text != "mine" {
-		t.Errorf("answer = %q", e.Text)
-	}
+	testworld.Equal(t, w.mustAnswer(agent.Owner, id).Text, "mine", "answer")
 	w.mustOnly(agent.Owner, id, last)
 }
 
@@ -442,9 +430,7 @@ func TestServeLimit(t *testing.T) {
 	}
 	w.mustState(agent.Idle, "last turn interrupted: ")
 	next := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: say next"})
-	if e := w.mustAnswer(agent.Owner, next); e.Text != "next" {
-		t.Errorf("answer = %q", e.Text)
-	}
+	testworld.Equal(t, w.mustAnswer(agent.Owner, next).Text, "next", "answer")
 }
 
 // What an earlier version had in hand, filed and unanswered, is answered by this

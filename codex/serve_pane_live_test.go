@@ -59,9 +59,7 @@ func (p *pane) mustKill() {
 		k, _ = p.home.LoadKeeper("agent1")
 		return k.Start == p.start && k.PID > 0
 	})
-	if err := syscall.Kill(k.PID, syscall.SIGKILL); err != nil {
-		p.Fatalf("kill %d: %v", k.PID, err)
-	}
+	testworld.Must(p, syscall.Kill(k.PID, syscall.SIGKILL), "kill %d", k.PID)
 }
 
 // mustClose ends the pane, and waits for its keeper: one that still writes its
@@ -178,9 +176,7 @@ func TestServeApproval(t *testing.T) {
 	})
 	w.mustAnswer(agent.Owner, id)
 	w.mustState(agent.Idle, "")
-	if _, err := os.Stat(file); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, testworld.Err(os.Stat(file)), nil)
 }
 
 // The sidecar is killed in the middle of a turn: all it had started is gone, and
@@ -203,9 +199,7 @@ func TestServeKilled(t *testing.T) {
 		t.Errorf("answer = %+v", e)
 	}
 	last := w.mustSend(envelope.Envelope{From: agent.Owner, Text: "loop: users"})
-	if e := w.mustAnswer(agent.Owner, last); e.Text != "users: 4" {
-		t.Errorf("answer = %q, want what knows of all that was said", e.Text)
-	}
+	testworld.Equal(t, w.mustAnswer(agent.Owner, last).Text, "users: 4", "what knows of all that was said")
 	w.mustOnly(agent.Owner, first, id, last)
 }
 

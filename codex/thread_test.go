@@ -26,9 +26,7 @@ func TestThreadEvents(t *testing.T) {
 	thread := w.mustThread(w.mustServer(), nil)
 	events, stop := thread.Subscribe()
 	defer stop()
-	if got := w.mustAsk(thread, "i1", "do\nloop: shell echo it is done; exit 3"); !strings.Contains(got, "it is done") {
-		t.Errorf("answer = %q", got)
-	}
+	testworld.Contains(t, w.mustAsk(thread, "i1", "do\nloop: shell echo it is done; exit 3"), "it is done", "answer")
 	var kinds []string
 	for _, e := range w.mustEvent(events, appserver.TurnCompleted) {
 		if e.Thread != thread.ID() || e.Turn == "" {
@@ -78,9 +76,7 @@ func TestThreadOneTurnAtATime(t *testing.T) {
 	for range 3 {
 		turns[<-answers] = true
 	}
-	if len(turns) != 3 {
-		t.Errorf("turns = %v, want three", turns)
-	}
+	testworld.Equal(t, len(turns), 3, "turns")
 }
 
 func TestThreadTimeout(t *testing.T) {
@@ -90,24 +86,16 @@ func TestThreadTimeout(t *testing.T) {
 	events, stop := thread.Subscribe()
 	defer stop()
 	turn := testworld.Got(thread.Submit(w.ctx, "i1", "loop: sleep 1h"))(t)
-	if _, err := turn.Wait(w.ctx, 100*time.Millisecond); !errors.Is(err, appserver.ErrTimeout) {
-		t.Errorf("Wait = %v, want %v", err, appserver.ErrTimeout)
-	}
+	testworld.ErrorIs(t, testworld.Err(turn.Wait(w.ctx, 100*time.Millisecond)), appserver.ErrTimeout, "Wait")
 	w.mustEvent(events, appserver.TurnInterrupted)
 	testworld.Equal(t, w.mustAsk(thread, "i2", "loop: users"), "users: 2", "after it")
 	turn = testworld.Got(thread.Submit(w.ctx, "i3", "loop: sleep 1h"))(t)
-	if err := thread.Interrupt(w.ctx); err != nil {
-		t.Error(err)
-	}
-	if _, err := turn.Wait(w.ctx, testworld.Patience); !errors.Is(err, appserver.ErrInterrupted) {
-		t.Errorf("Wait = %v, want %v", err, appserver.ErrInterrupted)
-	}
+	testworld.Equal(t, thread.Interrupt(w.ctx), nil)
+	testworld.ErrorIs(t, testworld.Err(turn.Wait(w.ctx, testworld.Patience)), appserver.ErrInterrupted, "Wait")
 	ctx, cancel := context.WithCancel(w.ctx)
 	turn = testworld.Got(thread.Submit(w.ctx, "i4", "loop: sleep 1h"))(t)
 	cancel()
-	if _, err := turn.Wait(ctx, testworld.Patience); !errors.Is(err, context.Canceled) {
-		t.Errorf("Wait = %v, want %v", err, context.Canceled)
-	}
+	testworld.ErrorIs(t, testworld.Err(turn.Wait(ctx, testworld.Patience)), context.Canceled, "Wait")
 	select {
 	case <-turn.Done():
 	default:
@@ -155,35 +143,25 @@ func TestThreadOpen(t *testing.T) {
 	w := mustWorld(t)
 	server := w.mustServer()
 	for _, id := range []string{"01a1f973-18d2-7131-9770-00e3635cf3d7", "bogus"} {
-		if _, err := server.Open(w.ctx, appserver.ThreadOptions{ID: id}); !errors.Is(err, appserver.ErrGone) {
-			t.Errorf("Open(%s) = %v, want %v", id, err, appserver.ErrGone)
-		}
+		testworld.ErrorIs(t, testworld.Err(server.Open(w.ctx, appserver.ThreadOptions{ID: id})), appserver.ErrGone, "Open(%s)", id)
 	}
 	thread := w.mustThread(server, func(o *appserver.ThreadOptions) { o.Instructions = "BE BRIEF" })
 	big := strings.Repeat("0123456789 and so on", 10_000)
 	if got := w.mustAsk(thread, "i1", big); got != "echo: "+big {
 		t.Errorf("200 KB came back as %d bytes", len(got))
 	}
-	if !strings.Contains(strings.Join(w.model.Requests()[0].Rules, "\n"), "BE BRIEF") {
-		t.Error("the instructions did not reach the model")
-	}
+	testworld.Contains(t, strings.Join(w.model.Requests()[0].Rules, "\n"), "BE BRIEF", "the instructions did not reach the model")
 	other := w.mustServer()
-	if _, err := other.Open(w.ctx, appserver.ThreadOptions{ID: thread.ID()}); !errors.Is(err, appserver.ErrHeld) {
-		t.Errorf("Open of an open thread = %v, want %v", err, appserver.ErrHeld)
-	}
+	testworld.ErrorIs(t, testworld.Err(other.Open(w.ctx, appserver.ThreadOptions{ID: thread.ID()})), appserver.ErrHeld, "Open of an open thread")
 	if _, err := thread.Submit(w.ctx, "i2", strings.Repeat("x", 1<<20+1)); err == nil || errors.Is(err, appserver.ErrLost) {
 		t.Errorf("Submit of too much = %v", err)
 	}
 	testworld.Equal(t, w.mustAsk(thread, "i3", "loop: users"), "users: 2", "after it")
 	server.Close()
-	if _, err := thread.Submit(w.ctx, "i4", "x"); !errors.Is(err, appserver.ErrLost) {
-		t.Errorf("Submit after the end = %v, want %v", err, appserver.ErrLost)
-	}
+	testworld.ErrorIs(t, testworld.Err(thread.Submit(w.ctx, "i4", "x")), appserver.ErrLost, "Submit after the end")
 	again := w.mustThread(other, func(o *appserver.ThreadOptions) { o.ID = thread.ID() })
 	testworld.Equal(t, w.mustAsk(again, "i5", "loop: users"), "users: 3", "resumed")
-	if !strings.Contains(strings.Join(w.model.Requests()[2].Rules, "\n"), "BE BRIEF") {
-		t.Error("the instructions were forgotten")
-	}
+	testworld.Contains(t, strings.Join(w.model.Requests()[2].Rules, "\n"), "BE BRIEF", "the instructions were forgotten")
 }
 
 // Codex writes down that it trusts a repository; told beforehand, it does not.
@@ -216,15 +194,11 @@ func TestThreadSandboxWhenResumed(t *testing.T) {
 	server := w.mustServer()
 	thread := w.mustThread(server, nil)
 	w.mustAsk(thread, "i1", "loop: shell touch "+file)
-	if err := os.Remove(file); err != nil {
-		t.Fatalf("with all rights: %v", err)
-	}
+	testworld.Must(t, os.Remove(file), "with all rights")
 	server.Close()
 	again := w.mustThread(w.mustServer(), func(o *appserver.ThreadOptions) { o.ID, o.Sandbox = thread.ID(), "read-only" })
 	answer := w.mustAsk(again, "i2", "loop: shell touch "+file)
-	if err := os.Remove(file); err == nil {
-		t.Errorf("made in spite of read-only; the model says %q", answer)
-	}
+	testworld.Fails(t, os.Remove(file), "", "made in spite of read-only; the model says %q", answer)
 }
 
 // A message is found however many turns have followed, also by another process.

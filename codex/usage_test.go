@@ -76,9 +76,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "../x", strings.Repeat("z", 36)} {
-		if got := f.Files(env, bad, began); len(got) != 0 {
-			t.Errorf("Files(%q) = %q", bad, got)
-		}
+		testworld.EqualList(t, f.Files(env, bad, began), nil, "Files(%q)", bad)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"netsky/codex/appserver"
+	"netsky/internal/testworld"
 )
 
 // mustCodex is the real Codex that the tests use.
@@ -27,7 +28,5 @@ func TestProbe(t *testing.T) {
 			t.Errorf("Probe(%s) = %v, %v, want %s", variable, v, err, want)
 		}
 	}
-	if _, err := appserver.Probe(t.Context(), "/nowhere/codex", nil); err == nil {
-		t.Error("Probe of nothing is no error")
-	}
+	testworld.Fails(t, testworld.Err(appserver.Probe(t.Context(), "/nowhere/codex", nil)), "", "Probe of nothing is no error")
 }

@@ -1,7 +1,6 @@
 package appserver_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,11 +70,7 @@ func TestFind(t *testing.T) {
 		{dir + "/hoisted/bin", filepath.Join(dir, "hoisted/lib/node_modules", vendor)},
 		{dir + "/broken/bin", broken},
 	} {
-		if got, err := appserver.Find(tt.path); err != nil || got != tt.want {
-			t.Errorf("Find(%s) = %s, %v, want %s", tt.path, got, err, tt.want)
-		}
+		testworld.Equal(t, testworld.Got(appserver.Find(tt.path))(t), tt.want, "Find(%s)", tt.path)
 	}
-	if _, err := appserver.Find(dir + "/notexecutable"); !errors.Is(err, appserver.ErrMissing) {
-		t.Errorf("Find in vain = %v, want %v", err, appserver.ErrMissing)
-	}
+	testworld.ErrorIs(t, testworld.Err(appserver.Find(dir+"/notexecutable")), appserver.ErrMissing, "Find in vain")
 }
