@@ -83,9 +83,7 @@ func TestAnswer(t *testing.T) {
 		{"auto mode not asked for", mustScreen(t, "autocheck.70.txt"), at("/x", "--permission-mode", "manual"), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if keys := claude.Answer(tt.screen, tt.launch); !slices.Equal(keys, tt.want) {
-				t.Errorf("Answer = %q, want %q", keys, tt.want)
-			}
+			testworld.EqualList(t, claude.Answer(tt.screen, tt.launch), tt.want, "Answer")
 		})
 	}
 	if d, ok := claude.Recognise(channelsScreen); !ok || d.Name != "development channels" {

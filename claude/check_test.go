@@ -88,9 +88,7 @@ func TestCheckNeverUsed(t *testing.T) {
 				testworld.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
 				g.mustWrite(file, "{}")
 			}
-			if err := g.runtime.Check(g.ctx, g.launch("agent1")); !errors.Is(err, claude.ErrLogin) {
-				t.Errorf("Check = %v, want %v", err, claude.ErrLogin)
-			}
+			testworld.ErrorIs(t, g.runtime.Check(g.ctx, g.launch("agent1")), claude.ErrLogin, "Check")
 			if got := strings.Contains(g.runs(), "auth status"); got != tt.asks {
 				t.Errorf("runs = %q, want asked %v", g.runs(), tt.asks)
 			}
@@ -216,9 +214,7 @@ func TestCheck(t *testing.T) {
 			}
 			err := g.runtime.Check(g.ctx, g.launch("agent1"))
 			if tt.is == nil && len(tt.words) == 0 {
-				if err != nil {
-					t.Errorf("Check = %v", err)
-				}
+				testworld.Equal(t, err, nil, "Check")
 				return
 			}
 			mustMention(t, "Check", err, tt.words...)
@@ -247,9 +243,7 @@ func TestCheckKept(t *testing.T) {
 	}
 	testworld.Equal(t, g.runs(), "--version\nauth status --json\n", "runs")
 	g.env = append(g.env, "ANTHROPIC_API_KEY=k")
-	if err := g.runtime.Check(g.ctx, g.launch("agent1")); err != nil {
-		t.Errorf("Check with a key = %v", err)
-	}
+	testworld.Equal(t, g.runtime.Check(g.ctx, g.launch("agent1")), nil, "Check with a key")
 }
 
 // TestCheckHangs ends a question that is not answered.
@@ -265,7 +259,5 @@ func TestCheckHangs(t *testing.T) {
 	}()
 	err := g.runtime.Check(ctx, g.launch("agent1"))
 	mustMention(t, "Check", err, "claude auth status")
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("Check = %v", err)
-	}
+	testworld.ErrorIs(t, err, context.Canceled, "Check")
 }

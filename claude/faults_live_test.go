@@ -186,7 +186,5 @@ func TestFaultsRetried(t *testing.T) {
 			t.Errorf("%s: State = %+v, want no fault", tt.text, r)
 		}
 	}
-	if n := len(l.events(agent.EventStopFailed)); n != 0 {
-		t.Errorf("%d turns failed", n)
-	}
+	testworld.Equal(t, len(l.events(agent.EventStopFailed)), 0, "turns failed")
 }

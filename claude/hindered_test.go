@@ -78,9 +78,7 @@ func TestCheckHindered(t *testing.T) {
 			l.Env = append(l.Env, tt.env)
 			err := g.runtime.Check(g.ctx, l)
 			if tt.words == "" {
-				if err != nil {
-					t.Errorf("Check = %v", err)
-				}
+				testworld.Equal(t, err, nil, "Check")
 				return
 			}
 			mustMention(t, "Check", err, strings.Fields(tt.words)...)

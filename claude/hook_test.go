@@ -77,9 +77,7 @@ func TestHookLeavesNoLine(t *testing.T) {
 		"Stop": `,"agent_id":"a-1"`, "StopFailure": `,"agent_id":"a-1","error":"rate_limit"`,
 	} {
 		h, err := claude.ParseHook(event, []byte(with(fields)))
-		if err != nil {
-			t.Errorf("ParseHook(%s) = %v", event, err)
-		}
+		testworld.Equal(t, err, nil, "ParseHook(%s)", event)
 		if got := h.Line(); !reflect.DeepEqual(got, agent.Event{}) {
 			t.Errorf("the line of %s %s = %+v, want none", event, fields, got)
 		}
@@ -216,12 +214,8 @@ func TestReadTurn(t *testing.T) {
 			}
 		})
 	}
-	if _, err := claude.ReadTurn(filepath.Join(t.TempDir(), "none"), ""); err == nil {
-		t.Error("ReadTurn of no file = nil")
-	}
-	if _, err := claude.ReadTurn(t.TempDir(), ""); err == nil {
-		t.Error("ReadTurn of a directory = nil")
-	}
+	testworld.Fails(t, testworld.Err(claude.ReadTurn(filepath.Join(t.TempDir(), "none"), "")), "", "ReadTurn of no file = nil")
+	testworld.Fails(t, testworld.Err(claude.ReadTurn(t.TempDir(), "")), "", "ReadTurn of a directory = nil")
 }
 
 // The text of a stop comes from the file if Claude Code did not tell it.

@@ -274,9 +274,7 @@ func (l *live) mustState(s agent.State, words string) agent.Report {
 
 func (l *live) mustPush(text string) {
 	l.Helper()
-	if err := l.Push(l.ctx, text); err != nil {
-		l.Fatalf("Push = %v", err)
-	}
+	testworld.Must(l, l.Push(l.ctx, text), "Push")
 }
 
 // mustStop waits for the end of the n-th turn.

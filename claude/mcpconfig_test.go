@@ -94,9 +94,7 @@ func TestLetThrough(t *testing.T) {
 		t.Errorf("servers = %v", servers)
 	}
 	data, _ := g.home.ReadFile("channels/agent/agent3/mcp-config.json", 1<<20)
-	if !strings.Contains(string(data), `"${KEY}"`) {
-		t.Errorf("an entry was not copied as it is: %s", data)
-	}
+	testworld.Contains(t, string(data), `"${KEY}"`, "an entry was not copied as it is: %s", data)
 
 	g.options.MCP = []string{"local"}
 	for dir, want := range map[string]string{
@@ -106,9 +104,7 @@ func TestLetThrough(t *testing.T) {
 	} {
 		testworld.Equal(t, strings.Join(g.runtime.LeftOut(in(dir)), " "), want, "LeftOut in %s", dir)
 	}
-	if err := g.runtime.Check(g.ctx, in(worktree)); err != nil {
-		t.Errorf("Check in a worktree = %v", err)
-	}
+	testworld.Equal(t, g.runtime.Check(g.ctx, in(worktree)), nil, "Check in a worktree")
 	mustMention(t, "Check elsewhere", g.runtime.Check(g.ctx, in(g.bin)), `mcp server "local": not in`)
 }
 

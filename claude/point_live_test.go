@@ -29,9 +29,7 @@ func (l *live) mustNotPoint(why string) {
 	if got := l.text(); strings.Contains(got, "call the inbox tool") {
 		l.Errorf("Point typed all the same:\n%s", got)
 	}
-	if n := len(l.events(agent.EventPrompt)); n != before {
-		l.Errorf("Point gave a prompt")
-	}
+	testworld.Equal(l, len(l.events(agent.EventPrompt)), before, "Point gave a prompt")
 }
 
 func TestPoint(t *testing.T) {
@@ -90,9 +88,7 @@ func TestPoint(t *testing.T) {
 		l.mustState(agent.Busy, "")
 		l.wait("the registry says so", func() bool { r, _ := claude.FindSession(l.config, l.PID); return r.Status == "busy" })
 		err := l.Point(l.ctx, 1)
-		if err == nil || !strings.Contains(err.Error(), "not idle: busy") {
-			t.Errorf("Point = %v, want it refused", err)
-		}
+		testworld.Fails(t, err, "not idle: busy", "it refused")
 		release()
 		l.mustStop(2)
 	})
@@ -108,19 +104,13 @@ func TestPoint(t *testing.T) {
 		l.mustState(agent.Waiting, "permission: Bash: touch made")
 		l.wait("the dialog is shown", func() bool { return strings.Contains(l.text(), "Do you want to proceed?") })
 		l.wait("the registry says so", func() bool { r, _ := claude.FindSession(l.config, l.PID); return r.Status == "waiting" })
-		if err := l.Point(l.ctx, 1); err == nil || !strings.Contains(err.Error(), "not idle: waiting") {
-			t.Errorf("Point = %v, want it refused", err)
-		}
-		if !strings.Contains(l.text(), "Do you want to proceed?") {
-			t.Errorf("the dialog is gone:\n%s", l.text())
-		}
+		testworld.Fails(t, l.Point(l.ctx, 1), "not idle: waiting", "it refused")
+		testworld.Contains(t, l.text(), "Do you want to proceed?", "the dialog is gone")
 		l.mustKeys("Escape")
 		l.mustState(agent.Idle, "")
 		l.mustType("/model")
 		l.mustState(agent.Waiting, "model")
-		if err := l.Point(l.ctx, 1); err == nil {
-			t.Error("Point into a dialog = nil")
-		}
+		testworld.Fails(t, l.Point(l.ctx, 1), "", "Point into a dialog = nil")
 		l.mustKeys("Escape")
 	})
 }

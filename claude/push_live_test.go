@@ -42,9 +42,7 @@ func TestPush(t *testing.T) {
 		l.wait("the draft stands", func() bool { return strings.Contains(l.text(), "of two lines") })
 		l.mustPush("beside a draft")
 		testworld.Equal(t, l.mustStop(4).Text, "echo: beside a draft", "the turn's text")
-		if !strings.Contains(l.text(), "❯\u00a0a draft\n  of two lines\n") {
-			t.Errorf("the draft is gone:\n%s", l.text())
-		}
+		testworld.Contains(t, l.text(), "❯\u00a0a draft\n  of two lines\n", "the draft is gone")
 		l.mustKeys("C-u", "BSpace", "C-u")
 	})
 	t.Run("dialog", func(t *testing.T) {
@@ -54,9 +52,7 @@ func TestPush(t *testing.T) {
 		if r := l.State(l.ctx); r.State != agent.Waiting {
 			t.Errorf("after a push State = %+v, want waiting", r)
 		}
-		if _, err := os.Stat(filepath.Join(l.work, "made")); err == nil {
-			t.Error("the push answered the dialog")
-		}
+		testworld.Fails(t, testworld.Err(os.Stat(filepath.Join(l.work, "made"))), "", "the push answered the dialog")
 		l.mustKeys("Escape")
 		l.wait("the push is taken", func() bool { return l.said("behind the dialog") > 0 })
 	})

@@ -3,7 +3,6 @@
 package claude_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -101,9 +100,7 @@ func (w *stage) tmux(args ...string) string {
 // returns once its conversation has begun.
 func (w *stage) mustUp(id agent.ID) agent.Launch {
 	w.Helper()
-	if err := w.runtime.Check(w.ctx, w.launch(id)); err != nil {
-		w.Fatalf("Check = %v", err)
-	}
+	testworld.Must(w, w.runtime.Check(w.ctx, w.launch(id)), "Check")
 	before := w.count("SessionStart")
 	l := w.mustPrepare(id)
 	words := []string{"new-session", "-d", "-s", string(id), "-x", "180", "-y", "50", "-c", l.Dir, "env", "-i"}
@@ -180,21 +177,15 @@ func TestRealCheck(t *testing.T) {
 	t.Parallel()
 	w := mustStage(t)
 	begun := time.Now()
-	if err := w.runtime.Check(w.ctx, w.launch("agent1")); err != nil {
-		t.Errorf("Check with a key = %v", err)
-	}
+	testworld.Equal(t, w.runtime.Check(w.ctx, w.launch("agent1")), nil, "Check with a key")
 	t.Logf("Check with a key: %v", time.Since(begun))
 	w.env = slices.DeleteFunc(w.env, func(e string) bool { return strings.HasPrefix(e, "ANTHROPIC_") })
 	begun = time.Now()
-	if err := w.runtime.Check(w.ctx, w.launch("agent1")); !errors.Is(err, claude.ErrLogin) {
-		t.Errorf("Check without a key = %v", err)
-	}
+	testworld.ErrorIs(t, w.runtime.Check(w.ctx, w.launch("agent1")), claude.ErrLogin, "Check without a key")
 	t.Logf("Check without a key: %v", time.Since(begun))
 	w.mustWrite(filepath.Join(w.config, "settings.json"), `{"apiKeyHelper": "echo k"}`)
 	w.rig.fresh()
-	if err := w.runtime.Check(w.ctx, w.launch("agent1")); err != nil {
-		t.Errorf("Check with a helper in the person's settings = %v", err)
-	}
+	testworld.Equal(t, w.runtime.Check(w.ctx, w.launch("agent1")), nil, "Check with a helper in the person's settings")
 	if len(w.model.Requests()) > 0 {
 		t.Errorf("a check spoke to the model")
 	}
@@ -246,9 +237,7 @@ func TestRealModes(t *testing.T) {
 			if want := []string{"it is done", "it is done"}; !slices.Equal(last.Outputs, want) {
 				t.Errorf("the tools gave %q, want %q", last.Outputs, want)
 			}
-			if !strings.Contains(w.screen(agent.Root), footer) {
-				t.Errorf("no %q in\n%s", footer, w.screen(agent.Root))
-			}
+			testworld.Contains(t, w.screen(agent.Root), footer)
 			asks := 0
 			if mode == "plan" { // which asks for what changes anything, whatever the rules allow
 				asks = 2
@@ -262,9 +251,7 @@ func TestRealModes(t *testing.T) {
 				t.Errorf("served %q", got)
 			}
 			for _, v := range []string{"AGENT_N=0", "NETSKY_START=" + l.Start, "NETSKY_HOME=" + w.home.Root(), "NETSKY_PROMPT_FILE=" + l.PromptFile} {
-				if !strings.Contains(w.notes("env.agent"), v+"\n") {
-					t.Errorf("the server's environment lacks %s", v)
-				}
+				testworld.Contains(t, w.notes("env.agent"), v+"\n", "the server's environment lacks %s", v)
 			}
 		})
 	}
@@ -328,9 +315,7 @@ func TestRealSettings(t *testing.T) {
 	}
 	w.mustWrite(filepath.Join(w.work, ".mcp.json"), `{"mcpServers": {"named": `+server("named")+`, "unnamed": `+server("unnamed")+`}}`)
 	l := w.mustUp("agent1")
-	if got := w.runtime.LeftOut(l); !slices.Equal(got, []string{"unnamed"}) {
-		t.Errorf("LeftOut = %q", got)
-	}
+	testworld.EqualList(t, w.runtime.LeftOut(l), []string{"unnamed"}, "LeftOut")
 	q := w.mustSay("agent1", "hello")
 	w.wait("the end of the turn", func() bool { return w.count("Stop") == 1 })
 	if strings.Contains(string(q.Body), "WebSearch\\n") || slices.Contains(q.Tools, "WebSearch") {

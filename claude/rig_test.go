@@ -100,9 +100,7 @@ func (g *rig) launch(id agent.ID) agent.Launch {
 func (g *rig) mustPrepare(id agent.ID) agent.Launch {
 	g.Helper()
 	l := g.launch(id)
-	if err := g.runtime.Prepare(g.ctx, &l); err != nil {
-		g.Fatalf("Prepare(%s) = %v", id, err)
-	}
+	testworld.Must(g, g.runtime.Prepare(g.ctx, &l), "Prepare(%s)", id)
 	return l
 }
 

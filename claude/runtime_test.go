@@ -61,9 +61,7 @@ func TestArgv(t *testing.T) {
 			testworld.Equal(t, l.Argv[0], filepath.Join(g.bin, "claude"), "the program")
 			got := strings.Join(l.Argv[1:], " ")
 			got = strings.NewReplacer(g.home.Root(), "H", word(l.Argv, "--session-id"), "S").Replace(got)
-			if got != tt.want {
-				t.Errorf("Argv = %q\nwant %q", got, tt.want)
-			}
+			testworld.Equal(t, got, tt.want, "Argv")
 			testworld.Equal(t, l.Resume, "", "Resume")
 		})
 	}
@@ -118,9 +116,7 @@ func TestPromptTooLong(t *testing.T) {
 		testworld.Must(t, g.home.WriteFile(home.PromptFile("agent1"), []byte(strings.Repeat("x", size)), false))
 		err := g.runtime.Prepare(g.ctx, &l)
 		if want == "" {
-			if err != nil {
-				t.Errorf("Prepare with %d bytes = %v", size, err)
-			}
+			testworld.Equal(t, err, nil, "Prepare with %d bytes", size)
 			continue
 		}
 		mustMention(t, "Prepare", err, want)
@@ -163,9 +159,7 @@ func TestPrepareMany(t *testing.T) {
 	}
 	wg.Wait()
 	slices.Sort(sessions)
-	if len(slices.Compact(sessions)) != 20 {
-		t.Errorf("two agents share a conversation: %q", sessions)
-	}
+	testworld.Equal(t, len(slices.Compact(sessions)), 20, "two agents share a conversation: %q", sessions)
 	if got := strings.Count(g.runs(), "\n"); got != 2 {
 		t.Errorf("claude was asked %d times: %q", got, g.runs())
 	}

@@ -102,9 +102,7 @@ func TestFindSession(t *testing.T) {
 	t.Parallel()
 	s := mustStill(t)
 	find := func() (claude.Registered, error) { return claude.FindSession(s.ConfigDir, s.PID) }
-	if _, err := find(); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("without an entry: %v, want %v", err, fs.ErrNotExist)
-	}
+	testworld.ErrorIs(t, testworld.Err(find()), fs.ErrNotExist, "without an entry")
 	s.register(`,"status":"busy","waitingFor":"x","statusUpdatedAt":7,"messagingSocketPath":"/s","new":[1]`)
 	r, err := find()
 	if err != nil || r.Status != "busy" || r.Session != "s-1" || r.Dir != "/w" || r.Socket != "/s" || r.StatusMS != 7 {
@@ -125,9 +123,7 @@ func TestFindSession(t *testing.T) {
 			t.Errorf("%s: FindSession = %+v, %v, want another error", name, r, err)
 		}
 	}
-	if _, err := claude.FindSession(s.ConfigDir, 1<<30); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("of no process: %v, want %v", err, fs.ErrNotExist)
-	}
+	testworld.ErrorIs(t, testworld.Err(claude.FindSession(s.ConfigDir, 1<<30)), fs.ErrNotExist, "of no process")
 }
 
 func TestSessionState(t *testing.T) {
@@ -341,9 +337,7 @@ func TestPushWire(t *testing.T) {
 		line, _ := bufio.NewReader(conn).ReadString('\n')
 		lines <- line
 	}()
-	if err := s.Push(t.Context(), text); err != nil {
-		t.Fatalf("Push = %v", err)
-	}
+	testworld.Must(t, s.Push(t.Context(), text), "Push")
 	var got struct {
 		Type    string
 		Message struct{ Role, Content string }
@@ -363,9 +357,7 @@ func TestPushHangs(t *testing.T) {
 	s.register(fmt.Sprintf(`,"status":"idle","messagingSocketPath":%q`, l.Addr().String()))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := s.Push(ctx, strings.Repeat("x", 8<<20)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Push = %v, want %v", err, context.DeadlineExceeded)
-	}
+	testworld.ErrorIs(t, s.Push(ctx, strings.Repeat("x", 8<<20)), context.DeadlineExceeded, "Push")
 }
 
 func TestInterruptRefused(t *testing.T) {
@@ -687,9 +679,7 @@ func TestInterruptMeanwhile(t *testing.T) {
 				if len(s.keys) != tt.keys || tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 					t.Errorf("Interrupt = %v, keys %v, want %q and %d keys", err, s.keys, tt.want, tt.keys)
 				}
-				if ctx.Err() != nil {
-					t.Error("it waited for ever")
-				}
+				testworld.Equal(t, ctx.Err(), nil, "it waited for ever")
 			})
 		})
 	}

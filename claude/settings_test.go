@@ -62,9 +62,7 @@ func TestSettingsHooks(t *testing.T) {
 			}
 		}
 		slices.Sort(names)
-		if got := strings.Join(names, " "); got != want {
-			t.Errorf("%s: hooks %s\nwant %s", version, got, want)
-		}
+		testworld.Equal(t, strings.Join(names, " "), want, "%s: hooks", version)
 	}
 }
 
@@ -88,9 +86,7 @@ func TestSettingsModes(t *testing.T) {
 			t.Errorf("%s: settings %v", mode, s)
 		}
 		testworld.Equal(t, strings.Join(rules(s, "deny"), " "), want.deny, "%s: denied", mode)
-		if got := rules(s, "allow"); !slices.Equal(got, []string{"mcp__agent__*", "mcp__imessage__*"}) {
-			t.Errorf("%s: allowed %q", mode, got)
-		}
+		testworld.EqualList(t, rules(s, "allow"), []string{"mcp__agent__*", "mcp__imessage__*"}, "%s: allowed", mode)
 	}
 }
 
@@ -117,9 +113,7 @@ func TestSettingsMerged(t *testing.T) {
 		"PreToolUse": {"a", "b", "'/opt/net sky/netsky' hook PreToolUse"},
 		"PreCompact": {"mine compact"},
 	} {
-		if got := hooks(s, event); !slices.Equal(got, want) {
-			t.Errorf("%s runs %q, want %q", event, got, want)
-		}
+		testworld.EqualList(t, hooks(s, event), want, "%s runs", event)
 	}
 	groups := s["hooks"].(map[string]any)["PreToolUse"].([]any)
 	if groups[0].(map[string]any)["matcher"] != "Bash" || groups[2].(map[string]any)["matcher"] != nil {
@@ -159,9 +153,7 @@ func FuzzSettings(f *testing.F) {
 		g.mustWrite(g.options.Settings, string(data))
 		l := g.launch("agent3")
 		if err := g.runtime.Prepare(t.Context(), &l); err != nil {
-			if !strings.Contains(err.Error(), g.options.Settings) {
-				t.Errorf("Prepare = %v, which does not name the file", err)
-			}
+			testworld.Contains(t, err.Error(), g.options.Settings, "Prepare = %v, which does not name the file", err)
 			return
 		}
 		var theirs map[string]any
@@ -173,9 +165,7 @@ func FuzzSettings(f *testing.F) {
 		for _, event := range []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PermissionRequest", "Stop", "StopFailure"} {
 			groups, _ := both["hooks"].(map[string]any)[event].([]any)
 			last, _ := json.Marshal(groups[len(groups)-1])
-			if !strings.Contains(string(last), "hook "+event) {
-				t.Errorf("%s ends with %s", event, last)
-			}
+			testworld.Contains(t, string(last), "hook "+event, "%s ends with %s", event, last)
 		}
 		if allow := rules(both, "allow"); !slices.Contains(allow, "mcp__agent__*") {
 			t.Errorf("allowed %q", allow)

@@ -21,9 +21,7 @@ import (
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	l := mustLive(t, "manual")
-	if err := l.Interrupt(l.ctx); !errors.Is(err, claude.ErrIdle) {
-		t.Errorf("Interrupt of an idle session = %v, want %v", err, claude.ErrIdle)
-	}
+	testworld.ErrorIs(t, l.Interrupt(l.ctx), claude.ErrIdle, "Interrupt of an idle session")
 	for _, pushed := range []bool{true, false} {
 		text := map[bool]string{true: "pushed", false: "typed"}[pushed]
 		release := l.hold(text)
@@ -33,9 +31,7 @@ func TestInterrupt(t *testing.T) {
 			l.mustType(text)
 		}
 		l.wait("the model is asked", func() bool { return l.said(text) > 0 })
-		if err := l.Interrupt(l.ctx); err != nil {
-			t.Fatalf("Interrupt = %v", err)
-		}
+		testworld.Must(t, l.Interrupt(l.ctx), "Interrupt")
 		l.mustState(agent.Idle, "")
 		release()
 		if !pushed { // what was typed is a draft again
@@ -49,12 +45,8 @@ func TestInterrupt(t *testing.T) {
 	l.mustPush("loop: shell touch made")
 	l.mustState(agent.Waiting, "permission: Bash: touch made")
 	l.wait("the dialog is shown", func() bool { return strings.Contains(l.text(), "Do you want to proceed?") })
-	if err := l.Interrupt(l.ctx); err == nil || !strings.Contains(err.Error(), "waiting for an answer") {
-		t.Errorf("Interrupt at a dialog = %v, want it refused", err)
-	}
-	if !strings.Contains(l.text(), "Do you want to proceed?") {
-		t.Errorf("the dialog is gone:\n%s", l.text())
-	}
+	testworld.Fails(t, l.Interrupt(l.ctx), "waiting for an answer", "it refused")
+	testworld.Contains(t, l.text(), "Do you want to proceed?", "the dialog is gone")
 	l.mustKeys("Escape")
 	l.mustState(agent.Idle, "")
 	l.mustPush("after it all")
@@ -69,9 +61,7 @@ func TestInterruptTool(t *testing.T) {
 	if want := "claude's session registry, hook"; r.Evidence != want {
 		t.Errorf("Evidence = %q, want %q", r.Evidence, want)
 	}
-	if err := l.Interrupt(l.ctx); err != nil {
-		t.Fatalf("Interrupt = %v", err)
-	}
+	testworld.Must(t, l.Interrupt(l.ctx), "Interrupt")
 	l.mustState(agent.Idle, "")
 	l.mustPush("next")
 	l.wait("the next turn's end", func() bool { return len(l.events(agent.EventStop)) == 1 })
@@ -281,9 +271,7 @@ func TestPermission(t *testing.T) {
 			name := fmt.Sprint("sub", i)
 			l.mustPush(`loop: call Agent {"description":"x","prompt":"loop: shell touch ` + name + `","subagent_type":"general-purpose"}`)
 			q := asked(len(l.events(agent.EventPermission)) + 1)
-			if _, err := desk.Answer(t.Context(), q.Code, agent.Answer{Allow: allow}); err != nil {
-				t.Errorf("allow %v: %v", allow, err)
-			}
+			testworld.Equal(t, testworld.Err(desk.Answer(t.Context(), q.Code, agent.Answer{Allow: allow})), nil, "allow %v", allow)
 			l.mustStop(stops + 1)
 			l.wait("the end of it", func() bool { return made(name) == allow && l.State(l.ctx).State == agent.Idle })
 		}

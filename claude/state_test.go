@@ -18,25 +18,17 @@ const aSession = "0b5c2a34-6d1f-4a6b-9c33-0123456789ab"
 func TestState(t *testing.T) {
 	t.Parallel()
 	g := mustRig(t)
-	if s, err := claude.LoadState(g.home, "agent1"); err != nil || s != (claude.State{}) {
-		t.Errorf("LoadState of none = %v, %v", s, err)
-	}
+	testworld.Equal(t, testworld.Got(claude.LoadState(g.home, "agent1"))(t), (claude.State{}), "LoadState of none")
 	want := claude.State{Session: aSession, Transcript: "/t", Dir: "/d", Start: "s", Used: true}
 	testworld.Must(t, claude.SaveState(g.home, "agent1", want))
-	if s, err := claude.LoadState(g.home, "agent1"); err != nil || s != want {
-		t.Errorf("LoadState = %v, %v, want %v", s, err, want)
-	}
+	testworld.Equal(t, testworld.Got(claude.LoadState(g.home, "agent1"))(t), want, "LoadState")
 	if info, err := os.Stat(g.home.Path(claude.StateFile("agent1"))); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("its file: %v, %v", info, err)
 	}
 	for range 2 {
-		if err := claude.Forget(g.home, "agent1"); err != nil {
-			t.Error(err)
-		}
+		testworld.Equal(t, claude.Forget(g.home, "agent1"), nil)
 	}
-	if _, err := g.home.ReadFile(claude.StateFile("agent1"), 1); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("after Forget: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(g.home.ReadFile(claude.StateFile("agent1"), 1)), fs.ErrNotExist, "after Forget")
 	for _, text := range []string{"", "{", "{}", `{"session": "--help"}`, `{"session": "../../../0b5c2a34-6d1f-4a6b-9c33-012"}`, `{"session": "0b5c2a34-6d1f-4a6b-9c33-0123456789aZ"}`} {
 		testworld.Must(t, g.home.WriteFile(claude.StateFile("agent1"), []byte(text), false))
 		if s, err := claude.LoadState(g.home, "agent1"); err == nil || s != (claude.State{}) {

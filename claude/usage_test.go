@@ -74,9 +74,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("Files = %s, want %s", got, want)
 	}
 	for _, bad := range []string{"", "../S", "*", "none"} {
-		if got := claude.UsageFiles(env, bad); len(got) != 0 {
-			t.Errorf("Files(%q) = %q", bad, got)
-		}
+		testworld.EqualList(t, claude.UsageFiles(env, bad), nil, "Files(%q)", bad)
 	}
 }
 
