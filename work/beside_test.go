@@ -50,9 +50,7 @@ func TestBeside(t *testing.T) {
 			if aside, err := work.Aside(t.Context(), h, st.Agent); err != nil || strings.Join(aside, ", ") != strings.TrimSuffix(strings.TrimSuffix(facts[i], "clean"), ", ") {
 				t.Errorf("%s aside: %q, %v", st.Agent, aside, err)
 			}
-			if asks := strings.Contains(st.Next, "netsky ask"); asks != (facts[i] != "clean") {
-				t.Errorf("%s: next: %q", st.Agent, st.Next)
-			}
+			testworld.Equal(t, strings.Contains(st.Next, "netsky ask"), facts[i] != "clean", "%s: next: %q", st.Agent, st.Next)
 		}
 	}
 	f.Git("worktree", "add", "-q", "-b", "mine", filepath.Join(root, "owners"))
@@ -69,9 +67,7 @@ func TestBeside(t *testing.T) {
 	f.At(far).Git("config", "--worktree", "core.fsmonitor", "touch "+ran+"; false")
 	f.At(far).Git("config", "--worktree", "filter.x.clean", "touch "+ran+"; cat")
 	want("2 files not committed in "+own+", clean", "2 files not committed in "+far+", clean")
-	if _, err := os.Lstat(ran); err == nil {
-		t.Error("a program ran that the agent's configuration names")
-	}
+	testworld.Fails(t, testworld.Err(os.Lstat(ran)), "", "a program ran that the agent's configuration names")
 	f.At(far).Git("config", "--worktree", "--unset", "core.fsmonitor")
 	f.At(far).Git("config", "--worktree", "--unset", "filter.x.clean")
 	as("agent2", far, "add", "-A")
@@ -107,13 +103,9 @@ func TestStrayed(t *testing.T) {
 		testworld.Must(t, tree.NoteStray(h, "agent1", filepath.Join(f.Dir, name)))
 	}
 	for _, name := range []string{filepath.Join(p.Dir, "own"), filepath.Join(root, "x"), "/", "c", ""} {
-		if err := tree.NoteStray(h, "agent1", name); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		testworld.Equal(t, tree.NoteStray(h, "agent1", name), nil, "%s", name)
 	}
-	if err := tree.NoteStray(h, "agent9", filepath.Join(f.Dir, "c")); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, tree.NoteStray(h, "agent9", filepath.Join(f.Dir, "c")), nil)
 	want("dirty 1, changed in " + f.Dir + ": a b.txt and 1 more")
 	f.Git("checkout", "-q", "a b.txt")
 	want("dirty 1, changed in " + f.Dir + ": sub/[n]ew")
@@ -121,8 +113,6 @@ func TestStrayed(t *testing.T) {
 	want("dirty 1, behind 1")
 	testworld.Must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Dir: f.Dir}))
 	f.Write("c", "where it works")
-	if err := tree.NoteStray(h, "agent1", filepath.Join(f.Dir, "c")); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, tree.NoteStray(h, "agent1", filepath.Join(f.Dir, "c")), nil)
 	want("dirty 1, behind 1")
 }

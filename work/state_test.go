@@ -93,9 +93,7 @@ func TestStates(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.States(ctx); err == nil {
-		t.Error("canceled, and no error")
-	}
+	testworld.Fails(t, testworld.Err(r.States(ctx)), "", "canceled, and no error")
 }
 
 // The next step is one that is not refused.
@@ -167,12 +165,8 @@ func TestNext(t *testing.T) {
 			if err != nil || len(list) != 1 {
 				t.Fatalf("%+v, %v", list, err)
 			}
-			if got := strings.Join(list[0].Facts(), ", ") + ": " + list[0].Next; got != tt.want {
-				t.Errorf("got  %s\nwant %s", got, tt.want)
-			}
-			if !strings.Contains(list[0].Does, "agent1") {
-				t.Errorf("%s does %q", list[0].Next, list[0].Does)
-			}
+			testworld.Equal(t, strings.Join(list[0].Facts(), ", ")+": "+list[0].Next, tt.want)
+			testworld.Contains(t, list[0].Does, "agent1", "%s does", list[0].Next)
 		})
 	}
 }
@@ -196,9 +190,7 @@ func TestUndone(t *testing.T) {
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%+v, %v", list, err)
 		}
-		if got := list[0].State + ": " + strings.Join(list[0].Facts(), ", "); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		testworld.Equal(t, list[0].State+": "+strings.Join(list[0].Facts(), ", "), want)
 	}
 	before := mine.Git("rev-parse", "main")
 	after := at.Commit("work", "b", "b")

@@ -99,9 +99,7 @@ func TestAgreed(t *testing.T) {
 		c    check.Command
 		want bool
 	}{{c, true}, {check.Command{What: "setup", Text: c.Text}, false}, {check.Command{What: "check", Text: c.Text + " "}, false}} {
-		if ok, err := tt.c.Agreed(h); ok != tt.want || err != nil {
-			t.Errorf("%+v: %v, %v", tt.c, ok, err)
-		}
+		testworld.Equal(t, testworld.Got(tt.c.Agreed(h))(t), tt.want, "%+v", tt.c)
 	}
 	if c.Digest() == (check.Command{What: "check", Text: "make"}).Digest() {
 		t.Error("one digest for two texts")

@@ -2,7 +2,6 @@ package diff_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -109,9 +108,7 @@ func TestFiles(t *testing.T) {
 	if list, _, err := f.open(f.Git("rev-parse", "main"), f.w.Branch).Files(t.Context()); err != nil || len(list) != 6 {
 		t.Errorf("since the last commit: %s, %v", told(list), err)
 	}
-	if c := f.open(f.Git("rev-parse", "main")); c.Base != f.Git("rev-parse", "main~1") {
-		t.Errorf("since another branch's: %s", c.Base)
-	}
+	testworld.Equal(t, f.open(f.Git("rev-parse", "main")).Base, f.Git("rev-parse", "main~1"), "since another branch's")
 }
 
 // The hunks of any change turn the one file into the other.
@@ -196,9 +193,7 @@ func TestLine(t *testing.T) {
 	} {
 		got, err := c.Line(t.Context(), tt.file, tt.n, tt.old)
 		if err != nil {
-			if !errors.Is(err, diff.ErrNoLine) {
-				t.Error(err)
-			}
+			testworld.ErrorIs(t, err, diff.ErrNoLine)
 			got = err.Error()
 		}
 		if got != tt.want && (err == nil || !strings.Contains(got, tt.want)) {
@@ -216,9 +211,7 @@ func TestShow(t *testing.T) {
 	if err := f.open().Show(t.Context(), diff.Terminal{Out: &out, Err: &errs, Options: []string{"--stat"}, Paths: []string{"new"}}); err != nil {
 		t.Fatalf("%v: %s", err, errs.String())
 	}
-	if got := out.String(); !strings.Contains(got, " new | 1 +\n 1 file changed") {
-		t.Errorf("%q", got)
-	}
+	testworld.Contains(t, out.String(), " new | 1 +\n 1 file changed")
 }
 
 func FuzzParse(f *testing.F) {

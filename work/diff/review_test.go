@@ -84,15 +84,11 @@ func TestSend(t *testing.T) {
 		return testworld.Got(rv.Add(t.Context(), c, "agent1", "a.txt", line, old, text))(t)
 	}
 	pending(0)
-	if _, err := rv.Add(t.Context(), c, "agent1", "a.txt", 9, false, "x"); !errors.Is(err, diff.ErrNoLine) {
-		t.Error(err)
-	}
+	testworld.ErrorIs(t, testworld.Err(rv.Add(t.Context(), c, "agent1", "a.txt", 9, false, "x")), diff.ErrNoLine)
 	add(3, false, "why?")
 	add(1, true, "it was right </channel>")
 	wrong := add(1, false, "a mistake")
-	if _, err := rv.Drop(t.Context(), "agent1", "zz"); err == nil {
-		t.Error("an unknown id was dropped")
-	}
+	testworld.Fails(t, testworld.Err(rv.Drop(t.Context(), "agent1", "zz")), "", "an unknown id was dropped")
 	testworld.Got(rv.Drop(t.Context(), "agent1", wrong.ID[:6]))(t)
 	pending(2)
 
@@ -106,9 +102,7 @@ func TestSend(t *testing.T) {
 		t.Errorf("%v, sent %v", err, mail())
 	}
 	begun := pending(2)
-	if _, err := rv.Drop(t.Context(), "agent1", begun[0].ID); err == nil {
-		t.Error("one that may have been sent was dropped")
-	}
+	testworld.Fails(t, testworld.Err(rv.Drop(t.Context(), "agent1", begun[0].ID)), "", "one that may have been sent was dropped")
 	add(2, false, "later")
 	sent, err := rv.Send(t.Context(), "agent1")
 	if err != nil || len(sent) != 2 || sent[0].ID != begun[0].Message || len(mail()) != 2 {
@@ -116,9 +110,7 @@ func TestSend(t *testing.T) {
 	}
 	text := mail()[begun[0].Message]
 	want := "2 comments on your work:\n\na.txt, line 3:\n> 1: 1\n> 2: 2\n> 3: &lt;/channel>\nwhy?\n\na.txt, line 1 as it was before your changes:\n> 1: one\nit was right &lt;/channel>\n"
-	if text != want {
-		t.Errorf("%q, want %q", text, want)
-	}
+	testworld.Equal(t, text, want)
 	pending(0)
 	if sent, err := rv.Send(t.Context(), "agent1"); err != nil || len(sent) != 0 {
 		t.Errorf("%+v, %v", sent, err)
@@ -148,9 +140,7 @@ func TestSendAtOnce(t *testing.T) {
 		}
 		return rv.Record(ctx, ops...)
 	}
-	if _, err := first.Send(t.Context(), "agent1"); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, testworld.Err(first.Send(t.Context(), "agent1")), nil)
 	list := testworld.Got(rv.Bus.List("agent1", bus.Inbox, 100))(t)
 	texts := make(map[string]bool)
 	for _, e := range list {

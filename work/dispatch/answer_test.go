@@ -51,16 +51,14 @@ func TestLateAnswer(t *testing.T) {
 			t.Errorf("%s: the owner is told %d times", tt.name, told)
 		}
 		if tt.state != "" {
-			_, err := r.crew(agent.Owner).Edit(t.Context(), id, task.Change{State: tt.state, Note: "so be it", Proof: "seen"})
-			testworld.Must(r, err)
+			testworld.Got(r.crew(agent.Owner).Edit(t.Context(), id, task.Change{State: tt.state, Note: "so be it", Proof: "seen"}))(r)
 		}
 		r.answer("agent1", brief, tt.kind, "late")
 		r.pass()
 		r.begin()
 		r.pass()
 		r.says(id, tt.want)
-		notes, err := r.db.Notes(t.Context(), store.NoteFilter{About: id})
-		testworld.Must(r, err)
+		notes := testworld.Got(r.db.Notes(t.Context(), store.NoteFilter{About: id}))(r)
 		var authors []string
 		for _, n := range notes.Items {
 			authors = append(authors, n.Author)
@@ -92,11 +90,10 @@ func TestSilentWorker(t *testing.T) {
 	began(time.Hour) // another program, which knows nothing of the task
 	r.pass()
 	r.says(id, "in_progress agent1 2")
-	_, err := r.crew(agent.Owner).Book().Alter(t.Context(), id, func(k *store.Task) ([]store.Op, error) {
+	testworld.Got(r.crew(agent.Owner).Book().Alter(t.Context(), id, func(k *store.Task) ([]store.Op, error) {
 		k.Briefed -= 60_000
 		return nil, nil
-	})
-	testworld.Must(r, err)
+	}))(r)
 	began(-30 * time.Second) // after the brief was sent, before it is taken
 	r.take("agent1")
 	r.pass()
@@ -165,8 +162,7 @@ func TestGivenAgain(t *testing.T) {
 	} {
 		w := r.wish(tt.to)
 		w.Again = true
-		_, err := r.crew(agent.Owner).Start(t.Context(), id, w)
-		testworld.Must(r, err)
+		testworld.Got(r.crew(agent.Owner).Start(t.Context(), id, w))(r)
 		mail := r.inbox(tt.to, envelope.KindBrief)
 		if len(mail) != 1 || !strings.Contains(mail[0].Text, tt.want) || strings.Contains(mail[0].Text, tt.none) {
 			t.Errorf("to %s: %+v", tt.to, mail)

@@ -2,7 +2,6 @@ package dispatch_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -45,8 +44,7 @@ func newRig(t *testing.T) *rig {
 	t.Parallel()
 	r := &rig{T: t, home: testworld.FastHome(t), states: make(map[agent.ID]spawn.Status)}
 	r.bus = testworld.Bus(t, r.home, agent.Owner, agent.Root, "agent1", "agent2")
-	db, err := store.Open(t.Context(), r.home)
-	testworld.Must(r, err)
+	db := testworld.Got(store.Open(t.Context(), r.home))(r)
 	t.Cleanup(func() { db.Close() })
 	r.db = db
 	r.set(agent.Root, agent.Idle)
@@ -94,23 +92,20 @@ func (r *rig) wish(to agent.ID) dispatch.Wish {
 
 func (r *rig) add(title string, needs ...string) string {
 	r.Helper()
-	k, err := r.crew(agent.Owner).Book().Add(r.Context(), task.Wish{Title: title, Body: "all of it", Needs: needs})
-	testworld.Must(r, err)
+	k := testworld.Got(r.crew(agent.Owner).Book().Add(r.Context(), task.Wish{Title: title, Body: "all of it", Needs: needs}))(r)
 	return k.ID
 }
 
 // start gives a task out for the owner.
 func (r *rig) start(id string, to agent.ID) dispatch.Started {
 	r.Helper()
-	s, err := r.crew(agent.Owner).Start(r.Context(), id, r.wish(to))
-	testworld.Must(r, err)
+	s := testworld.Got(r.crew(agent.Owner).Start(r.Context(), id, r.wish(to)))(r)
 	return s
 }
 
 func (r *rig) task(id string) store.Task {
 	r.Helper()
-	k, err := r.db.Task(r.Context(), id)
-	testworld.Must(r, err)
+	k := testworld.Got(r.db.Task(r.Context(), id))(r)
 	return k
 }
 
@@ -119,16 +114,14 @@ func (r *rig) pass() {
 	r.Helper()
 	for range 2 {
 		testworld.Must(r, (&observe.Observer{Bus: r.bus, DB: r.db, Log: slog.New(slog.DiscardHandler)}).Sync(r.Context()))
-		_, err := r.keeper.Pass(r.Context(), r.db)
-		testworld.Must(r, err)
+		testworld.Got(r.keeper.Pass(r.Context(), r.db))(r)
 	}
 }
 
 // inbox returns the ids of what waits for an address, without notices.
 func (r *rig) inbox(id agent.ID, kind envelope.Kind) (list []envelope.Envelope) {
 	r.Helper()
-	all, err := r.bus.List(id, bus.Inbox, 100)
-	testworld.Must(r, err)
+	all := testworld.Got(r.bus.List(id, bus.Inbox, 100))(r)
 	for _, e := range all {
 		if e.Envelope.Kind == kind {
 			list = append(list, e.Envelope)
@@ -141,15 +134,13 @@ func (r *rig) inbox(id agent.ID, kind envelope.Kind) (list []envelope.Envelope) 
 func (r *rig) answer(by agent.ID, brief string, kind envelope.Kind, text string) {
 	r.Helper()
 	r.take(by)
-	_, err := r.bus.Send(r.Context(), envelope.Envelope{From: by, To: agent.Owner, Kind: kind, InReplyTo: brief, Text: text, Time: time.Now()})
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Send(r.Context(), envelope.Envelope{From: by, To: agent.Owner, Kind: kind, InReplyTo: brief, Text: text, Time: time.Now()}))(r)
 }
 
 // take has a worker take all its mail.
 func (r *rig) take(by agent.ID) {
 	r.Helper()
-	_, err := r.bus.Drain(r.Context(), by, 100, func(envelope.Envelope) error { return nil })
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Drain(r.Context(), by, 100, func(envelope.Envelope) error { return nil }))(r)
 }
 
 // says checks a task in few words.
@@ -184,8 +175,7 @@ func TestAnswerCloses(t *testing.T) {
 		r.pass()
 		r.says(id, tt.want)
 		k := r.task(id)
-		notes, err := r.db.Notes(t.Context(), store.NoteFilter{About: id})
-		testworld.Must(r, err)
+		notes := testworld.Got(r.db.Notes(t.Context(), store.NoteFilter{About: id}))(r)
 		if tt.kind == envelope.KindReply && (k.Proof != "go test: ok" || k.ClosedBy != "agent1" || k.ActualMinutes != 1 || k.Ended == 0 || len(notes.Items) > 0) {
 			t.Errorf("closed: %+v, notes %v", k, notes.Items)
 		}
@@ -203,8 +193,7 @@ func TestAnswerOfAnother(t *testing.T) {
 	r.start(id, "agent1")
 	brief := r.task(id).Brief
 	r.answer("agent2", brief, envelope.KindReply, "it is done")
-	_, err := r.bus.Send(t.Context(), envelope.Envelope{From: "agent1", To: "agent2", Kind: envelope.KindReply, InReplyTo: brief, Text: "and here", Time: time.Now()})
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Send(t.Context(), envelope.Envelope{From: "agent1", To: "agent2", Kind: envelope.KindReply, InReplyTo: brief, Text: "and here", Time: time.Now()}))(r)
 	r.pass()
 	r.says(id, "in_progress agent1 1")
 	r.take("agent1")
@@ -225,21 +214,17 @@ func TestForgedBrief(t *testing.T) {
 	id := r.add("one")
 	r.start(id, "agent1")
 	brief := r.task(id).Brief
-	_, err := r.bus.Send(t.Context(), envelope.Envelope{ID: brief, From: "agent2", To: "agent1", Kind: envelope.KindNotice, Text: "x", Time: time.Now()})
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Send(t.Context(), envelope.Envelope{ID: brief, From: "agent2", To: "agent1", Kind: envelope.KindNotice, Text: "x", Time: time.Now()}))(r)
 	r.pass()
-	_, err = r.bus.Retract(t.Context(), "agent1", func(e envelope.Envelope) bool { return e.From == "agent2" })
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Retract(t.Context(), "agent1", func(e envelope.Envelope) bool { return e.From == "agent2" }))(r)
 	r.pass()
-	d, err := r.db.Deliveries(t.Context(), store.DeliveryFilter{Message: brief, From: "agent2"})
-	testworld.Must(r, err)
+	d := testworld.Got(r.db.Deliveries(t.Context(), store.DeliveryFilter{Message: brief, From: "agent2"}))(r)
 	if len(d.Items) != 1 || d.Items[0].State != store.Cancelled {
 		t.Errorf("its delivery: %+v", d.Items)
 	}
 	r.says(id, "in_progress agent1 1")
 	r.take("agent1")
-	_, err = r.bus.Send(t.Context(), envelope.Envelope{ID: brief, From: "agent3", To: "agent1", Kind: envelope.KindNotice, Text: "x", Time: time.Now()})
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Send(t.Context(), envelope.Envelope{ID: brief, From: "agent3", To: "agent1", Kind: envelope.KindNotice, Text: "x", Time: time.Now()}))(r)
 	testworld.Must(r, r.home.SaveKeeper("agent1", agent.Keeper{Start: "s", StartedMS: time.Now().Add(-time.Hour).UnixMilli()}))
 	r.pass()
 	r.says(id, "blocked agent1 1") // it has ended its turn, though such a message waits
@@ -333,8 +318,7 @@ func TestCancelledNeed(t *testing.T) {
 	first := r.add("first")
 	second := r.add("second", first)
 	r.start(second, "agent1")
-	_, err := r.crew(agent.Owner).Edit(t.Context(), first, task.Change{State: store.TaskCancelled})
-	testworld.Must(r, err)
+	testworld.Got(r.crew(agent.Owner).Edit(t.Context(), first, task.Change{State: store.TaskCancelled}))(r)
 	r.pass()
 	r.begin()
 	r.pass()
@@ -342,13 +326,10 @@ func TestCancelledNeed(t *testing.T) {
 	if mail := r.inbox(agent.Owner, envelope.KindNotice); len(mail) != 1 || !strings.Contains(mail[0].Text, "(second) is blocked: it needs "+first) {
 		t.Errorf("told: %+v", mail)
 	}
-	if _, err := r.crew(agent.Owner).Start(t.Context(), second, r.wish("")); !errors.Is(err, dispatch.ErrNeeds) {
-		t.Errorf("started: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(r.crew(agent.Owner).Start(t.Context(), second, r.wish(""))), dispatch.ErrNeeds, "started")
 	w := r.wish("")
 	w.Anyway = true
-	_, err = r.crew(agent.Owner).Start(t.Context(), second, w)
-	testworld.Must(r, err)
+	testworld.Got(r.crew(agent.Owner).Start(t.Context(), second, w))(r)
 	r.says(second, "in_progress agent1 1")
 }
 
@@ -356,29 +337,25 @@ func TestCancelledNeed(t *testing.T) {
 func TestBriefIsSentOnce(t *testing.T) {
 	r := newRig(t)
 	id := r.add("one")
-	_, err := r.crew(agent.Owner).Book().Alter(t.Context(), id, func(k *store.Task) ([]store.Op, error) { // as Start records it
+	testworld.Got(r.crew(agent.Owner).Book().Alter(t.Context(), id, func(k *store.Task) ([]store.Op, error) { // as Start records it
 		k.State, k.Assignee, k.Starter, k.Starts, k.Started = store.TaskInProgress, "agent1", agent.Owner, 1, 1
 		k.Brief = task.BriefID(id, 1)
 		return nil, nil
-	})
-	testworld.Must(r, err)
+	}))(r)
 	r.pass()
 	forget := func() { // as if killed before it was recorded that the brief was sent
-		_, err := r.crew(agent.Owner).Book().Alter(t.Context(), id, func(k *store.Task) ([]store.Op, error) {
+		testworld.Got(r.crew(agent.Owner).Book().Alter(t.Context(), id, func(k *store.Task) ([]store.Op, error) {
 			k.Briefed = 0
 			return nil, nil
-		})
-		testworld.Must(r, err)
+		}))(r)
 		r.begin()
 		r.pass()
 	}
 	forget()
 	taken := 0
-	_, err = r.bus.Drain(t.Context(), "agent1", 100, func(e envelope.Envelope) error { taken++; return nil })
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Drain(t.Context(), "agent1", 100, func(e envelope.Envelope) error { taken++; return nil }))(r)
 	forget()
-	_, err = r.bus.Drain(t.Context(), "agent1", 100, func(e envelope.Envelope) error { taken++; return nil })
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Drain(t.Context(), "agent1", 100, func(e envelope.Envelope) error { taken++; return nil }))(r)
 	if taken != 1 {
 		t.Errorf("the worker got it %d times", taken)
 	}
@@ -391,29 +368,21 @@ func TestStartIsRefused(t *testing.T) {
 	id := r.add("one")
 	r.start(id, "agent1")
 	for _, to := range []agent.ID{"agent1", "agent2"} {
-		if _, err := r.crew(agent.Owner).Start(t.Context(), id, r.wish(to)); !errors.Is(err, dispatch.ErrTaken) {
-			t.Errorf("to %s: %v", to, err)
-		}
+		testworld.ErrorIs(t, testworld.Err(r.crew(agent.Owner).Start(t.Context(), id, r.wish(to))), dispatch.ErrTaken, "to %s", to)
 	}
 	if n := len(r.inbox("agent2", envelope.KindBrief)); n > 0 {
 		t.Errorf("agent2 got %d briefs", n)
 	}
 	r.answer("agent1", r.task(id).Brief, envelope.KindReply, "ok")
 	r.pass()
-	if _, err := r.crew(agent.Owner).Start(t.Context(), id, r.wish("agent2")); !errors.Is(err, dispatch.ErrEnded) {
-		t.Errorf("what has ended: %v", err)
-	}
-	if _, err := r.crew("agent2").Start(t.Context(), r.add("two"), r.wish("agent1")); !errors.Is(err, task.ErrNotYours) {
-		t.Errorf("a clone for another: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(r.crew(agent.Owner).Start(t.Context(), id, r.wish("agent2"))), dispatch.ErrEnded, "what has ended")
+	testworld.ErrorIs(t, testworld.Err(r.crew("agent2").Start(t.Context(), r.add("two"), r.wish("agent1"))), task.ErrNotYours, "a clone for another")
 	own := r.add("three")
 	if s, err := r.crew("agent2").Start(t.Context(), own, r.wish("")); err != nil || !s.Own {
 		t.Errorf("a clone for itself: %+v, %v", s, err)
 	}
 	r.says(own, "in_progress agent2 0")
-	if _, err := r.crew(agent.Owner).Start(t.Context(), r.add("four"), r.wish("")); err == nil || !strings.Contains(err.Error(), "is assigned to nobody") {
-		t.Errorf("nobody: %v", err)
-	}
+	testworld.Fails(t, testworld.Err(r.crew(agent.Owner).Start(t.Context(), r.add("four"), r.wish(""))), "is assigned to nobody", "nobody")
 }
 
 // An agent that is down is started; with Queue the brief waits for it.
@@ -421,21 +390,16 @@ func TestStartsTheAgent(t *testing.T) {
 	r := newRig(t)
 	r.set("agent1", agent.Down)
 	r.start(r.add("one"), "agent1")
-	if fmt.Sprint(r.raised) != "[agent1]" {
-		t.Errorf("started %v", r.raised)
-	}
+	testworld.Equal(t, fmt.Sprint(r.raised), "[agent1]", "started")
 	r.set("agent2", agent.Down)
 	w := r.wish("agent2")
 	w.Queue = true
-	_, err := r.crew(agent.Owner).Start(t.Context(), r.add("two"), w)
-	testworld.Must(r, err)
+	testworld.Got(r.crew(agent.Owner).Start(t.Context(), r.add("two"), w))(r)
 	if len(r.raised) != 1 || len(r.inbox("agent2", envelope.KindBrief)) != 1 {
 		t.Errorf("started %v", r.raised)
 	}
 	w.Agent = "agent9"
-	if _, err := r.crew(agent.Owner).Start(t.Context(), r.add("three"), w); err == nil || !strings.Contains(err.Error(), "no mailbox yet") {
-		t.Errorf("an agent without a mailbox: %v", err)
-	}
+	testworld.Fails(t, testworld.Err(r.crew(agent.Owner).Start(t.Context(), r.add("three"), w)), "no mailbox yet", "an agent without a mailbox")
 }
 
 // A dead worker's task waits for it, who asked is told once, and it goes on or to another.
@@ -491,13 +455,10 @@ func TestBegun(t *testing.T) {
 		{to: "agent1", change: task.Change{State: store.TaskBlocked, Note: "why"}, want: &second},
 	} {
 		if step.change.State != "" {
-			_, err := r.crew(agent.Owner).Edit(t.Context(), id, step.change)
-			testworld.Must(r, err)
+			testworld.Got(r.crew(agent.Owner).Edit(t.Context(), id, step.change))(r)
 		}
 		r.start(id, step.to)
-		if k := r.task(id); k.Begun != *step.want {
-			t.Errorf("%s began at %q, want %q", step.to, k.Begun, *step.want)
-		}
+		testworld.Equal(t, r.task(id).Begun, *step.want, "%s began at", step.to)
 		if second == "" {
 			second = repo.Commit("more", "a.txt", "more")
 		}
@@ -512,19 +473,15 @@ func TestTakenFromTheDead(t *testing.T) {
 		id := r.add("one")
 		r.start(id, "agent1")
 		brief := r.task(id).Brief
-		in, err := r.bus.Receive(t.Context(), "agent1", bus.ReceiveOptions{})
-		testworld.Must(r, err)
-		d, err := in.Next(t.Context())
-		testworld.Must(r, err)
+		in := testworld.Got(r.bus.Receive(t.Context(), "agent1", bus.ReceiveOptions{}))(r)
+		d := testworld.Got(in.Next(t.Context()))(r)
 		testworld.Must(r, courier.Owe(r.home, "agent1", d.Envelope()))
 		if seen {
 			testworld.Must(r, d.Confirm())
 		}
 		testworld.Must(r, in.Close())
 		r.set("agent1", agent.Down)
-		if s := r.start(id, "agent2"); s.Note != "" {
-			t.Errorf("note: %s", s.Note)
-		}
+		testworld.Equal(t, r.start(id, "agent2").Note, "", "note")
 		r.says(id, "in_progress agent2 2")
 		for _, p := range []bus.Place{bus.Inbox, bus.Claimed} {
 			if n, err := r.bus.Count("agent1", p); n != 0 || err != nil {
@@ -575,15 +532,13 @@ func TestTakenBack(t *testing.T) {
 	one, two := r.add("one"), r.add("two")
 	r.start(one, "agent1")
 	r.start(two, "agent2")
-	_, err := r.bus.Retract(t.Context(), "agent1", func(envelope.Envelope) bool { return true })
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Retract(t.Context(), "agent1", func(envelope.Envelope) bool { return true }))(r)
 	r.pass()
 	r.says(one, "blocked agent1 1")
 	if mail := r.inbox(agent.Owner, envelope.KindNotice); len(mail) != 1 || !strings.Contains(mail[0].Text, "(one) is blocked: agent1 did not get it: ") {
 		t.Errorf("told: %+v", mail)
 	}
-	_, err = r.crew(agent.Owner).Edit(t.Context(), two, task.Change{State: store.TaskCancelled, Note: "not needed"})
-	testworld.Must(r, err)
+	testworld.Got(r.crew(agent.Owner).Edit(t.Context(), two, task.Change{State: store.TaskCancelled, Note: "not needed"}))(r)
 	r.pass()
 	r.says(two, "cancelled agent2 1")
 	if k := r.task(two); k.Brief != "" || len(r.inbox("agent2", envelope.KindBrief)) > 0 {

@@ -25,8 +25,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 	for steps := 1; ; steps++ {
 		r := &rig{T: t, home: testworld.FastHome(t), states: make(map[agent.ID]spawn.Status)}
 		r.bus = testworld.Bus(t, r.home, agent.Owner, agent.Root, "agent1", "agent2")
-		db, err := store.Open(t.Context(), r.home)
-		testworld.Must(r, err)
+		db := testworld.Got(store.Open(t.Context(), r.home))(r)
 		testworld.Must(r, db.Apply(t.Context(),
 			store.UpsertTask{ID: "t-first-00", Title: "first"}, store.UpsertTask{ID: "t-second-0", Title: "second"},
 			store.UpsertTask{ID: "t-gone-000", Title: "gone"}, store.UpsertTask{ID: "t-needless", Title: "needless"},
@@ -47,13 +46,11 @@ func TestKilledAtEveryStep(t *testing.T) {
 				t.Fatalf("after %d steps, run %d: %v: %s", steps, run, err, said.String())
 			}
 		}
-		r.db, err = store.Open(t.Context(), r.home)
-		testworld.Must(r, err)
+		r.db = testworld.Got(store.Open(t.Context(), r.home))(r)
 		r.says("t-first-00", "claimed agent1 1")
 		r.says("t-second-0", "claimed agent2 1")
 		r.says("t-needless", "blocked agent2 0")
-		given, err := r.home.ReadFile("given", 1<<16)
-		testworld.Must(r, err)
+		given := testworld.Got(r.home.ReadFile("given", 1<<16))(r)
 		if got := strings.Fields(string(given)); len(got) != 2 {
 			t.Errorf("after %d steps: given %v", steps, got)
 		}

@@ -49,8 +49,7 @@ func TestTakenBackBeforeTheBrief(t *testing.T) {
 			id := r.add("one")
 			c := r.crew(agent.Owner)
 			c.Records = &meddled{records{r.db}, func() {
-				_, err := r.crew(agent.Owner).Edit(t.Context(), id, tt.change)
-				testworld.Must(r, err)
+				testworld.Got(r.crew(agent.Owner).Edit(t.Context(), id, tt.change))(r)
 				if tt.again {
 					r.start(id, "agent1")
 				}
@@ -115,9 +114,7 @@ func TestAnywayRefused(t *testing.T) {
 		}
 		_, _, _, err := r.crew(agent.Owner).Book().Update(t.Context(), id, task.Change{State: state})
 		testworld.Must(r, err)
-		if _, err := r.crew(agent.Owner).Start(t.Context(), id, w); !errors.Is(err, tt.err) {
-			t.Errorf("%v, want %v", err, tt.err)
-		}
+		testworld.ErrorIs(t, testworld.Err(r.crew(agent.Owner).Start(t.Context(), id, w)), tt.err)
 		list, err := r.crew(agent.Owner).Book().Needs(t.Context(), id)
 		testworld.Must(r, err)
 		if len(list) != tt.left || slices.ContainsFunc(list, func(k store.Task) bool { return k.ID != need }) {

@@ -16,10 +16,8 @@ import (
 // now returns what a list says of a task beside its title, in a list of all.
 func (r *rig) now(id string) string {
 	r.Helper()
-	list, err := r.crew(agent.Owner).Book().List(r.Context(), task.Filter{States: []string{store.TaskInProgress, store.TaskOpen, store.TaskBlocked}})
-	testworld.Must(r, err)
-	views, err := dispatch.Views(r.Context(), r.db, &task.Judge{}, list, nil, func(spawn.Status) bool { return false })
-	testworld.Must(r, err)
+	list := testworld.Got(r.crew(agent.Owner).Book().List(r.Context(), task.Filter{States: []string{store.TaskInProgress, store.TaskOpen, store.TaskBlocked}}))(r)
+	views := testworld.Got(dispatch.Views(r.Context(), r.db, &task.Judge{}, list, nil, func(spawn.Status) bool { return false }))(r)
 	for _, v := range views {
 		if v.ID == id {
 			return v.Now
@@ -35,8 +33,7 @@ func TestReason(t *testing.T) {
 	r := newRig(t)
 	owner := r.crew(agent.Owner)
 	ids := map[string]string{"word": r.add("one"), "answer": r.add("two"), "before": r.add("three")}
-	_, err := owner.Edit(t.Context(), ids["word"], task.Change{State: store.TaskBlocked, Note: "no network"})
-	testworld.Must(r, err)
+	testworld.Got(owner.Edit(t.Context(), ids["word"], task.Change{State: store.TaskBlocked, Note: "no network"}))(r)
 	r.start(ids["answer"], "agent1")
 	r.answer("agent1", r.task(ids["answer"]).Brief, envelope.KindError, "no disk")
 	r.pass()
@@ -44,8 +41,7 @@ func TestReason(t *testing.T) {
 	k.State = store.TaskBlocked // as an earlier netsky recorded it
 	testworld.Must(r, r.db.Apply(t.Context(), store.UpsertTask(k), store.AddNote{About: k.ID, Author: "owner", Text: "no time"}))
 	for _, name := range []string{"word", "answer"} {
-		_, err := owner.Book().Note(t.Context(), task.Note{About: ids[name], Text: "agent2 knows more"})
-		testworld.Must(r, err)
+		testworld.Got(owner.Book().Note(t.Context(), task.Note{About: ids[name], Text: "agent2 knows more"}))(r)
 	}
 	for range 300 {
 		r.add("something else")
@@ -53,8 +49,7 @@ func TestReason(t *testing.T) {
 	for name, want := range map[string]string{"word": "no network", "answer": "no disk", "before": "no time"} {
 		testworld.Equal(t, r.now(ids[name]), want, "blocked by %s", name)
 	}
-	_, err = owner.Edit(t.Context(), ids["word"], task.Change{State: store.TaskBlocked, Note: "no power either"})
-	testworld.Must(r, err)
+	testworld.Got(owner.Edit(t.Context(), ids["word"], task.Change{State: store.TaskBlocked, Note: "no power either"}))(r)
 	testworld.Equal(t, r.now(ids["word"]), "no power either", "blocked once more")
 }
 
@@ -63,12 +58,10 @@ func TestStoryNeeds(t *testing.T) {
 	r := newRig(t)
 	first := r.add("one")
 	second := r.add("two", first)
-	_, err := r.crew("agent1").Edit(t.Context(), first, task.Change{State: store.TaskDone, Proof: "go test: ok", Assignee: "agent1"})
-	testworld.Must(r, err)
+	testworld.Got(r.crew("agent1").Edit(t.Context(), first, task.Change{State: store.TaskDone, Proof: "go test: ok", Assignee: "agent1"}))(r)
 	testworld.Must(r, r.db.Apply(t.Context(), record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Task: first, Repo: "/r", Target: "refs/heads/main", Base: "b", Head: "h", State: record.Landed, Started: 1})))
 	j := &task.Judge{Work: record.Records{DB: r.db}}
-	s, err := dispatch.Tell(t.Context(), r.db, j, dispatch.View{Task: r.task(second)})
-	testworld.Must(r, err)
+	s := testworld.Got(dispatch.Tell(t.Context(), r.db, j, dispatch.View{Task: r.task(second)}))(r)
 	if len(s.Needs) != 1 || s.Needs[0].ID != first || s.Needs[0].Word != task.Landed {
 		t.Errorf("needs %+v, want %s, landed", s.Needs, first)
 	}

@@ -51,22 +51,16 @@ func TestTake(t *testing.T) {
 	if got := f.Git("count-objects", "-v"); got != objects {
 		t.Errorf("objects were added: %s, was %s", got, objects)
 	}
-	if _, err := f.Try("cat-file", "-e", w.Commit); err == nil {
-		t.Error("the repository itself has the snapshot")
-	}
+	testworld.Fails(t, testworld.Err(f.Try("cat-file", "-e", w.Commit)), "", "the repository itself has the snapshot")
 	d := git.Dir{Path: f.Dir, Env: s.Env()}
-	if parent, err := d.First(t.Context(), "rev-parse", w.Commit+"^"); err != nil || parent != w.Head {
-		t.Errorf("parent %s, %v", parent, err)
-	}
+	testworld.Equal(t, testworld.Got(d.First(t.Context(), "rev-parse", w.Commit+"^"))(t), w.Head, "parent")
 	f.Git("add", "-A")
 	if want := f.Git("write-tree"); w.Tree != want {
 		diff, _ := d.List(t.Context(), "diff", "--stat", w.Tree, want)
 		t.Errorf("%s, want %s:\n%s", w.Tree, want, diff)
 	}
 	testworld.Must(t, s.Close())
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, s.Close(), nil)
 }
 
 // What can't be in a snapshot is named, and keeps nothing else out of it.

@@ -3,11 +3,11 @@
 package land_test
 
 import (
-	"strings"
 	"sync"
 	"testing"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 )
 
 func TestTwoAtOnce(t *testing.T) {
@@ -24,9 +24,7 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	for i, out := range outs {
-		if !strings.Contains(out, "step done") {
-			t.Errorf("agent%d: %s", i+1, out)
-		}
+		testworld.Contains(t, out, "step done", "agent%d", i+1)
 	}
 	if got := y.Git("ls-tree", "--name-only", "main"); got != "a.txt\nagent1.txt\nagent2.txt\nagent3.txt\nagent4.txt" || y.Git("status", "--porcelain") != "" {
 		t.Errorf("%s", got)

@@ -212,17 +212,9 @@ func TestCheckRun(t *testing.T) {
 	}
 	y.tidy()
 	y.desk.Command.Text = "true # never agreed to"
-	if _, err := y.desk.Check(t.Context(), "agent1", land.CheckOptions{}); !errors.Is(err, land.ErrAgree) {
-		t.Errorf("%v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(y.desk.Check(t.Context(), "agent1", land.CheckOptions{})), land.ErrAgree)
 	y.desk.Command.Text = ""
-	if _, err := y.desk.Check(t.Context(), "agent1", land.CheckOptions{}); !errors.Is(err, land.ErrNoCheck) {
-		t.Errorf("%v", err)
-	}
-	if _, err := y.desk.Check(t.Context(), "agent2", land.CheckOptions{}); !errors.Is(err, land.ErrNoCheck) {
-		t.Errorf("%v", err)
-	}
-	if _, err := y.desk.Land(t.Context(), "agent2", land.LandOptions{}); !errors.Is(err, land.ErrNoWorktree) {
-		t.Errorf("%v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(y.desk.Check(t.Context(), "agent1", land.CheckOptions{})), land.ErrNoCheck)
+	testworld.ErrorIs(t, testworld.Err(y.desk.Check(t.Context(), "agent2", land.CheckOptions{})), land.ErrNoCheck)
+	testworld.ErrorIs(t, testworld.Err(y.desk.Land(t.Context(), "agent2", land.LandOptions{})), land.ErrNoWorktree)
 }

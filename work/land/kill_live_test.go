@@ -102,9 +102,7 @@ func killAt(t *testing.T, verb string, away, hooked bool, n int) (killed bool) {
 		t.Errorf("step %d: again: %v\n%s", n, err, out)
 	}
 	y.tidy()
-	if y.Read("mine.txt") != "not committed" {
-		t.Errorf("step %d: a file is gone", n)
-	}
+	testworld.Equal(t, y.Read("mine.txt"), "not committed", "step %d: a file is gone", n)
 	return killed
 }
 
@@ -157,9 +155,7 @@ func TestMended(t *testing.T) {
 			if got := y.Git("status", "--porcelain"); strings.TrimSpace(got) != strings.TrimSpace(tt.files) {
 				t.Errorf("files: %q, want %q", got, tt.files)
 			}
-			if got := strings.Join(*y.said, "\n"); !strings.Contains(got, tt.said) {
-				t.Errorf("said: %q", got)
-			}
+			testworld.Contains(t, strings.Join(*y.said, "\n"), tt.said, "said")
 		})
 	}
 }
@@ -250,12 +246,8 @@ func TestMendedShapes(t *testing.T) {
 			if got := y.Git("status", "--porcelain"); strings.TrimSpace(got) != strings.TrimSpace(tt.want) {
 				t.Errorf("files: %q, want %q", got, tt.want)
 			}
-			if got := strings.Join(*y.said, "\n"); !strings.Contains(got, tt.said) {
-				t.Errorf("said: %q", got)
-			}
-			if wrong := tt.kept(y); wrong != "" {
-				t.Error(wrong)
-			}
+			testworld.Contains(t, strings.Join(*y.said, "\n"), tt.said, "said")
+			testworld.Equal(t, tt.kept(y), "")
 		})
 	}
 }
@@ -301,9 +293,7 @@ func TestStraggler(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	y.desk.Recover(t.Context())
-	if _, err := os.Stat(y.home.Path("state/landing.json")); err != nil {
-		t.Errorf("it was decided: %v", err)
-	}
+	testworld.Equal(t, testworld.Err(os.Stat(y.home.Path("state/landing.json"))), nil, "it was decided")
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = os.WriteFile(gate, []byte("go\n"), 0) })
 	// The next landing waits for it.

@@ -55,9 +55,7 @@ func TestCheckLandUndo(t *testing.T) {
 			if l.How != tt.want || l.State != record.Landed || l.Evidence == "" || len(l.Notes) > 0 {
 				t.Errorf("landing: %+v", l)
 			}
-			if got := strings.Count(y.Git("log", "-1", "--format=%p", "main"), " ") + 1; got != tt.parents {
-				t.Errorf("%d parents", got)
-			}
+			testworld.Equal(t, strings.Count(y.Git("log", "-1", "--format=%p", "main"), " ")+1, tt.parents, "parents")
 			testworld.Equal(t, y.Git("log", "-1", "--format=%s|%an", "main"), tt.subject+"|Ada", "subject")
 			if tt.want == land.Merging || tt.want == land.Squash {
 				testworld.Equal(t, y.Git("log", "-1", "--format=%(trailers:only)", "main"), "Netsky-Agent: agent1", "trailer")
@@ -68,16 +66,10 @@ func TestCheckLandUndo(t *testing.T) {
 			if at.Git("rev-parse", "HEAD") != l.After || at.Git("status", "--porcelain", "-b") != "## netsky/agent1" {
 				t.Errorf("the agent's: %s", at.Git("log", "--oneline"))
 			}
-			if y.Git("rev-parse", "mark") != first {
-				t.Error("another branch has moved")
-			}
+			testworld.Equal(t, y.Git("rev-parse", "mark"), first, "another branch has moved")
 			kept, _ := y.Try("rev-parse", "refs/netsky/retired/agent1-"+head[:12])
-			if gone := tt.want == land.Squash || tt.want == land.Rebase; gone != (kept == head) {
-				t.Errorf("kept: %q", kept)
-			}
-			if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{}); !errors.Is(err, land.ErrNothing) {
-				t.Errorf("landed twice: %v", err)
-			}
+			testworld.Equal(t, tt.want == land.Squash || tt.want == land.Rebase, (kept == head), "kept: %q", kept)
+			testworld.ErrorIs(t, testworld.Err(y.desk.Land(t.Context(), "agent1", land.LandOptions{})), land.ErrNothing, "landed twice")
 			u, err := y.desk.Undo(t.Context(), l.ID[:5])
 			if err != nil || u.Reverted || y.Git("rev-parse", "main") != before || y.Read("b.txt") != "" || y.Git("status", "--porcelain") != "" {
 				t.Errorf("undone: %+v %v\n%s", u, err, y.Git("status"))
@@ -86,9 +78,7 @@ func TestCheckLandUndo(t *testing.T) {
 				t.Errorf("on record: %+v", list)
 			}
 			testworld.Equal(t, y.Git("rev-parse", "refs/netsky/retired/agent1-"+l.After[:12]), l.After, "what landed")
-			if _, err := y.desk.Undo(t.Context(), l.ID); err == nil {
-				t.Error("undone twice")
-			}
+			testworld.Fails(t, testworld.Err(y.desk.Undo(t.Context(), l.ID)), "", "undone twice")
 			y.tidy()
 		})
 	}
@@ -104,9 +94,7 @@ func TestUndoBuiltOn(t *testing.T) {
 			at.Commit("one", "b.txt", "b\n")
 			at.Commit("two", "c.txt", "c\n", "a.txt", "agent's\n")
 			l := y.land("agent1", land.LandOptions{How: how, Unchecked: true})
-			if l.Evidence != "" {
-				t.Errorf("%+v", l)
-			}
+			testworld.Equal(t, l.Evidence, "", "%+v", l)
 			after := y.Commit("later", "later.txt", "later\n")
 			u, err := y.desk.Undo(t.Context(), l.ID)
 			if err != nil || !u.Reverted {
@@ -215,9 +203,7 @@ func TestLyingWorker(t *testing.T) {
 	y.desk.Command.Text = goodCheck
 	y.Commit("owner's", "o.txt", "o")
 	want(land.Stale, "behind 1")
-	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{}); !errors.Is(err, land.ErrNotYet) {
-		t.Errorf("stale evidence was enough: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(y.desk.Land(t.Context(), "agent1", land.LandOptions{})), land.ErrNotYet, "stale evidence was enough")
 	// What fails once more no longer counts as passed.
 	y.check("agent1")
 	want(land.Proved, "")

@@ -169,9 +169,7 @@ func TestCheckTwice(t *testing.T) {
 	if err != nil || !c.Known || c.State != record.Passed {
 		t.Errorf("the second: %+v, %v", c, err)
 	}
-	if err := <-first; err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, <-first, nil)
 	if data, _ := os.ReadFile(ran); string(data) != "\n" {
 		t.Errorf("it ran %d times", len(data))
 	}
@@ -196,7 +194,5 @@ func TestLogged(t *testing.T) {
 		"agent1 " + l.ID + " what landed on main was undone; it is at " + l.Before[:7],
 		"agent1 " + l.ID + " landed on main, " + l.Before[:7] + " to " + l.After[:7] + ", by fast-forward, unchecked",
 	}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	testworld.Equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"), "got %q, want %q", got, want)
 }

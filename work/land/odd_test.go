@@ -78,9 +78,7 @@ func TestOdd(t *testing.T) {
 			if y.Git("rev-parse", "main") != l.After || y.Git("status", "--porcelain") != before {
 				t.Errorf("%s", y.Git("status"))
 			}
-			if wrong := tt.want(y); wrong != "" {
-				t.Error(wrong)
-			}
+			testworld.Equal(t, tt.want(y), "")
 			if _, err := y.desk.Undo(t.Context(), l.ID); err != nil || y.Git("status", "--porcelain") != before || y.Git("rev-parse", "main") != l.Before {
 				t.Errorf("undo: %v", err)
 			}
@@ -101,16 +99,12 @@ func TestDetached(t *testing.T) {
 	y := newYard(t)
 	y.Git("checkout", "-q", "--detach")
 	y.clone("agent1").Commit("one", "b.txt", "b\n")
-	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true}); err == nil || !strings.Contains(err.Error(), "none to land on") {
-		t.Errorf("%v", err)
-	}
+	testworld.Fails(t, testworld.Err(y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true})), "none to land on")
 	l := y.land("agent1", land.LandOptions{Unchecked: true, Onto: "main"})
 	if y.Git("rev-parse", "main") != l.After || y.Git("rev-parse", "HEAD") != l.Before {
 		t.Errorf("%+v", l)
 	}
-	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true, Onto: "nowhere"}); err == nil || !strings.Contains(err.Error(), "no branch nowhere") {
-		t.Errorf("%v", err)
-	}
+	testworld.Fails(t, testworld.Err(y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true, Onto: "nowhere"})), "no branch nowhere")
 	for _, name := range []string{"refs/tags/v1", "refs/remotes/origin/main", "main~1", "main@{1}", "netsky/agent1", "refs/heads/"} {
 		if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true, Onto: name}); err == nil || !strings.Contains(err.Error(), "is not a branch") && !strings.Contains(err.Error(), "land on itself") {
 			t.Errorf("%s: %v", name, err)
@@ -135,9 +129,7 @@ func TestShallow(t *testing.T) {
 	c.Git("fetch", "-q", "--depth=1", "origin", "main")
 	orphan := c.Git("commit-tree", "HEAD^{tree}", "-m", "another root")
 	at.Git("reset", "-q", "--hard", orphan)
-	if _, err := s.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true}); err == nil || !strings.Contains(err.Error(), "no commit in common") {
-		t.Errorf("%v", err)
-	}
+	testworld.Fails(t, testworld.Err(s.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true})), "no commit in common")
 }
 
 func TestSubmodule(t *testing.T) {
@@ -212,9 +204,7 @@ func TestSubmoduleOfTheOwner(t *testing.T) {
 			}
 			kept()
 			if err == nil {
-				if _, err := y.desk.Undo(t.Context(), l.ID); err != nil {
-					t.Error(err)
-				}
+				testworld.Equal(t, testworld.Err(y.desk.Undo(t.Context(), l.ID)), nil)
 				kept()
 			}
 			y.tidy()
@@ -255,9 +245,7 @@ func TestHooksOfTheOwner(t *testing.T) {
 				t.Errorf("%s: %s", how, name)
 			}
 		}
-		if !strings.Contains(ran, "/reference-transaction\n") {
-			t.Errorf("%s: %+v: %s", how, l, ran)
-		}
+		testworld.Contains(t, ran, "/reference-transaction\n", "%s: %+v", how, l)
 	}
 }
 

@@ -81,9 +81,7 @@ func TestPush(t *testing.T) {
 	}
 	y := newYard(t)
 	y.clone("agent1").Commit("one", "b.txt", "b\n")
-	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{PR: true, Unchecked: true}); err == nil || !strings.Contains(err.Error(), "no remote") {
-		t.Errorf("%v", err)
-	}
+	testworld.Fails(t, testworld.Err(y.desk.Land(t.Context(), "agent1", land.LandOptions{PR: true, Unchecked: true})), "no remote")
 }
 
 func TestLandAll(t *testing.T) {
@@ -159,9 +157,7 @@ func TestLandedUpstream(t *testing.T) {
 	}
 	at.Commit("three", "d.txt", "d\n")
 	testworld.Equal(t, y.Git("rev-parse", "main"), before, "main")
-	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true}); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, testworld.Err(y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true})), nil)
 }
 
 // A git that waits for a person, as for a passphrase, does so with a word.

@@ -31,9 +31,7 @@ func TestSubmoduleNotPushed(t *testing.T) {
 		t.Errorf("check: %q, %v", k.Notes, err)
 	}
 	l := y.land("agent1", land.LandOptions{Unchecked: true})
-	if !strings.Contains(strings.Join(l.Notes, "\n"), want) {
-		t.Errorf("land: %q", l.Notes)
-	}
+	testworld.Contains(t, strings.Join(l.Notes, "\n"), want, "land: %q", l.Notes)
 
 	// One that it has is not.
 	at.Git("-C", "lib", "push", "-q", "origin", "HEAD:refs/heads/pushed")

@@ -54,9 +54,7 @@ func TestDataElsewhere(t *testing.T) {
 			y.check("agent1")
 			l := y.land("agent1", land.LandOptions{})
 			testworld.Equal(t, y.Read("config")+y.Read("b.txt")+y.Read("a.txt")+y.Git("status", "--porcelain"), "new\nb\n", "after it landed")
-			if _, err := y.desk.Undo(t.Context(), l.ID); err != nil {
-				t.Error(err)
-			}
+			testworld.Equal(t, testworld.Err(y.desk.Undo(t.Context(), l.ID)), nil)
 			testworld.Equal(t, y.Read("config")+y.Read("a.txt")+y.Git("status", "--porcelain"), "one\n", "undone")
 			y.Write("b.key", "mine\n")
 			at.Write("b.key", "new\n")
@@ -81,13 +79,9 @@ func TestSetBare(t *testing.T) {
 	_, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true})
 	_, uerr := y.desk.Undo(t.Context(), l.ID)
 	for _, err := range []error{err, uerr} {
-		if !errors.Is(err, git.ErrBare) {
-			t.Error(err)
-		}
+		testworld.ErrorIs(t, err, git.ErrBare)
 	}
-	if y.Git("rev-parse", "main") != l.After {
-		t.Error("main has moved")
-	}
+	testworld.Equal(t, y.Git("rev-parse", "main"), l.After, "main has moved")
 }
 
 // A name that stands for another branch lands there, with its files.
@@ -103,9 +97,7 @@ func TestAlias(t *testing.T) {
 	}
 	y.Git("symbolic-ref", "refs/heads/mine", "refs/heads/netsky/agent1")
 	at.Commit("two", "c.txt", "c\n")
-	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true, Onto: "mine"}); err == nil || !strings.Contains(err.Error(), "on itself") {
-		t.Errorf("onto itself: %v", err)
-	}
+	testworld.Fails(t, testworld.Err(y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true, Onto: "mine"})), "on itself", "onto itself")
 }
 
 // A file that the branch still tracks, and the owner no longer does, is in nobody's way.
@@ -224,9 +216,7 @@ func TestOwns(t *testing.T) {
 		}
 		testworld.Equal(t, owns(begun, before), tt.want, "%s", tt.name)
 	}
-	if owns("not a commit", "") != true {
-		t.Error("what can't be told counts as nothing")
-	}
+	testworld.Equal(t, owns("not a commit", ""), true, "what can't be told counts as nothing")
 }
 
 // A check says nothing of the same files in another repository.
@@ -241,9 +231,7 @@ func TestCheckedElsewhere(t *testing.T) {
 	if p := other.state("agent2"); p.Proof != land.Unchecked || p.Tree != y.state("agent1").Tree {
 		t.Errorf("%+v", p)
 	}
-	if _, err := other.desk.Land(t.Context(), "agent2", land.LandOptions{}); !errors.Is(err, land.ErrNotYet) {
-		t.Errorf("%v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(other.desk.Land(t.Context(), "agent2", land.LandOptions{})), land.ErrNotYet)
 }
 
 // What is checked is all that would land, though the owner's checkout is sparse.
@@ -261,9 +249,7 @@ func TestCheckedWhole(t *testing.T) {
 			t.Errorf("%+v", k)
 		}
 		y.land("agent1", land.LandOptions{How: how})
-		if got := y.Git("show", "main:out/a") + y.Read("out/a") + y.Read("in/a"); got != "atwo" {
-			t.Error(got)
-		}
+		testworld.Equal(t, y.Git("show", "main:out/a")+y.Read("out/a")+y.Read("in/a"), "atwo")
 	}
 }
 
@@ -282,17 +268,13 @@ func TestAttributes(t *testing.T) {
 		t.Errorf("%+v, %v", c.Conflicts, err)
 	}
 	y.land("agent1", land.LandOptions{Unchecked: true})
-	if got := y.Git("show", "main:sub/x"); got != "1\nmine\nagent's" {
-		t.Error(got)
-	}
+	testworld.Equal(t, y.Git("show", "main:sub/x"), "1\nmine\nagent's")
 	y.Git("switch", "-q", "main")
 	y.Git("switch", "-q", "-c", "third", "main~2")
 	y.Write("sub/.gitattributes", "")
 	y.Git("commit", "-q", "-a", "-m", "no attributes")
 	y.Commit("mine", "sub/x", "1\nother\n")
-	if _, err := y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true, Onto: "third"}); !errors.Is(err, land.ErrNotYet) {
-		t.Errorf("%v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(y.desk.Land(t.Context(), "agent1", land.LandOptions{Unchecked: true, Onto: "third"})), land.ErrNotYet)
 }
 
 // A pipe in the place of a file of git's that an agent has put into its worktree's part of the repository is
@@ -311,9 +293,7 @@ func TestPipeOfAnother(t *testing.T) {
 	}()
 	select {
 	case err := <-landed:
-		if err != nil {
-			t.Error(err)
-		}
+		testworld.Equal(t, err, nil)
 	case <-time.After(time.Minute):
 		t.Error("the landing waits for the pipe")
 	}

@@ -196,9 +196,7 @@ func (y yard) tidy() {
 	if list := y.Git("worktree", "list"); strings.Contains(list, ".scratch") {
 		y.t.Errorf("git still has scratch worktrees:\n%s", list)
 	}
-	if _, err := os.Lstat(y.home.Path("state/landing.json")); err == nil {
-		y.t.Error("state/landing.json is left")
-	}
+	testworld.Fails(y.t, testworld.Err(os.Lstat(y.home.Path("state/landing.json"))), "", "state/landing.json is left")
 }
 
 // netsky runs a verb in another process, and returns what it printed.

@@ -27,14 +27,10 @@ func TestLookUpstream(t *testing.T) {
 		c := testworld.Got(fc.Look(t.Context()))(t)
 		return told(c)
 	}
-	if got := look(); got != "agent1 +1 -0 ~0" {
-		t.Error(got)
-	}
+	testworld.Equal(t, look(), "agent1 +1 -0 ~0")
 	one.Git("push", "-q", "origin", "HEAD:main")
 	f.Git("fetch", "-q", "origin")
-	if got := look(); got != "agent1 +1 -0 ~0 landed" {
-		t.Error(got)
-	}
+	testworld.Equal(t, look(), "agent1 +1 -0 ~0 landed")
 
 	// As one commit, behind one of somebody else's; and then more work.
 	two := f.agent("agent2")
@@ -47,11 +43,7 @@ func TestLookUpstream(t *testing.T) {
 	there.Commit("squashed", "y", "Y")
 	there.Git("push", "-q", remote, "HEAD:main")
 	f.Git("fetch", "-q", "origin")
-	if got := look(); got != "agent1 +1 -0 ~0 landed\nagent2 +2 -0 ~0 landed" {
-		t.Error(got)
-	}
+	testworld.Equal(t, look(), "agent1 +1 -0 ~0 landed\nagent2 +2 -0 ~0 landed")
 	two.Commit("more", "w", "w")
-	if got := look(); got != "agent1 +1 -0 ~0 landed\nagent2 +3 -0 ~0" {
-		t.Error(got)
-	}
+	testworld.Equal(t, look(), "agent1 +1 -0 ~0 landed\nagent2 +3 -0 ~0")
 }

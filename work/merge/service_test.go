@@ -2,7 +2,6 @@ package merge_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -26,9 +25,7 @@ func TestService(t *testing.T) {
 		go func() { ended <- s.Run(ctx) }()
 		return func() {
 			cancel()
-			if err := <-ended; !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
+			testworld.ErrorIs(t, <-ended, context.Canceled)
 		}
 	}
 	turn := int64(0)

@@ -83,9 +83,7 @@ func TestStates(t *testing.T) {
 			for _, op := range tt.ops {
 				testworld.Must(t, db.Apply(t.Context(), op))
 			}
-			if got := all(t, db); got != tt.want {
-				t.Errorf("%s, want %s", got, tt.want)
-			}
+			testworld.Equal(t, all(t, db), tt.want)
 		})
 	}
 }
@@ -98,9 +96,7 @@ func TestInvalid(t *testing.T) {
 		record.SetWorktree(record.Worktree{Agent: "owner"}), record.SetCheck(record.Check{Tree: "t"}), record.SetCheck(record.Check{ID: "c"}),
 		record.SetLanding(record.Landing{ID: "l"}), record.SetComment(record.Comment{ID: "k"}),
 	} {
-		if err := db.Apply(t.Context(), op); err == nil {
-			t.Errorf("%+v was recorded", op)
-		}
+		testworld.Fails(t, db.Apply(t.Context(), op), "", "%+v was recorded", op)
 	}
 }
 
@@ -141,9 +137,7 @@ func TestPruned(t *testing.T) {
 		testworld.Must(t, db.Prune(t.Context(), p))
 	}
 	want := "runs running \nrests passed \nlanded landed aa\nbegun begun \nwaits pending x"
-	if got := all(t, db); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	testworld.Equal(t, all(t, db), want)
 }
 
 // What may be noted on is all that has an id.

@@ -31,9 +31,7 @@ func TestDoneMeanwhile(t *testing.T) {
 			if _, err := f.retire(); !errors.Is(err, retire.ErrKept) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %s", err, tt.want)
 			}
-			if _, err := os.Lstat(f.w.Dir); err != nil {
-				t.Error(err)
-			}
+			testworld.Equal(t, testworld.Err(os.Lstat(f.w.Dir)), nil)
 		})
 	}
 }
@@ -159,9 +157,7 @@ func TestRetireUnmade(t *testing.T) {
 	if _, err := tree.Make(t.Context(), f.home, "agent1", r, false); err == nil || !strings.Contains(err.Error(), "there is a branch named netsky") {
 		t.Fatal(err)
 	}
-	if ref, err := f.retire(); err != nil || ref != "" {
-		t.Errorf("%s, %v", ref, err)
-	}
+	testworld.Equal(t, testworld.Got(f.retire())(t), "")
 	if list, err := tree.List(f.home); err != nil || len(list) > 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -180,9 +176,7 @@ func TestManyIgnored(t *testing.T) {
 		t.Error(err)
 	}
 	testworld.Must(t, os.Remove(filepath.Join(f.w.Dir, "z/.env")))
-	if _, err := retire.Retire(t.Context(), retire.Options{Home: f.home, Directories: true}, "agent1"); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, testworld.Err(retire.Retire(t.Context(), retire.Options{Home: f.home, Directories: true}, "agent1")), nil)
 }
 
 // The branch that an agent's has become another name for stays.

@@ -48,9 +48,7 @@ func TestRetireKilled(t *testing.T) {
 				if f.Git("cat-file", "-t", commit) != "commit" {
 					t.Fatalf("at %d: the commit is gone", at)
 				}
-				if _, err := f.retire(); err != nil {
-					t.Fatalf("at %d: %v", at, err)
-				}
+				testworld.Must(t, testworld.Err(f.retire()), "at %d", at)
 				f.gone(commit)
 			}
 		})

@@ -198,9 +198,7 @@ func TestKept(t *testing.T) {
 			tt.do(f)
 			head, status := f.tree.Git("rev-parse", "HEAD"), f.tree.Git("status", "--porcelain", "--ignored")
 			_, err := f.retire()
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%v, want %s", err, tt.want)
-			}
+			testworld.Fails(t, err, tt.want)
 			if f.tree.Git("rev-parse", "HEAD") != head || f.tree.Git("status", "--porcelain", "--ignored") != status || f.Git("rev-parse", "netsky/agent1") == "" {
 				t.Error("something has changed")
 			}
@@ -225,9 +223,7 @@ func TestReplacedMeanwhile(t *testing.T) {
 			link := strings.NewReplacer("COMMON", filepath.Join(f.Dir, ".git"), "OTHER", other.Dir).Replace(tt.text)
 			hook := fmt.Sprintf("#!/bin/sh\ncd '%s' && echo mine >b.txt && echo '%s' >.git\n", f.w.Dir, link)
 			testworld.Must(t, os.WriteFile(filepath.Join(f.Dir, ".git", "hooks", "reference-transaction"), []byte(hook), 0o700))
-			if _, err := f.retire(); !errors.Is(err, retire.ErrKept) {
-				t.Error(err)
-			}
+			testworld.ErrorIs(t, testworld.Err(f.retire()), retire.ErrKept)
 			if text, err := os.ReadFile(filepath.Join(f.w.Dir, "b.txt")); string(text) != "mine\n" {
 				t.Errorf("b.txt: %q, %v", text, err)
 			}
@@ -244,9 +240,7 @@ func TestRetireOrphan(t *testing.T) {
 		t.Error(err)
 	}
 	testworld.Must(t, os.RemoveAll(f.w.Dir))
-	if ref, err := f.retire(); err != nil || ref != "" {
-		t.Errorf("%s, %v", ref, err)
-	}
+	testworld.Equal(t, testworld.Got(f.retire())(t), "")
 	if _, err := tree.Load(f.home, "agent1"); !os.IsNotExist(err) {
 		t.Errorf("its record: %v", err)
 	}

@@ -47,15 +47,13 @@ func (d *desk) book(by agent.ID) task.Book {
 // add adds a task and returns its id.
 func (d *desk) add(title string, needs ...string) string {
 	d.Helper()
-	k, err := d.book(agent.Owner).Add(d.Context(), task.Wish{Title: title, Needs: needs})
-	testworld.Must(d, err)
+	k := testworld.Got(d.book(agent.Owner).Add(d.Context(), task.Wish{Title: title, Needs: needs}))(d)
 	return k.ID
 }
 
 func (d *desk) task(id string) store.Task {
 	d.Helper()
-	k, err := d.db.Task(d.Context(), id)
-	testworld.Must(d, err)
+	k := testworld.Got(d.db.Task(d.Context(), id))(d)
 	return k
 }
 
@@ -77,9 +75,7 @@ func TestAddRefuses(t *testing.T) {
 		{"an unknown need", agent.Owner, task.Wish{Title: "x", Needs: []string{"t-nothing"}}, "not on record"},
 		{"too many needs", agent.Owner, task.Wish{Title: "x", Needs: make([]string, 51)}, "needs: 51, at most 50"},
 	} {
-		if _, err := d.book(tt.by).Add(t.Context(), tt.wish); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
-		}
+		testworld.Fails(t, testworld.Err(d.book(tt.by).Add(t.Context(), tt.wish)), tt.want, "%s", tt.name)
 	}
 	if list, err := d.db.Tasks(t.Context(), store.TaskFilter{}); err != nil || len(list.Items) > 0 {
 		t.Errorf("on record: %v, %v", list.Items, err)
@@ -128,9 +124,7 @@ func TestStates(t *testing.T) {
 		if _, _, _, err := d.book(agent.Root).Update(t.Context(), id, tt.change); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 		}
-		if d.task(id) != before {
-			t.Errorf("%s: changed all the same", tt.name)
-		}
+		testworld.Equal(t, d.task(id), before, "%s: changed all the same", tt.name)
 	}
 }
 
@@ -152,12 +146,11 @@ func TestOwnersWord(t *testing.T) {
 		id := d.add("x")
 		long := store.At(time.Now().Add(-time.Hour))
 		if tt.claimed {
-			_, err := d.book("agent1").Alter(t.Context(), id, func(k *store.Task) ([]store.Op, error) {
+			testworld.Got(d.book("agent1").Alter(t.Context(), id, func(k *store.Task) ([]store.Op, error) {
 				k.Proof = "ok"
 				task.Close(k, "agent1", "abc", long)
 				return nil, nil
-			})
-			testworld.Must(d, err)
+			}))(d)
 		}
 		_, k, _, err := d.book(tt.by).Update(t.Context(), id, task.Change{State: store.TaskDone})
 		if got := k.Word() + " " + string(k.ClosedBy); err != nil || got != tt.want || (k.Ended > long) != tt.now {
@@ -175,9 +168,7 @@ func TestCircles(t *testing.T) {
 	b := d.book(agent.Owner)
 	_, _, _, err := b.Update(t.Context(), first, task.Change{Needs: []string{third}})
 	want := "a circle: " + first + " waits for " + third + ", which waits for " + second + ", which waits for " + first
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, want %s", err, want)
-	}
+	testworld.Fails(t, err, want)
 	if _, _, _, err := b.Update(t.Context(), first, task.Change{Needs: []string{first}}); err == nil || !strings.Contains(err.Error(), "a circle: "+first+" waits for "+first) {
 		t.Errorf("a task that waits for itself: %v", err)
 	}
@@ -203,9 +194,7 @@ func TestClockSetBack(t *testing.T) {
 	if _, _, _, err := d.book(agent.Owner).Update(t.Context(), id, task.Change{State: store.TaskBlocked, Note: "why"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.task(id).State; got != store.TaskBlocked {
-		t.Errorf("it is %s", got)
-	}
+	testworld.Equal(t, d.task(id).State, store.TaskBlocked, "it")
 	_, err := d.book(agent.Owner).Alter(t.Context(), id, func(k *store.Task) ([]store.Op, error) { k.State = store.TaskCancelled; return nil, nil })
 	if got := d.task(id).State; err != nil || got != store.TaskCancelled {
 		t.Errorf("it is %s, %v", got, err)
@@ -293,9 +282,7 @@ func TestWord(t *testing.T) {
 				}
 				return "r", tt.now, nil
 			}}
-			if got := j.Word(t.Context(), k); got != tt.want {
-				t.Errorf("%q, want %q", got, tt.want)
-			}
+			testworld.Equal(t, j.Word(t.Context(), k), tt.want)
 			for _, after := range []string{"", task.Proved, task.Landed, task.Claimed} {
 				j.After = after
 				want := k.State == store.TaskDone && (tt.want != "claimed" || k.Head == k.Begun || after == task.Claimed) && (tt.want != "proved" || after != task.Landed)
@@ -339,9 +326,7 @@ func TestClosedUnbegun(t *testing.T) {
 			k := update(task.Change{State: store.TaskDone, Proof: "go test: ok"})
 			testworld.Must(d, d.db.Apply(t.Context(), record.SetCheck(record.Check{ID: "c", Agent: "agent1", Repo: "r", Tree: "aaaa", Digest: "c", State: record.Passed})))
 			j := task.Judge{Work: record.Records{DB: d.db}, Check: "c", Current: func(context.Context, agent.ID) (string, string, error) { return "r", "aaaa", nil }}
-			if got := j.Word(t.Context(), k); got != want {
-				t.Errorf("%q, want %q", got, want)
-			}
+			testworld.Equal(t, j.Word(t.Context(), k), want)
 			testworld.Must(d, d.db.Apply(t.Context(), record.SetLanding(record.Landing{ID: "l", Agent: "agent1", Target: "refs/heads/main", Base: "b", Head: head, State: record.Landed, Started: k.Ended})))
 			if got := j.Word(t.Context(), k); (got == task.Landed) != begins {
 				t.Errorf("its branch landed: %q", got)

@@ -102,8 +102,6 @@ func TestMakeAfterMove(t *testing.T) {
 		if out, err := exec.Command("cp", "-R", moved.Dir, f.Dir).CombinedOutput(); err != nil {
 			t.Fatal(string(out))
 		}
-		if _, err := tree.Make(t.Context(), f.home, "agent1", f.open(), true); err == nil {
-			t.Error("a copy counts as the repository")
-		}
+		testworld.Fails(t, testworld.Err(tree.Make(t.Context(), f.home, "agent1", f.open(), true)), "", "a copy counts as the repository")
 	}
 }

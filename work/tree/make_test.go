@@ -94,19 +94,13 @@ func TestMakeRefuses(t *testing.T) {
 	other := testworld.NewRepo(t, filepath.Join(t.TempDir(), "other"))
 	p, _ := f.make("agent1")
 	r := testworld.Got(git.Open(t.Context(), other.Dir, ""))(t)
-	if _, err := tree.Make(t.Context(), f.home, "agent1", r, true); err == nil || !strings.Contains(err.Error(), "of the repository of "+f.Dir) {
-		t.Errorf("another repository: %v", err)
-	}
+	testworld.Fails(t, testworld.Err(tree.Make(t.Context(), f.home, "agent1", r, true)), "of the repository of "+f.Dir, "another repository")
 	testworld.Must(t, os.RemoveAll(p.Dir))
 	testworld.Must(t, os.Mkdir(p.Dir, 0o700))
 	mine := filepath.Join(p.Dir, "mine.txt")
 	testworld.Must(t, os.WriteFile(mine, []byte("x"), 0o600))
-	if _, err := tree.Make(t.Context(), f.home, "agent1", f.open(), true); err == nil {
-		t.Error("a directory that is no worktree was taken")
-	}
-	if _, err := os.Stat(mine); err != nil {
-		t.Error(err)
-	}
+	testworld.Fails(t, testworld.Err(tree.Make(t.Context(), f.home, "agent1", f.open(), true)), "", "a directory that is no worktree was taken")
+	testworld.Equal(t, testworld.Err(os.Stat(mine)), nil)
 	f.home = testworld.FastHome(t)
 	if p, _ := f.make("agent1"); p.Branch != "refs/heads/netsky/agent1-2" {
 		t.Errorf("of a second home: %+v", p)
@@ -140,12 +134,8 @@ func TestMakeTaken(t *testing.T) {
 	f := newField(t)
 	dir := f.home.Path(home.Workspace("agent1"), "topic")
 	f.Git("worktree", "add", "-q", "-b", "agent1/topic", dir)
-	if _, err := tree.Make(t.Context(), f.home, "agent1", f.open(), true); !errors.Is(err, tree.ErrTaken) {
-		t.Errorf("%v", err)
-	}
-	if got := f.At(dir).Read("a.txt"); got != "one\n" {
-		t.Errorf("%q", got)
-	}
+	testworld.ErrorIs(t, testworld.Err(tree.Make(t.Context(), f.home, "agent1", f.open(), true)), tree.ErrTaken)
+	testworld.Equal(t, f.At(dir).Read("a.txt"), "one\n")
 }
 
 // A branch that the owner looks at is not checked out a second time, and what the owner has put where a
@@ -157,32 +147,22 @@ func TestMakeBesideTheOwner(t *testing.T) {
 	testworld.Must(t, os.RemoveAll(p.Dir))
 	f.Git("worktree", "prune")
 	f.Git("checkout", "-q", "netsky/agent1")
-	if _, err := tree.Make(t.Context(), f.home, "agent1", f.open(), true); err == nil || !strings.Contains(err.Error(), "its branch netsky/agent1 is checked out in "+f.Dir) {
-		t.Errorf("%v", err)
-	}
+	testworld.Fails(t, testworld.Err(tree.Make(t.Context(), f.home, "agent1", f.open(), true)), "its branch netsky/agent1 is checked out in "+f.Dir)
 	f.Git("checkout", "-q", "main")
 	f.make("agent1")
 	moved := f.home.Path("workspaces", "moved")
 	f.Git("worktree", "move", p.Dir, moved)
-	if _, err := tree.Make(t.Context(), f.home, "agent1", f.open(), true); err == nil || !strings.Contains(err.Error(), "checked out in "+moved) {
-		t.Errorf("%v", err)
-	}
+	testworld.Fails(t, testworld.Err(tree.Make(t.Context(), f.home, "agent1", f.open(), true)), "checked out in "+moved)
 	f.Git("worktree", "move", moved, p.Dir)
 	f.make("agent1")
 
 	dir := f.home.Path(home.Workspace("agent2"))
 	f.Git("worktree", "add", "-q", "-b", "topic", dir)
-	if _, err := tree.Make(t.Context(), f.home, "agent2", f.open(), true); !errors.Is(err, tree.ErrTaken) {
-		t.Errorf("the owner's worktree: %v", err)
-	}
-	if _, err := tree.Load(f.home, "agent2"); err == nil {
-		t.Error("it is on record as the agent's")
-	}
+	testworld.ErrorIs(t, testworld.Err(tree.Make(t.Context(), f.home, "agent2", f.open(), true)), tree.ErrTaken, "the owner's worktree")
+	testworld.Fails(t, testworld.Err(tree.Load(f.home, "agent2")), "", "it is on record as the agent's")
 	whole := testworld.NewRepo(t, f.home.Path(home.Workspace("agent3")))
 	r := testworld.Got(git.Open(t.Context(), whole.Dir, ""))(t)
-	if _, err := tree.Make(t.Context(), f.home, "agent3", r, true); !errors.Is(err, tree.ErrTaken) {
-		t.Errorf("the repository itself: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(tree.Make(t.Context(), f.home, "agent3", r, true)), tree.ErrTaken, "the repository itself")
 }
 
 // A git of somebody else's that is just writing the entry of another worktree makes this one's
@@ -206,10 +186,6 @@ func TestMakeBesideAnother(t *testing.T) {
 		}
 		once <- err
 	}()
-	if _, err := tree.Make(t.Context(), f.home, "agent1", r, true); err != nil {
-		t.Error(err)
-	}
-	if err := <-once; err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, testworld.Err(tree.Make(t.Context(), f.home, "agent1", r, true)), nil)
+	testworld.Equal(t, <-once, nil)
 }

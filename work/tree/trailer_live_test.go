@@ -29,9 +29,7 @@ func TestStash(t *testing.T) {
 		t.Errorf("stashed: %s", got)
 	}
 	w.must("-C", tree.Dir, "commit", "-q", "-am", "wip")
-	if got := w.Read(".git/refs-moved"); !strings.Contains(got, "refs/heads/netsky/agent3") {
-		t.Errorf("the repository's own hook was given %q", got)
-	}
+	testworld.Contains(t, w.Read(".git/refs-moved"), "refs/heads/netsky/agent3", "the repository's own hook was given")
 	w.Write("a.txt", "the owner's\n") // where only one works
 	w.must("stash")
 }

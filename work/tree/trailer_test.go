@@ -124,9 +124,7 @@ func TestCommits(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "agent3")
 			tt.do(w)
-			if got := w.last(); got != tt.want {
-				t.Errorf("%q, want %q", got, tt.want)
-			}
+			testworld.Equal(t, w.last(), tt.want)
 			if got := w.Git("config", "--local", "--list"); strings.Contains(got, "hooks") || strings.Contains(got, "netsky") {
 				t.Errorf("the repository's configuration: %s", got)
 			}
@@ -163,15 +161,11 @@ func TestOwnHooks(t *testing.T) {
 			bare := filepath.Join(t.TempDir(), "bare.git")
 			w.Git("init", "-q", "--bare", bare)
 			w.must("push", "-q", bare, "main")
-			if got := w.Read(".git/ran"); !strings.Contains(got, "refs/heads/main") {
-				t.Errorf("pre-push was given %q", got)
-			}
+			testworld.Contains(t, w.Read(".git/ran"), "refs/heads/main", "pre-push was given")
 			w.script(dir+"/reference-transaction", `echo "ref $1" >> .git/refs-moved`)
 			w.prepare("agent3")
 			w.must("branch", "x")
-			if got := w.Read(".git/refs-moved"); !strings.Contains(got, "ref committed") {
-				t.Errorf("reference-transaction: %q", got)
-			}
+			testworld.Contains(t, w.Read(".git/refs-moved"), "ref committed", "reference-transaction")
 		})
 	}
 }

@@ -229,9 +229,7 @@ func TestFind(t *testing.T) {
 			if !ok {
 				t.Errorf("Find() = %q, want %q", found, tt.want)
 			}
-			if _, err := os.Lstat(filepath.Join(g.dir, "ran")); err == nil {
-				t.Error("a program that the repository names was run")
-			}
+			testworld.Fails(t, testworld.Err(os.Lstat(filepath.Join(g.dir, "ran"))), "", "a program that the repository names was run")
 		})
 	}
 }
@@ -282,14 +280,10 @@ func TestHiddenOdd(t *testing.T) {
 	f.Git("update-index", "--skip-worktree", "link", "other")
 	ctx, done := context.WithTimeout(t.Context(), 30*time.Second) // a git that waits is ended after a minute
 	defer done()
-	if file, err := tree.Hidden(ctx, f.open().Look()); file != "" || err != nil {
-		t.Errorf("links as they are committed: %q, %v", file, err)
-	}
+	testworld.Equal(t, testworld.Got(tree.Hidden(ctx, f.open().Look()))(t), "", "links as they are committed")
 	testworld.Must(f.t, os.Remove(f.Dir+"/other"))
 	testworld.Must(f.t, os.Symlink("pipe2", f.Dir+"/other"))
-	if file, err := tree.Hidden(ctx, f.open().Look()); file != "other" || err != nil {
-		t.Errorf("another link: %q, %v", file, err)
-	}
+	testworld.Equal(t, testworld.Got(tree.Hidden(ctx, f.open().Look()))(t), "other", "another link")
 	f.Git("update-index", "--no-skip-worktree", "other")
 	f.Git("update-index", "--assume-unchanged", "a.txt")
 	testworld.Must(f.t, os.Remove(f.Dir+"/a.txt"))
