@@ -67,8 +67,7 @@ func TestNextServer(t *testing.T) {
 	}
 	// A server at another address has other keys: nobody between can carry proofs.
 	w.stop()
-	held, err := net.Listen("tcp4", w.addr)
-	testworld.Must(t, err)
+	held := testworld.Got(net.Listen("tcp4", w.addr))(t)
 	defer held.Close()
 	w.addr = ""
 	w.again(t)
@@ -76,9 +75,7 @@ func TestNextServer(t *testing.T) {
 		t.Error("a server on another port proves to be the one of the old")
 	}
 	g = w.hello(t, v)
-	if a := w.prove(t, v, g.Challenge, v.mac("tab", nonce, g.Challenge)); a.status != 401 {
-		t.Errorf("a tab of the old port proves itself to the new: %d", a.status)
-	}
+	testworld.Equal(t, w.prove(t, v, g.Challenge, v.mac("tab", nonce, g.Challenge)).status, 401, "a tab of the old port proves itself to the new")
 }
 
 // A wrong proof, an old challenge and one for another nonce give nothing.
@@ -105,15 +102,11 @@ func TestProofRefused(t *testing.T) {
 	mu.Lock()
 	now = now.Add(31 * time.Second)
 	mu.Unlock()
-	if a := w.prove(t, v, g.Challenge, v.mac("tab", nonce, g.Challenge)); a.status != 401 {
-		t.Errorf("an old challenge: %d", a.status)
-	}
+	testworld.Equal(t, w.prove(t, v, g.Challenge, v.mac("tab", nonce, g.Challenge)).status, 401, "an old challenge")
 	for _, body := range []string{`{}`, `{"id":"x","nonce":"y"}`, `{"id":"0123456789abcdef","nonce":"00"}`, `{"id":1}`, `[]`, strings.Repeat("x", 9000)} {
 		r := w.request(t, "POST", "/session", body)
 		r.Header.Del("Authorization")
-		if a := mustAnswer(t, r); a.status != 400 {
-			t.Errorf("%.40s: %d", body, a.status)
-		}
+		testworld.Equal(t, mustAnswer(t, r).status, 400, "%.40s", body)
 	}
 }
 
@@ -135,9 +128,7 @@ func TestAnswersProved(t *testing.T) {
 		r = w.request(t, "GET", path, "") // a tab that has not proved itself is proved nothing
 		r.Header.Set("Netsky-Nonce", nonce)
 		r.Header.Set("Netsky-Tab", v.ID+"."+strings.Repeat("0", 64))
-		if a := mustAnswer(t, r); a.header.Get("Netsky-Proof") != "" {
-			t.Errorf("%s: proof for nobody", path)
-		}
+		testworld.Equal(t, mustAnswer(t, r).header.Get("Netsky-Proof"), "", "%s: proof for nobody", path)
 	}
 	r := w.request(t, "GET", "/events", "")
 	v.as(r)
@@ -199,9 +190,7 @@ func TestPeerUser(t *testing.T) {
 				}
 			}
 			http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-			if a := w.get(t, "/healthz"); a.status != 200 {
-				t.Errorf("/healthz: %d", a.status)
-			}
+			testworld.Equal(t, w.get(t, "/healthz").status, 200, "/healthz")
 		})
 	}
 }
@@ -231,9 +220,7 @@ func TestWithoutScript(t *testing.T) {
 			}
 			r := w.request(t, "GET", "/messages", "")
 			as(r)
-			if a := mustAnswer(t, r); a.status != 200 {
-				t.Errorf("looking: %d", a.status)
-			}
+			testworld.Equal(t, mustAnswer(t, r).status, 200, "looking")
 		})
 	}
 }
@@ -284,9 +271,7 @@ func TestCode(t *testing.T) {
 	if a := w.postLogin(t, "code=x", "application/x-www-form-urlencoded"); a.status != 401 || !strings.Contains(a.body, "netsky dashboard") {
 		t.Errorf("by the form: %d %s", a.status, a.body)
 	}
-	if a := w.postLogin(t, body, "text/plain"); a.status != 415 {
-		t.Errorf("text/plain: %d", a.status)
-	}
+	testworld.Equal(t, w.postLogin(t, body, "text/plain").status, 415, "text/plain")
 	last := answer{}
 	for range 30 {
 		r := w.request(t, "GET", "/api/snapshot", "")
@@ -296,9 +281,7 @@ func TestCode(t *testing.T) {
 	if last.status != 429 || last.header.Get("Retry-After") == "" {
 		t.Errorf("the 35th wrong secret: %d", last.status)
 	}
-	if a := w.get(t, "/api/snapshot"); a.status != 200 {
-		t.Errorf("the right token, after wrong ones: %d", a.status)
-	}
+	testworld.Equal(t, w.get(t, "/api/snapshot").status, 200, "the right token, after wrong ones")
 	if n := strings.Count(log.String(), "refused"); n < 1 || n > 2 {
 		t.Errorf("logged %d times:\n%s", n, log.String())
 	}
@@ -306,9 +289,7 @@ func TestCode(t *testing.T) {
 	now = now.Add(10 * time.Second)
 	mu.Unlock()
 	w.postLogin(t, body, "application/json")
-	if !strings.Contains(log.String(), "times=3") {
-		t.Errorf("the log does not count what it left out:\n%s", log.String())
-	}
+	testworld.Contains(t, log.String(), "times=3", "the log does not count what it left out")
 	if strings.Contains(log.String(), code) || strings.Contains(log.String(), w.token) {
 		t.Errorf("a secret is logged:\n%s", log.String())
 	}
@@ -352,9 +333,7 @@ func TestSignOut(t *testing.T) {
 			c.Close()
 			r := w.request(t, "GET", "/", "")
 			v.as(r)
-			if a := mustAnswer(t, r); a.status != 401 {
-				t.Errorf("signed out, and: %d", a.status)
-			}
+			testworld.Equal(t, mustAnswer(t, r).status, 401, "signed out, and")
 		}
 	}
 	a, b := w.signIn(t), w.signIn(t)
@@ -375,16 +354,12 @@ func TestSignOut(t *testing.T) {
 	r := w.request(t, "POST", "/sign-out", "")
 	r.Header.Del("Authorization")
 	r.AddCookie(b.cookie)
-	if a := mustAnswer(t, r); a.status != 403 {
-		t.Errorf("the button, from nowhere: %d", a.status)
-	}
+	testworld.Equal(t, mustAnswer(t, r).status, 403, "the button, from nowhere")
 	r = w.request(t, "POST", "/sign-out", "")
 	r.Header.Del("Authorization")
 	r.AddCookie(b.cookie)
 	r.Header.Set("Origin", "http://"+w.addr)
-	if a := mustAnswer(t, r); a.status != 303 {
-		t.Errorf("the button: %d", a.status)
-	}
+	testworld.Equal(t, mustAnswer(t, r).status, 303, "the button")
 	ended()
 	c := w.signIn(t)
 	ended = follow(c)
@@ -398,18 +373,12 @@ func TestSignOut(t *testing.T) {
 	code := w.code(t)
 	testworld.Must(t, w.srv.Rotate())
 	ended()
-	if a := w.get(t, "/api/snapshot"); a.status != 401 {
-		t.Errorf("the last token: %d", a.status)
-	}
-	if a := w.postLogin(t, `{"code":"`+code+`"}`, "application/json"); a.status != 401 {
-		t.Errorf("a code from before: %d", a.status)
-	}
+	testworld.Equal(t, w.get(t, "/api/snapshot").status, 401, "the last token")
+	testworld.Equal(t, w.postLogin(t, `{"code":"`+code+`"}`, "application/json").status, 401, "a code from before")
 	var err error
 	w.token, err = access.Token(w.home)
 	testworld.Must(t, err)
-	if a := w.get(t, "/api/snapshot"); a.status != 200 {
-		t.Errorf("the new token: %d", a.status)
-	}
+	testworld.Equal(t, w.get(t, "/api/snapshot").status, 200, "the new token")
 }
 
 // A token whose file is gone, or was open to others, is replaced when a link is
@@ -425,26 +394,20 @@ func TestTokenReplaced(t *testing.T) {
 			w := mustWorld(t, nil)
 			before := w.signIn(t)
 			testworld.Must(t, spoil(w.home.Path("run/token")))
-			l, err := w.srv.Link("http://" + w.addr)
-			testworld.Must(t, err)
+			l := testworld.Got(w.srv.Link("http://" + w.addr))(t)
 			if !l.Renewed {
 				t.Error("it is not said that there is another token")
 			}
 			old := w.token
-			w.token, err = access.Token(w.home)
-			testworld.Must(t, err)
+			w.token = testworld.Got(access.Token(w.home))(t)
 			if a := w.get(t, "/api/snapshot"); a.status != 200 || w.token == old {
 				t.Errorf("the token in the file: %d", a.status)
 			}
 			r := w.request(t, "GET", "/", "")
 			before.as(r)
-			if a := mustAnswer(t, r); a.status != 401 {
-				t.Errorf("who was signed in: %d", a.status)
-			}
+			testworld.Equal(t, mustAnswer(t, r).status, 401, "who was signed in")
 			u, _ := url.Parse(l.URL)
-			if a := w.postLogin(t, `{"code":"`+u.Query().Get("code")+`"}`, "application/json"); a.status != 200 {
-				t.Errorf("the link: %d", a.status)
-			}
+			testworld.Equal(t, w.postLogin(t, `{"code":"`+u.Query().Get("code")+`"}`, "application/json").status, 200, "the link")
 			if l, err := w.srv.Link("http://" + w.addr); err != nil || l.Renewed {
 				t.Errorf("another link: %+v, %v", l, err)
 			}
@@ -471,8 +434,7 @@ func TestBrowserStays(t *testing.T) {
 	if again.ID != v.ID || again.Key != v.Key || len(w.srv.Browsers()) != 1 {
 		t.Errorf("it is %s, was %s", again.ID, v.ID)
 	}
-	data, err := os.ReadFile(w.home.Path("state/dashboard.json"))
-	testworld.Must(t, err)
+	data := testworld.Got(os.ReadFile(w.home.Path("state/dashboard.json")))(t)
 	if strings.Contains(string(data), v.Key) || strings.Contains(string(data), w.token) {
 		t.Errorf("a secret is on disk: %s", data)
 	}

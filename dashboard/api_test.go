@@ -203,10 +203,8 @@ func TestProblems(t *testing.T) {
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
-	a, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -r x", Reason: "tidy", Dir: "/src", AskedMS: 5000})
-	testworld.Must(t, err)
-	_, err = home.Approvals(w.home).Ask(agent.Approval{Agent: "agent2", Tool: "Edit", Text: "y", AskedMS: 6000})
-	testworld.Must(t, err)
+	a := testworld.Got(home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -r x", Reason: "tidy", Dir: "/src", AskedMS: 5000}))(t)
+	testworld.Got(home.Approvals(w.home).Ask(agent.Approval{Agent: "agent2", Tool: "Edit", Text: "y", AskedMS: 6000}))(t)
 	l := mustGet[store.List[live.Approval]](t, w, "/api/approvals")
 	want := live.Approval{Code: a.Code, Agent: "agent1", Tool: "Bash", Text: "rm -r x", Reason: "tidy", Dir: "/src", Asked: 5000,
 		Allow: "netsky approve " + a.Code, Deny: "netsky approve " + a.Code + " --deny"}
@@ -216,8 +214,7 @@ func TestApprovals(t *testing.T) {
 	if v := mustGet[dashboard.Overview](t, w, "/api/snapshot"); len(v.Approvals) != 2 {
 		t.Errorf("snapshot has %d approvals", len(v.Approvals))
 	}
-	_, err = home.Approvals(w.home).Answer(a.Code, agent.Answer{Allow: true})
-	testworld.Must(t, err)
+	testworld.Got(home.Approvals(w.home).Answer(a.Code, agent.Answer{Allow: true}))(t)
 	if l := mustGet[store.List[live.Approval]](t, w, "/api/approvals"); len(l.Items) != 1 || l.Items[0].Agent != "agent2" {
 		t.Errorf("approvals = %+v", l.Items)
 	}

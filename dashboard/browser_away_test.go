@@ -39,8 +39,7 @@ type squatter struct {
 func squat(tb testing.TB, addr string) (*squatter, *http.Server) {
 	tb.Helper()
 	s := &squatter{}
-	l, err := net.Listen("tcp4", addr)
-	testworld.Must(tb, err)
+	l := testworld.Got(net.Listen("tcp4", addr))(tb)
 	srv := &http.Server{Handler: s}
 	go srv.Serve(l)
 	tb.Cleanup(func() { srv.Close() })
@@ -151,9 +150,7 @@ func TestBrowserSquatter(t *testing.T) {
 			}
 		}
 	}
-	if n := len(w.inbox(t, "agent0")); n != 0 {
-		t.Errorf("%d messages were queued", n)
-	}
+	testworld.Equal(t, len(w.inbox(t, "agent0")), 0, "messages were queued")
 	// And it works on.
 	eval[any](l, `document.querySelector(".say").requestSubmit(), null`)
 	l.waits(`document.querySelector("#answer").textContent.includes("waits in its inbox")`)
@@ -170,9 +167,7 @@ func TestBrowserSecondTab(t *testing.T) {
 	two := b.open(t, w)
 	two.open("/messages")
 	two.live()
-	if got := eval[string](two, `sessionStorage.getItem("netsky")`); !strings.Contains(got, `"key"`) {
-		t.Errorf("the second tab has %s", got)
-	}
+	testworld.Contains(t, eval[string](two, `sessionStorage.getItem("netsky")`), `"key"`, "the second tab")
 	one.goTo("about:blank")
 	two.goTo("about:blank")
 	three := b.open(t, w)
@@ -182,9 +177,7 @@ func TestBrowserSecondTab(t *testing.T) {
 	three.typeIn("#text", "from where?")
 	eval[any](three, `document.querySelector(".say").requestSubmit(), null`)
 	three.waits(`document.querySelector("#answer").textContent.includes("read-only")`)
-	if n := len(w.inbox(t, "agent0")); n != 0 {
-		t.Errorf("%d messages were queued", n)
-	}
+	testworld.Equal(t, len(w.inbox(t, "agent0")), 0, "messages were queued")
 	three.clean("Failed to load resource")
 }
 
@@ -210,8 +203,7 @@ func TestBrowserSignOut(t *testing.T) {
 	two.open("/")
 	two.waits(`document.body.innerText.includes("not signed in")`)
 	// A used link, opened again from the history, says so.
-	u, err := url.Parse(w.link(t))
-	testworld.Must(t, err)
+	u := testworld.Got(url.Parse(w.link(t)))(t)
 	one.goTo(u.String())
 	one.waits(`location.pathname === "/"`)
 	one.live()
@@ -229,9 +221,7 @@ func TestBrowserSignOutAway(t *testing.T) {
 	w.stop()
 	l.click(".sign-out button")
 	l.waits(`document.querySelector(".sign-out .why-not")?.innerText.includes("Not signed out: netsky does not answer")`)
-	if got := eval[string](l, `String(sessionStorage.getItem("netsky"))`); !strings.Contains(got, `"key"`) {
-		t.Errorf("the tab has %s", got)
-	}
+	testworld.Contains(t, eval[string](l, `String(sessionStorage.getItem("netsky"))`), `"key"`, "the tab")
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	w.again(t)
 	l.waits(`!document.querySelector(".sign-out button").disabled`)
@@ -303,8 +293,7 @@ func TestBrowserStrangeKey(t *testing.T) {
 	w.stop()
 	id, key := strings.Repeat("a", 16), strings.Repeat("b", 64)
 	var asked, taken atomic.Int64
-	l, err := net.Listen("tcp4", first)
-	testworld.Must(t, err)
+	l := testworld.Got(net.Listen("tcp4", first))(t)
 	srv := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		var said struct{ ID, Nonce string }
 		if r.URL.Path != "/session" || json.NewDecoder(r.Body).Decode(&said) != nil {
@@ -339,8 +328,7 @@ func TestBrowserStrangeKey(t *testing.T) {
 func TestBrowserMarkReadKeyless(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, slowly)
-	_, err := w.bus.Send(t.Context(), envelope.Envelope{ID: "m-new", From: "agent0", To: "owner", Text: "look here"})
-	testworld.Must(t, err)
+	testworld.Got(w.bus.Send(t.Context(), envelope.Envelope{ID: "m-new", From: "agent0", To: "owner", Text: "look here"}))(t)
 	w.apply(t, store.UpsertMessage{ID: "m-new", From: "agent0", To: "owner", Text: "look here", Time: store.At(time.Now())})
 	b := mustBrowser(t)
 	l := b.look(t, w)
@@ -370,12 +358,10 @@ func TestBrowserPhoneSheet(t *testing.T) {
 		l.open(path)
 		l.live()
 		eval[any](l, `document.querySelector("#text").focus(), null`)
-		if got := eval[string](l, `(() => { const box = (s) => document.querySelector(s).getBoundingClientRect(),
+		testworld.Equal(t, eval[string](l, `(() => { const box = (s) => document.querySelector(s).getBoundingClientRect(),
 			form = box(".say"), text = box("#text"), send = box(".say .send button");
 			return text.width < 350 ? "the words are " + text.width + " wide" : send.top < text.bottom ? "Send is beside the words" :
-				form.right - send.right > 20 ? "Send is not at the right" : form.bottom > innerHeight ? "the box is cut off" : ""; })()`); got != "" {
-			t.Errorf("%s: %s", path, got)
-		}
+				form.right - send.right > 20 ? "Send is not at the right" : form.bottom > innerHeight ? "the box is cut off" : ""; })()`), "", "%s", path)
 	}
 }
 

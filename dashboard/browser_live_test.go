@@ -92,8 +92,7 @@ func TestBrowserLive(t *testing.T) {
 	l.live()
 	l.typeIn("#text", "half a thou")
 	eval[any](l, `window.card = document.querySelector("[data-key=card-agent1]"), null`)
-	_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -rf <build>"})
-	testworld.Must(t, err)
+	testworld.Got(home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "rm -rf <build>"}))(t)
 	l.waits(`document.querySelectorAll(".ask").length === 3 && document.title.startsWith("(3)")`)
 	l.waits(`document.querySelector("#said").textContent.includes("agent1 asks for permission to use Bash")`)
 	w.agents.set(nil, view.Agent{ID: "agent1", State: agent.Idle, Evidence: "x", Wanted: true})
@@ -223,10 +222,8 @@ func TestBrowserPanes(t *testing.T) {
 	for _, id := range []string{"agent0", "agent1", "agent2"} {
 		l.waits(fmt.Sprintf(`document.querySelector('[data-pane="%s"]').innerText.includes("%s at 19")`, id, id))
 	}
-	if got := eval[string](l, `(s => [getComputedStyle(s.querySelector("[class*=f]")).color, getComputedStyle(s.querySelector(".b.f1")).fontWeight,
-		s.querySelector("a").href, s.querySelectorAll("img").length, s.querySelector(".ws").firstChild.textContent, s.querySelectorAll(".r").length].join("|"))(document.querySelector("[data-screen]"))`); got != "rgb(18, 52, 86)|700|https://example.org/|0|漢|4" {
-		t.Errorf("drawn: %s", got)
-	}
+	testworld.Equal(t, eval[string](l, `(s => [getComputedStyle(s.querySelector("[class*=f]")).color, getComputedStyle(s.querySelector(".b.f1")).fontWeight,
+		s.querySelector("a").href, s.querySelectorAll("img").length, s.querySelector(".ws").firstChild.textContent, s.querySelectorAll(".r").length].join("|"))(document.querySelector("[data-screen]"))`), "rgb(18, 52, 86)|700|https://example.org/|0|漢|4", "drawn")
 	// An agent that comes up comes onto the page, with its terminal.
 	list, _ := w.agents.Agents(t.Context())
 	w.panes.set("agent4", "I have just come")
@@ -432,9 +429,7 @@ func TestBrowserFetchesAgain(t *testing.T) {
 	l.live()
 	w.apply(t, store.AddLog{Text: "news that come late", Actor: "agent1"})
 	l.waits(`document.body.innerText.includes("news that come late")`)
-	if len(broken) != 1 {
-		t.Error("no update failed")
-	}
+	testworld.Equal(t, len(broken), 1, "no update failed")
 }
 
 // Without the script every page is whole, and the message is sent all the same.
@@ -457,9 +452,7 @@ func TestBrowserWithoutScript(t *testing.T) {
 	if got := l.text("main"); !strings.Contains(got, "no script, éß") || !strings.Contains(got, "queued") {
 		t.Errorf("its page shows %s", got)
 	}
-	if n := len(w.inbox(t, "agent1")); n != 1 {
-		t.Errorf("%d messages in the inbox", n)
-	}
+	testworld.Equal(t, len(w.inbox(t, "agent1")), 1, "messages in the inbox")
 	l.open("/messages")
 	eval[any](l, `document.querySelector("#f-state").value = "queued", null`)
 	l.click(".go button")

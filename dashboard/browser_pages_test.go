@@ -35,8 +35,7 @@ func mustAxe(tb testing.TB) string {
 	if path == "" {
 		tb.Fatal("NETSKY_TEST_AXE is not set: scripts/test installs axe-core")
 	}
-	data, err := os.ReadFile(path)
-	testworld.Must(tb, err)
+	data := testworld.Got(os.ReadFile(path))(tb)
 	return string(data)
 }
 
@@ -105,8 +104,7 @@ func TestBrowserLongWords(t *testing.T) {
 	w.showcase(t)
 	word, now := strings.Repeat("Donaudampfschifffahrtsgesellschaft", 12), store.At(time.Now())
 	id := strings.Repeat("x", 128)
-	list, err := w.agents.Agents(t.Context())
-	testworld.Must(t, err)
+	list := testworld.Got(w.agents.Agents(t.Context()))(t)
 	for i := range list {
 		list[i].Detail, list[i].Evidence, list[i].Dir, list[i].Model, list[i].Runtime = word, word, word, word, word[:32]
 	}
@@ -119,8 +117,7 @@ func TestBrowserLongWords(t *testing.T) {
 		store.EndSession{Start: start(1), State: agent.Dead, Reason: word, LastLines: word, Time: now},
 		store.AddNote{ID: "n", About: id, Author: "agentinfinity", Text: strings.Repeat(word+"\n", 200), Created: now},
 		store.AddLog{Key: "long", Part: word, Actor: "agentinfinity", About: id, Text: word, Level: store.LevelError, Time: now, Fields: map[string]any{word: word}})
-	_, err = home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Start: start(1), Tool: word, Text: strings.Repeat(word, 20), Reason: word, Dir: word, AskedMS: int64(now)})
-	testworld.Must(t, err)
+	testworld.Got(home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Start: start(1), Tool: word, Text: strings.Repeat(word, 20), Reason: word, Dir: word, AskedMS: int64(now)}))(t)
 	l := mustBrowser(t).look(t, w)
 	for _, widths := range [][]int{{1280}, {390, 360, 320}} {
 		for _, path := range []string{"/", "/agents/agent1", "/panes", "/tasks", "/tasks/" + id, "/messages", "/messages/" + id, "/messages?thread=" + id, "/sessions", "/sessions/" + start(1), "/logs", "/find?q=" + word[:34], "/notes/n"} {
@@ -206,9 +203,7 @@ func TestBrowserChecksBite(t *testing.T) {
 	eval[any](l, axe+"; null")
 	eval[any](l, `document.querySelector("h1").style.color = "#eee", document.querySelector("#text").labels[0].remove(), null`)
 	found := strings.Join(eval[[]string](l, axeRun), "\n")
-	if !strings.Contains(found, "color-contrast") {
-		t.Errorf("axe found only: %s", found)
-	}
+	testworld.Contains(t, found, "color-contrast", "axe found only")
 	eval[any](l, `document.body.insertAdjacentHTML("beforeend", "<p style='color:red'>x<img src=http://127.0.0.1:1/x onerror=alert(1)>"), null`)
 	testworld.Wait(t, "the policy's reports", func() bool {
 		l.mu.Lock()
@@ -300,9 +295,7 @@ func TestBrowserKeys(t *testing.T) {
 		t.Errorf("%d stops", len(stops))
 	}
 	l.theme("light", true)
-	if n := eval[int](l, `document.getAnimations().filter(a => a.playState === "running").length`); n != 0 {
-		t.Errorf("%d movements for who wants none", n)
-	}
+	testworld.Equal(t, eval[int](l, `document.getAnimations().filter(a => a.playState === "running").length`), 0, "movements for who wants none")
 	l.theme("light", false)
 	if n := eval[int](l, `document.getAnimations().filter(a => a.playState === "running").length`); n < 5 {
 		t.Errorf("%d movements", n)

@@ -18,7 +18,6 @@ func TestMain(m *testing.M) {
 
 func (w *world) link(tb testing.TB) string {
 	tb.Helper()
-	l, err := w.srv.Link("http://" + w.addr)
-	testworld.Must(tb, err)
+	l := testworld.Got(w.srv.Link("http://" + w.addr))(tb)
 	return l.URL
 }

@@ -29,8 +29,7 @@ type browser struct{ ctx context.Context }
 // mustBrowser makes a profile in the Chromium that all tests share.
 func mustBrowser(tb testing.TB) browser {
 	tb.Helper()
-	program, err := chromium()
-	testworld.Must(tb, err)
+	program := testworld.Got(chromium())(tb)
 	ctx, cancel := chromedp.NewContext(program, chromedp.WithNewBrowserContext())
 	tb.Cleanup(cancel)
 	testworld.Must(tb, chromedp.Do(ctx))
@@ -204,13 +203,11 @@ func (t *looker) open(path string) { t.tb.Helper(); t.goTo("http://" + t.w.addr 
 // likes.
 func (t *looker) through(front func(rw http.ResponseWriter, r *http.Request, server http.Handler)) (address string) {
 	t.tb.Helper()
-	to, err := url.Parse("http://" + t.w.addr)
-	testworld.Must(t.tb, err)
+	to := testworld.Got(url.Parse("http://" + t.w.addr))(t.tb)
 	server := httputil.NewSingleHostReverseProxy(to)
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { front(rw, r, server) }))
 	t.tb.Cleanup(s.Close)
-	link, err := t.w.srv.Link(s.URL)
-	testworld.Must(t.tb, err)
+	link := testworld.Got(t.w.srv.Link(s.URL))(t.tb)
 	t.goTo(link.URL)
 	t.waits(`location.pathname === "/" && document.querySelector("#link")`)
 	return s.URL

@@ -30,9 +30,7 @@ func TestAnswerInBrowser(t *testing.T) {
 	l.theme("light", true)
 	l.live()
 	l.waits(`document.querySelector(".decide summary")`)
-	if n := eval[int](l, `document.querySelectorAll("form.approval button:not([disabled])").length`); n != 2 {
-		t.Errorf("%d answers are offered", n)
-	}
+	testworld.Equal(t, eval[int](l, `document.querySelectorAll("form.approval button:not([disabled])").length`), 2, "answers are offered")
 	if eval[bool](l, `document.querySelector("form.approval button").checkVisibility()`) {
 		t.Error("the answer is one click away, before the command is shown to confirm")
 	}

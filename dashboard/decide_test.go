@@ -49,8 +49,7 @@ func (w *world) asks(tb testing.TB, d desk, text string) agent.Approval {
 // asksFor asks, and takes the answer, as an agent's program does.
 func (w *world) asksFor(tb testing.TB, d desk, q agent.Approval) agent.Approval {
 	tb.Helper()
-	q, err := d.Ask(tb.Context(), q)
-	testworld.Must(tb, err)
+	q = testworld.Got(d.Ask(tb.Context(), q))(tb)
 	ctx := tb.Context()
 	go func() {
 		for ctx.Err() == nil {
@@ -84,8 +83,7 @@ func (w *world) digest(tb testing.TB, code string) string {
 
 func (w *world) answer(tb testing.TB, code, digest, word string, edit func(*http.Request)) answer {
 	tb.Helper()
-	body, err := json.Marshal(map[string]string{"code": code, "digest": digest, "answer": word})
-	testworld.Must(tb, err)
+	body := testworld.Got(json.Marshal(map[string]string{"code": code, "digest": digest, "answer": word}))(tb)
 	r := w.request(tb, "POST", "/api/approval-answer", string(body))
 	if edit != nil {
 		edit(r)
@@ -201,8 +199,7 @@ func TestAnswersAtOnce(t *testing.T) {
 func TestAnswerOff(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
-	q, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: "ls"})
-	testworld.Must(t, err)
+	q := testworld.Got(home.Approvals(w.home).Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: "ls"}))(t)
 	if a := w.answer(t, q.Code, w.digest(t, q.Code), attention.Allow, nil); a.status != 403 || !strings.Contains(a.body, "netsky.toml is false") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -222,9 +219,7 @@ func TestAnswerForm(t *testing.T) {
 		`<form class="approval" method="post" action="/approval">`, `name="code" value="` + q.Code + `"`, `name="digest" value="` + digest + `"`,
 		`<pre class="words" dir="auto">` + html.EscapeString("printf '<b>%s' \"$HOME\"") + `</pre>`, "agent0 may do exactly this, once, in /src:",
 	} {
-		if !strings.Contains(body, want) {
-			t.Errorf("no %s", want)
-		}
+		testworld.Contains(t, body, want)
 	}
 	if strings.Index(body, "may do exactly this") > strings.Index(body, "Yes, allow once") {
 		t.Error("the button comes before what it allows")

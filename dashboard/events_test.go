@@ -61,8 +61,7 @@ func TestFollow(t *testing.T) {
 			s.until(t, "agent1 is gone", func(e event) bool { return e.Key == "agent:agent1" && string(e.Data) == "null" })
 			w.agents.set(errors.New("no tmux"))
 			s.until(t, "no agents", func(e event) bool { return e.Key == "agents" && strings.Contains(string(e.Data), "no tmux") })
-			a, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: "ls"})
-			testworld.Must(t, err)
+			a := testworld.Got(home.Approvals(w.home).Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: "ls"}))(t)
 			s.until(t, "an approval", func(e event) bool {
 				return e.Key == "approvals" && strings.Contains(string(e.Data), `"allow":"netsky approve `+a.Code+`"`)
 			})
@@ -77,8 +76,7 @@ func TestFollowOtherWriter(t *testing.T) {
 	w := mustWorld(t, nil)
 	s := w.ws(t, "/ws")
 	s.key(t, "records")
-	other, err := store.Open(t.Context(), w.home)
-	testworld.Must(t, err)
+	other := testworld.Got(store.Open(t.Context(), w.home))(t)
 	defer other.Close()
 	testworld.Must(t, other.Apply(t.Context(), store.AddLog{Text: "from elsewhere"}))
 	s.until(t, "the log", func(e event) bool { return strings.Contains(string(e.Data), "from elsewhere") })
@@ -223,8 +221,7 @@ func TestFollowReplacedRecords(t *testing.T) {
 func TestSocketRefuses(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
-	many, err := json.Marshal(map[string][]string{"watch": strings.Split(strings.Repeat("agent1,", 65), ",")})
-	testworld.Must(t, err)
+	many := testworld.Got(json.Marshal(map[string][]string{"watch": strings.Split(strings.Repeat("agent1,", 65), ",")}))(t)
 	for _, text := range []string{
 		"", "x", "null", "{}", "[]", `{"watch":null}`, `{"watch":"agent1"}`, `{"watch":["../x"]}`, `{"watch":["owner"]}`,
 		`{"watch":[""]}`, `{"watch":["agent1"],"send":"x"}`, `{"say":"x"}`, string(many), `{"watch":[` + strings.Repeat(`"agent1",`, 4000),
@@ -242,14 +239,10 @@ func TestSocketRefuses(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"after=x", "after=-1", "watch=owner", "watch=agent1,,", "x=y", "after=1&after=2"} {
-		if a := w.get(t, "/events?"+query); a.status != 400 {
-			t.Errorf("/events?%s: %d", query, a.status)
-		}
+		testworld.Equal(t, w.get(t, "/events?"+query).status, 400, "/events?%s", query)
 	}
 	r := w.request(t, "GET", "/ws", "")
-	if a := mustAnswer(t, r); a.status != http.StatusUpgradeRequired {
-		t.Errorf("/ws without an upgrade: %d", a.status)
-	}
+	testworld.Equal(t, mustAnswer(t, r).status, http.StatusUpgradeRequired, "/ws without an upgrade")
 }
 
 // While nobody looks, nothing is asked; and when the server ends, so do those

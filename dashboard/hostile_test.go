@@ -31,8 +31,7 @@ func TestRow34Records(t *testing.T) {
 			store.AddNote{ID: "n-1", About: text, Author: text, Text: text},
 			store.AddLog{Text: text, Part: text, About: text, Fields: map[string]any{text: text}},
 		)
-		_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: text, Text: text, Reason: text, Dir: text})
-		testworld.Must(t, err)
+		testworld.Got(home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: text, Text: text, Reason: text, Dir: text}))(t)
 		w.agents.set(nil, view.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text})
 		w.panes.set("agent1", text)
 		for _, path := range []string{
@@ -99,7 +98,6 @@ func checkInert(tb testing.TB, what, body string) {
 
 func raw(tb testing.TB, v any) json.RawMessage {
 	tb.Helper()
-	data, err := json.Marshal(v)
-	testworld.Must(tb, err)
+	data := testworld.Got(json.Marshal(v))(tb)
 	return data
 }

@@ -111,8 +111,7 @@ func TestRow33Reserve(t *testing.T) {
 		w.half(t, "GET / HT")
 		if i%100 == 99 {
 			ask(owner(), "on a new connection")
-			resp, err := first.Do(w.request(t, "GET", "/api/agents", "").WithContext(httptrace.WithClientTrace(t.Context(), trace)))
-			testworld.Must(t, err)
+			resp := testworld.Got(first.Do(w.request(t, "GET", "/api/agents", "").WithContext(httptrace.WithClientTrace(t.Context(), trace))))(t)
 			io.Copy(io.Discard, resp.Body)
 			resp.Body.Close()
 		}
@@ -137,9 +136,7 @@ func TestRow33Cookies(t *testing.T) {
 			r := w.request(t, "GET", path, "")
 			r.Header.Del("Authorization")
 			r.Header.Set("Cookie", strings.Join(all, "; "))
-			if a := mustAnswer(t, r); a.status != want {
-				t.Errorf("%s with cookies of %d bytes: %d", path, size*180, a.status)
-			}
+			testworld.Equal(t, mustAnswer(t, r).status, want, "%s with cookies of %d bytes", path, size*180)
 		}
 	}
 	var before, after runtime.MemStats
@@ -178,17 +175,14 @@ func TestOtherLoopback(t *testing.T) {
 	for host, want := range map[string]int{w.addr: 200, "127.0.0.3:1": 403, "evil.example": 403} {
 		r := w.request(t, "GET", "/api/agents", "")
 		r.Host = host
-		if a := mustAnswer(t, r); a.status != want {
-			t.Errorf("as %s: %d, want %d", host, a.status, want)
-		}
+		testworld.Equal(t, mustAnswer(t, r).status, want, "as %s", host)
 	}
 }
 
 // up asks on a connection of its own whether the server serves.
 func (w *world) up(tb testing.TB) bool {
 	tb.Helper()
-	c, err := net.Dial("tcp", w.addr)
-	testworld.Must(tb, err)
+	c := testworld.Got(net.Dial("tcp", w.addr))(tb)
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(testworld.Patience))
 	io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -201,8 +195,7 @@ func TestRow33Streams(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, func(o *dashboard.Options) { o.MaxStreams = 8 })
 	for i := range 12 {
-		resp, err := http.DefaultClient.Do(w.request(t, "GET", "/events", ""))
-		testworld.Must(t, err)
+		resp := testworld.Got(http.DefaultClient.Do(w.request(t, "GET", "/events", "")))(t)
 		defer resp.Body.Close()
 		if want := map[bool]int{true: 200, false: 503}[i < 8]; resp.StatusCode != want {
 			t.Errorf("stream %d: %d, want %d", i, resp.StatusCode, want)
@@ -211,8 +204,7 @@ func TestRow33Streams(t *testing.T) {
 			t.Errorf("stream %d: not told when to come again", i)
 		}
 		if i == 0 { // it has begun
-			_, err := bufio.NewReader(resp.Body).ReadString('\n')
-			testworld.Must(t, err)
+			testworld.Got(bufio.NewReader(resp.Body).ReadString('\n'))(t)
 		}
 	}
 	if a := w.say(t, `{"to":"agent0","text":"still here"}`); a.status != 202 {
@@ -226,11 +218,9 @@ func TestRow35GetsChangeNothing(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.apply(t, store.UpsertActor{ID: "agent1"}, store.AddLog{Text: "up"}, store.AddNote{ID: "n", Text: "x"},
 		store.UpsertTask{ID: "t-1", Title: "x"}, store.UpsertMessage{ID: "m-1", From: "owner", To: "agent1", Text: "x"})
-	asked, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "ls"})
-	testworld.Must(t, err)
+	asked := testworld.Got(home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: "Bash", Text: "ls"}))(t)
 	path := w.home.Path(home.ApprovalDir, asked.Code+".json")
-	data, err := os.ReadFile(path)
-	testworld.Must(t, err)
+	data := testworld.Got(os.ReadFile(path))(t)
 	testworld.Must(t, os.WriteFile(path, []byte(strings.Replace(string(data), fmt.Sprintf(`"pid":%d`, os.Getpid()), `"pid":4194303`, 1)), 0o600))
 	if l := mustGet[store.List[live.Approval]](t, w, "/api/approvals"); len(l.Items) != 0 {
 		t.Errorf("a dead process asks: %+v", l.Items)
@@ -240,8 +230,7 @@ func TestRow35GetsChangeNothing(t *testing.T) {
 	for _, path := range append(routes, "/login?code="+w.code(t), "/api/messages/m-1", "/api/tasks/t-1", "/api/notes/n",
 		"/api/timeline/m-1", "/api/logs?after=1", "/api/pane/agent1?history=9", "/api/user-message?to=agent0&text=x") {
 		for _, method := range []string{"GET", "HEAD"} {
-			resp, err := http.DefaultClient.Do(w.request(t, method, path, ""))
-			testworld.Must(t, err)
+			resp := testworld.Got(http.DefaultClient.Do(w.request(t, method, path, "")))(t)
 			if !strings.Contains(resp.Header.Get("Content-Type"), "event-stream") {
 				io.Copy(io.Discard, resp.Body)
 			}

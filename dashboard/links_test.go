@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -39,9 +40,7 @@ func TestLinks(t *testing.T) {
 	} {
 		body := w.mustPage(t, path)
 		for _, s := range want {
-			if !strings.Contains(body, s) {
-				t.Errorf("%s: no %q", path, s)
-			}
+			testworld.Contains(t, body, s, "%s", path)
 		}
 		checkPage(t, path, body)
 	}
@@ -81,9 +80,7 @@ func TestGroupParts(t *testing.T) {
 	w.apply(t, ops...)
 	body := w.mustPage(t, "/messages")
 	for _, s := range []string{`<span class="count">7</span>`, `href="/messages?state=queued">5 queued</a>`, `href="/messages?state=claimed">2 `} {
-		if !strings.Contains(body, s) {
-			t.Errorf("no %s", s)
-		}
+		testworld.Contains(t, body, s)
 	}
 	checkPage(t, "/messages", body)
 }

@@ -103,8 +103,7 @@ var worlds atomic.Int64
 func (w *world) listen(tb testing.TB) net.Listener {
 	tb.Helper()
 	if w.addr != "" && !strings.HasSuffix(w.addr, ":0") {
-		l, err := w.srv.Listen(tb.Context(), w.addr)
-		testworld.Must(tb, err)
+		l := testworld.Got(w.srv.Listen(tb.Context(), w.addr))(tb)
 		return l
 	}
 	host := cmp.Or(strings.TrimSuffix(w.addr, ":0"), "127.0.0.1")
@@ -156,8 +155,7 @@ func (w *world) stacks() (list []string) {
 // request makes a request as a script does that has the token.
 func (w *world) request(tb testing.TB, method, path, body string) *http.Request {
 	tb.Helper()
-	r, err := http.NewRequestWithContext(tb.Context(), method, "http://"+w.addr+path, strings.NewReader(body))
-	testworld.Must(tb, err)
+	r := testworld.Got(http.NewRequestWithContext(tb.Context(), method, "http://"+w.addr+path, strings.NewReader(body)))(tb)
 	r.Header.Set("Authorization", "Bearer "+w.token)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
@@ -175,11 +173,9 @@ type answer struct {
 func mustAnswer(tb testing.TB, r *http.Request) answer {
 	tb.Helper()
 	c := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := c.Do(r)
-	testworld.Must(tb, err)
+	resp := testworld.Got(c.Do(r))(tb)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	testworld.Must(tb, err)
+	body := testworld.Got(io.ReadAll(resp.Body))(tb)
 	return answer{resp.StatusCode, resp.Header, string(body)}
 }
 
@@ -206,12 +202,10 @@ func (w *world) apply(tb testing.TB, ops ...store.Op) {
 // raw speaks to the server byte by byte and reads until it hangs up.
 func (w *world) raw(tb testing.TB, request string) string {
 	tb.Helper()
-	c, err := net.Dial("tcp", w.addr)
-	testworld.Must(tb, err)
+	c := testworld.Got(net.Dial("tcp", w.addr))(tb)
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(testworld.Patience))
-	_, err = c.Write([]byte(request))
-	testworld.Must(tb, err)
+	testworld.Got(c.Write([]byte(request)))(tb)
 	var b bytes.Buffer
 	io.Copy(&b, c)
 	return b.String()
@@ -219,8 +213,7 @@ func (w *world) raw(tb testing.TB, request string) string {
 
 func (w *world) inbox(tb testing.TB, id agent.ID) []bus.Entry {
 	tb.Helper()
-	list, err := w.bus.List(id, bus.Inbox, 0)
-	testworld.Must(tb, err)
+	list := testworld.Got(w.bus.List(id, bus.Inbox, 0))(tb)
 	return list
 }
 

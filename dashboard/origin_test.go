@@ -180,8 +180,6 @@ func TestForeignSubresource(t *testing.T) {
 		r.Header.Set("Sec-Fetch-Site", tt.site)
 		r.Header.Set("Sec-Fetch-Mode", tt.mode)
 		r.Header.Set("Sec-Fetch-Dest", tt.dest)
-		if a := mustAnswer(t, r); a.status != tt.want {
-			t.Errorf("%v: %d", tt, a.status)
-		}
+		testworld.Equal(t, mustAnswer(t, r).status, tt.want, "%v", tt)
 	}
 }

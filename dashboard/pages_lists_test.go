@@ -243,9 +243,7 @@ func TestFindText(t *testing.T) {
 	w := mustWorld(t, nil)
 	w.showcase(t)
 	w.apply(t, store.AddNote{ID: "note-2", Text: "mind the gap", Created: 1}, store.AddNote{ID: "note-3", About: "no record", Text: "mind the gap", Created: 2})
-	if a := w.page(t, "/notes/note-4"); a.status != 404 {
-		t.Errorf("no such note: %d", a.status)
-	}
+	testworld.Equal(t, w.page(t, "/notes/note-4").status, 404, "no such note")
 	for path, want := range map[string][]string{
 		"/find":                      {"Finds messages, tasks and notes"},
 		"/find?q=":                   {"Finds messages, tasks and notes"},
@@ -259,9 +257,7 @@ func TestFindText(t *testing.T) {
 	} {
 		body := w.mustPage(t, path)
 		for _, s := range want {
-			if !strings.Contains(body, s) {
-				t.Errorf("%s: no %q", path, s)
-			}
+			testworld.Contains(t, body, s, "%s", path)
 		}
 		checkPage(t, path, body)
 	}
@@ -297,9 +293,7 @@ func TestPagesInPart(t *testing.T) {
 			t.Errorf("%s without records: no %q, or no word of why", path, want)
 		}
 	}
-	if body := w.mustPage(t, "/panes"); !strings.Contains(body, "Do you want") {
-		t.Error("/panes needs records")
-	}
+	testworld.Contains(t, w.mustPage(t, "/panes"), "Do you want", "/panes needs records")
 	for _, path := range []string{"/tasks", "/messages", "/logs", "/sessions", "/messages/msg-plan-01", "/tasks/task-offline", "/find?q=task-offline"} {
 		if a := w.page(t, path); a.status != 503 || !strings.Contains(a.body, "schema 99") || !strings.Contains(a.body, `aria-label="Pages"`) {
 			t.Errorf("%s without records: %d", path, a.status)
@@ -317,9 +311,7 @@ func TestPagesEmpty(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
 	for path, want := range map[string]string{"/": "netsky up 2", "/panes": "netsky up 2", "/tasks": "No tasks yet", "/messages": "netsky ask", "/sessions": "netsky up", "/logs": "Nothing has happened"} {
-		if body := w.mustPage(t, path); !strings.Contains(body, want) {
-			t.Errorf("%s: no %q", path, want)
-		}
+		testworld.Contains(t, w.mustPage(t, path), want, "%s", path)
 	}
 }
 
@@ -329,8 +321,7 @@ func TestWaits(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
 	w.showcase(t)
-	list, err := w.agents.Agents(t.Context())
-	testworld.Must(t, err)
+	list := testworld.Got(w.agents.Agents(t.Context()))(t)
 	list[0].Poison = 1
 	list[4].Evidence = list[4].Runtime
 	w.agents.set(nil, list...)
@@ -347,12 +338,8 @@ func TestWaits(t *testing.T) {
 		for _, m := range asks.FindAllStringSubmatch(body, -1) {
 			got = append(got, m[1])
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%s: %q waits, want %q", path, got, want)
-		}
-		if strings.Contains(body, "netsky approve ") != strings.Contains(want, "approval") {
-			t.Errorf("%s: the command that answers is there or not", path)
-		}
+		testworld.Equal(t, strings.Join(got, " "), want, "%s: what waits", path)
+		testworld.Equal(t, strings.Contains(body, "netsky approve "), strings.Contains(want, "approval"), "%s: the command that answers is there or not", path)
 	}
 	if body := w.mustPage(t, "/"); !strings.Contains(body, `class="card `) || strings.Contains(body, `class="roster`) {
 		t.Error("few agents are shown as many are")
@@ -398,9 +385,7 @@ func TestConflicts(t *testing.T) {
 		merge.Conflict{Agents: []agent.ID{"agent1"}, Target: "main"}, merge.Conflict{Agents: []agent.ID{"agent2"}, Target: "main"})
 	body := w.mustPage(t, "/")
 	for _, want := range []string{`<h3>Conflicts <span class="count">5</span>`, "5 items need you", "<summary>2 more: agent"} {
-		if !strings.Contains(body, want) {
-			t.Errorf("five conflicts: no %q", want)
-		}
+		testworld.Contains(t, body, want, "five conflicts")
 	}
 }
 
@@ -489,16 +474,11 @@ func TestLongMessages(t *testing.T) {
 		t.Errorf("the page has %d bytes", n)
 	}
 	for _, want := range []string{`href="/api/messages/m-0">all 210000 bytes`, `href="/messages/m-1">read all`, `tabindex="0">a long story;`} {
-		if !strings.Contains(body, want) {
-			t.Errorf("no %s", want)
-		}
+		testworld.Contains(t, body, want)
 	}
 	// What an agent asks leave for is shown to its end.
-	_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: strings.Repeat("ls; ", 1000) + "rm -rf ~", AskedMS: 1})
-	testworld.Must(t, err)
-	if body := w.mustPage(t, "/"); !strings.Contains(body, "ls; rm -rf ~</pre>") {
-		t.Error("the end of what is asked for is not shown")
-	}
+	testworld.Got(home.Approvals(w.home).Ask(agent.Approval{Agent: "agent0", Tool: "Bash", Text: strings.Repeat("ls; ", 1000) + "rm -rf ~", AskedMS: 1}))(t)
+	testworld.Contains(t, w.mustPage(t, "/"), "ls; rm -rf ~</pre>", "the end of what is asked for is not shown")
 	if body := w.mustPage(t, "/messages/bad"); !strings.Contains(body, "netsky channel poison ls") || !strings.Contains(body, "<h1>unknown ") || strings.Contains(body, "no text") {
 		t.Error("what can't be read is shown as without words, or as from nobody")
 	}
@@ -567,8 +547,7 @@ func TestPanesFilter(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
 	w.showcase(t)
-	list, err := w.agents.Agents(t.Context())
-	testworld.Must(t, err)
+	list := testworld.Got(w.agents.Agents(t.Context()))(t)
 	for n := 4; n < 99; n++ {
 		list = append(list, view.Agent{ID: agent.Clone(n), State: agent.Idle, Wanted: true})
 	}
@@ -600,9 +579,7 @@ func TestPanesFilter(t *testing.T) {
 		}
 		at = link(body, "Next")
 	}
-	if seen != len(list) {
-		t.Errorf("%d panes in all parts, want %d", seen, len(list))
-	}
+	testworld.Equal(t, seen, len(list), "panes in all parts")
 }
 
 // Lists say how many are in each state, also where a page has only some of them.

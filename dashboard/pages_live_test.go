@@ -64,9 +64,7 @@ func TestPagesCrawl(t *testing.T) {
 	if len(seen) < 60 {
 		t.Errorf("%d pages found", len(seen))
 	}
-	if after := w.fingerprint(t); after != before {
-		t.Error("looking has changed a file")
-	}
+	testworld.Equal(t, w.fingerprint(t), before, "looking has changed a file")
 	t.Logf("%d addresses", len(seen))
 }
 
@@ -104,8 +102,7 @@ func TestRow34Pages(t *testing.T) {
 			store.AddNote{ID: "n-1", About: task, Author: text, Text: text},
 			store.AddLog{Text: text, Part: text, About: text, Level: text, Fields: map[string]any{text: text}},
 		)
-		_, err := home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: text, Text: text, Reason: text, Dir: text})
-		testworld.Must(t, err)
+		testworld.Got(home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: text, Text: text, Reason: text, Dir: text}))(t)
 		w.agents.set(errors.New(text), view.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text, Model: text, Poison: 1})
 		w.page(t, "/")
 		w.agents.set(nil, view.Agent{ID: "agent1", State: agent.State(text), Evidence: text, Detail: text, Runtime: text, Dir: text, Model: text, Poison: 1})

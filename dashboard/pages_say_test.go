@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/dashboard"
+	"netsky/internal/testworld"
 	"netsky/store"
 )
 
@@ -55,17 +56,13 @@ func TestSayForm(t *testing.T) {
 	if !strings.Contains(body, "line 2 &lt;b&gt;") || !strings.Contains(body, "not on record yet") || strings.Count(body, "not yet</span></li>") != 2 {
 		t.Errorf("before it is on record: %s", body)
 	}
-	if body := w.mustPage(t, "/"); strings.Count(body, "/messages/"+id) != 1 {
-		t.Error("the overview does not show it once")
-	}
+	testworld.Equal(t, strings.Count(w.mustPage(t, "/"), "/messages/"+id), 1, "the overview does not show it once")
 	w.apply(t, store.UpsertMessage{ID: id, From: "owner", To: "agent0", Text: "line 1\nline 2 <b>", Via: "web", Time: store.Time(1)},
 		store.UpsertDelivery{Message: id, Target: "agent0", State: store.Delivered})
 	if body := w.mustPage(t, "/messages/"+id); strings.Contains(body, "not on record") || strings.Count(body, "not yet</span></li>") != 1 {
 		t.Error("delivered: not shown")
 	}
-	if body := w.mustPage(t, "/"); strings.Count(body, "/messages/"+id) != 1 {
-		t.Error("the overview does not show it once, when it is on record")
-	}
+	testworld.Equal(t, strings.Count(w.mustPage(t, "/"), "/messages/"+id), 1, "the overview does not show it once, when it is on record")
 	w.apply(t, store.UpsertMessage{ID: "r-1", From: "agent0", To: "owner", Kind: "reply", Text: "hello", InReplyTo: id})
 	if body := w.mustPage(t, "/messages/"+id); strings.Contains(body, "not yet</span></li>") || !strings.Contains(body, "hello") {
 		t.Error("answered: not shown")
@@ -103,9 +100,7 @@ func TestSayFormRefuses(t *testing.T) {
 			t.Errorf("%s: the words are gone", tt.name)
 		}
 	}
-	if n := len(w.inbox(t, "agent0")); n != 0 {
-		t.Errorf("%d messages were sent", n)
-	}
+	testworld.Equal(t, len(w.inbox(t, "agent0")), 0, "messages were sent")
 }
 
 // An id that was another message's is refused, and the form has a fresh one.
@@ -117,9 +112,7 @@ func TestSayFormReused(t *testing.T) {
 	if a.status != 409 || draftID(a.body) == "web-1" || !strings.Contains(a.body, "two</textarea>") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if a := w.form(t, url.Values{"to": {"agent0"}, "text": {"two"}, "id": {draftID(a.body)}}, nil); a.status != 303 {
-		t.Errorf("sent again: %d", a.status)
-	}
+	testworld.Equal(t, w.form(t, url.Values{"to": {"agent0"}, "text": {"two"}, "id": {draftID(a.body)}}, nil).status, 303, "sent again")
 }
 
 // Row 31: the form is guarded as the API is.
@@ -155,14 +148,10 @@ func TestRow31Form(t *testing.T) {
 		{"JSON", set("Origin", own, "Content-Type", "application/json"), 415},
 		{"multipart", set("Origin", own, "Content-Type", "multipart/form-data; boundary=x"), 415},
 	} {
-		if a := w.form(t, f, tt.edit); a.status != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, a.status, tt.want)
-		}
+		testworld.Equal(t, w.form(t, f, tt.edit).status, tt.want, "%s", tt.name)
 	}
 	r := w.request(t, "GET", "/user-message?"+f.Encode(), "")
-	if a := mustAnswer(t, r); a.status != 405 {
-		t.Errorf("GET: %d", a.status)
-	}
+	testworld.Equal(t, mustAnswer(t, r).status, 405, "GET")
 	if n := len(w.inbox(t, "agent0")); n != 0 {
 		t.Fatalf("%d messages were queued", n)
 	}

@@ -131,9 +131,7 @@ func TestPaneWatch(t *testing.T) {
 	w.panes.set("agent2", "two")
 	s := w.ws(t, "/ws")
 	s.key(t, "hello")
-	if n := w.panes.watched(); n != 0 {
-		t.Errorf("%d panes are watched that nobody looks at", n)
-	}
+	testworld.Equal(t, w.panes.watched(), 0, "panes are watched that nobody looks at")
 	s.ask(`{"watch":["agent1","agent2","agent1"]}`)
 	seen := map[string]bool{}
 	s.until(t, "both", func(e event) bool { seen[e.Key] = true; return seen["pane:agent1"] && seen["pane:agent2"] })
@@ -242,9 +240,7 @@ func TestFrozenTab(t *testing.T) {
 		}
 	}
 	for i := 0; len(v.text) > rows && i < steps && strings.HasPrefix(v.text[0], fmt.Sprintf("step %04d", steps)); i++ {
-		if v.text[rows+i] != "made" {
-			t.Errorf("the frozen tab shows nothing of step %d", i+1)
-		}
+		testworld.Equal(t, v.text[rows+i], "made", "the frozen tab shows nothing of step %d", i+1)
 	}
 	if v.frames >= steps/2 {
 		t.Errorf("the frozen tab was sent %d frames of %d", v.frames, steps)

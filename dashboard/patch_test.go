@@ -91,9 +91,7 @@ func TestRemarks(t *testing.T) {
 	}
 	list := dashboard.Lay([]diff.File{f}, remarks, &at)
 	const want = `@func\u202e x| one|-two!A|+three\x1b?|+four\x0d!B|loose Cloose D`
-	if got := rows(list[0]); got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
+	testworld.Equal(t, rows(list[0]), want)
 	testworld.Equal(t, strings.Join(list[0].Facts, ", "), "renamed from a.go, now executable", "facts")
 	var others string
 	for _, k := range dashboard.Elsewhere(list, remarks) {
@@ -115,9 +113,7 @@ func TestBounds(t *testing.T) {
 		return s
 	}
 	testworld.Equal(t, shown(dashboard.Lay(files, nil, nil)), "ace", "shown")
-	if got := shown(dashboard.Lay(files, nil, &dashboard.Place{File: "b", Line: 3})); !strings.Contains(got, "b") {
-		t.Errorf("the one that is commented on: %s", got)
-	}
+	testworld.Contains(t, shown(dashboard.Lay(files, nil, &dashboard.Place{File: "b", Line: 3})), "b", "the one that is commented on")
 	if got := dashboard.Lay(files[1:2], nil, nil)[0]; len(got.Rows) != 1600 {
 		t.Errorf("alone: %d rows", len(got.Rows))
 	}

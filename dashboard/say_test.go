@@ -144,9 +144,7 @@ func TestSayRefuses(t *testing.T) {
 			testworld.Equal(t, a.header.Get("Content-Type"), "application/problem+json", "content type")
 		})
 	}
-	if n := len(w.inbox(t, "agent0")); n != 0 {
-		t.Errorf("%d messages were sent", n)
-	}
+	testworld.Equal(t, len(w.inbox(t, "agent0")), 0, "messages were sent")
 }
 
 // The longest message that fits is sent.
@@ -158,9 +156,7 @@ func TestSayLongest(t *testing.T) {
 	if a := w.say(t, body); a.status != 202 {
 		t.Errorf("%d bytes: %d %s", len(body), a.status, a.body)
 	}
-	if a := w.say(t, body+" "); a.status != 413 {
-		t.Errorf("%d bytes: %d", len(body)+1, a.status)
-	}
+	testworld.Equal(t, w.say(t, body+" ").status, 413, "%d bytes", len(body)+1)
 }
 
 // A message said again under its id has one effect; another one under that id
@@ -193,9 +189,7 @@ func TestSayTwice(t *testing.T) {
 	if a := w.say(t, body); a.status != 202 {
 		t.Errorf("the same, after a restart: %d %s", a.status, a.body)
 	}
-	if n := len(w.inbox(t, "agent0")); n != 1 {
-		t.Errorf("%d messages were sent", n)
-	}
+	testworld.Equal(t, len(w.inbox(t, "agent0")), 1, "messages were sent")
 }
 
 // A failingBus sends nothing while its disk is full.
@@ -264,9 +258,7 @@ func TestSayReply(t *testing.T) {
 	}
 	// The same by a form.
 	f := url.Values{"to": {"agent0"}, "text": {"by a form"}, "id": {"web-9"}, "in_reply_to": {"q"}}
-	if a := w.form(t, f, nil); a.status != 303 {
-		t.Errorf("form: %d", a.status)
-	}
+	testworld.Equal(t, w.form(t, f, nil).status, 303, "form")
 	list := w.inbox(t, "agent0")
 	if e := list[len(list)-1].Envelope; e.InReplyTo != "q" || e.Kind != envelope.KindReply || e.ID != "web-9" {
 		t.Errorf("the form sent %+v", e)
@@ -282,8 +274,7 @@ func TestNeeds(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
 	w.showcase(t)
-	_, err := w.bus.Send(t.Context(), envelope.Envelope{From: "agent0", To: agent.Owner, Text: "a secret"})
-	testworld.Must(t, err)
+	testworld.Got(w.bus.Send(t.Context(), envelope.Envelope{From: "agent0", To: agent.Owner, Text: "a secret"}))(t)
 	a := w.get(t, "/api/needs")
 	v := mustGet[dashboard.Needs](t, w, "/api/needs")
 	if v.Headline != "agent2 asks for permission, agent3 is dead" || len(v.Items) != 2 || v.Items[1].Title != "agent3 is dead" || v.Items[0].Kind != "permission" || len(v.Unread) != 1 || v.Unread[0].Title != "agent0 wrote to you" {

@@ -26,8 +26,7 @@ type visitor struct {
 func (w *world) code(tb testing.TB) string {
 	tb.Helper()
 	link := w.link(tb)
-	u, err := url.Parse(link)
-	testworld.Must(tb, err)
+	u := testworld.Got(url.Parse(link))(tb)
 	if u.Path != "/login" || len(u.Query().Get("code")) < 32 {
 		tb.Fatalf("the link is %s", link)
 	}
@@ -62,8 +61,7 @@ func (w *world) postLogin(tb testing.TB, body, kind string) answer {
 
 func mustCookie(tb testing.TB, a answer) *http.Cookie {
 	tb.Helper()
-	c, err := http.ParseSetCookie(a.header.Get("Set-Cookie"))
-	testworld.Must(tb, err)
+	c := testworld.Got(http.ParseSetCookie(a.header.Get("Set-Cookie")))(tb)
 	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" {
 		tb.Fatalf("cookie %v", c)
 	}
@@ -176,9 +174,7 @@ func TestPlainPages(t *testing.T) {
 		r.Header.Set("Accept", "text/html")
 		body := mustAnswer(t, r).body
 		for _, want := range []string{want, `href="/static/plain.css"`, `href="/static/icon.svg"`, "<code>netsky dashboard</code>"} {
-			if !strings.Contains(body, want) {
-				t.Errorf("%s: no %s in %s", path, want, body)
-			}
+			testworld.Contains(t, body, want, "%s", path)
 		}
 		if strings.ContainsAny(body, "`") || strings.Contains(body, `href="/"`) {
 			t.Errorf("%s: %s", path, body)

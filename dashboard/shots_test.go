@@ -89,8 +89,7 @@ func (t *looker) picture(file string, full bool) {
 	if full {
 		a = chromedp.FullScreenshot(100)
 	}
-	data, err := chromedp.Run(t.ctx, a)
-	testworld.Must(t.tb, err)
+	data := testworld.Got(chromedp.Run(t.ctx, a))(t.tb)
 	testworld.Must(t.tb, os.WriteFile(file, small(t.tb, data), 0o644))
 }
 
@@ -98,8 +97,7 @@ func (t *looker) picture(file string, full bool) {
 // so that a small green dot stays green, then the most frequent of all.
 func small(tb testing.TB, data []byte) []byte {
 	tb.Helper()
-	img, err := png.Decode(bytes.NewReader(data))
-	testworld.Must(tb, err)
+	img := testworld.Got(png.Decode(bytes.NewReader(data)))(tb)
 	b := img.Bounds()
 	count := map[color.RGBA]int{}
 	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(img.At(x, y)).(color.RGBA) }

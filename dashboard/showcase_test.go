@@ -34,11 +34,10 @@ func (w *world) showcase(tb testing.TB) {
 	w.logsAndNotes(tb, ago)
 	w.showAgents(now)
 	w.showWork(tb, now)
-	_, err := home.Approvals(w.home).Ask(agent.Approval{
+	testworld.Got(home.Approvals(w.home).Ask(agent.Approval{
 		Agent: "agent2", Start: start(2), Tool: "Bash", Text: "git push --force-with-lease origin release/1.4", Reason: "The branch was rebased onto main after review.",
 		Dir: "~/src/tideline", AskedMS: now.Add(-95 * time.Second).UnixMilli(),
-	})
-	testworld.Must(tb, err)
+	}))(tb)
 }
 
 func start(n int) string { return fmt.Sprintf("%d7c4e1f09ab3d52%d", n, n) }

@@ -37,8 +37,7 @@ func (w *world) sse(tb testing.TB, path, lastID string) *stream {
 	if lastID != "" {
 		r.Header.Set("Last-Event-ID", lastID)
 	}
-	resp, err := http.DefaultClient.Do(r)
-	testworld.Must(tb, err)
+	resp := testworld.Got(http.DefaultClient.Do(r))(tb)
 	tb.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
 		tb.Fatalf("GET %s: %v", path, resp.Status)
@@ -94,9 +93,7 @@ func (s *stream) until(tb testing.TB, what string, want func(event) bool) event 
 	defer late.Stop()
 	for {
 		e, err := s.next()
-		if err != nil {
-			tb.Fatalf("%s: %v", what, err)
-		}
+		testworld.Must(tb, err, "%s", what)
 		if want(e) {
 			return e
 		}

@@ -47,9 +47,7 @@ func TestLines(t *testing.T) {
 		for line := range strings.SplitSeq(tt.text, "\n") {
 			got = append(got, marked(s.Line(line)))
 		}
-		if got := strings.Join(got, "\n"); got != tt.want {
-			t.Errorf("%s: %s\nwant %s", tt.file, got, tt.want)
-		}
+		testworld.Equal(t, strings.Join(got, "\n"), tt.want, "%s", tt.file)
 	}
 	s := dashboard.For("a.go")
 	if got := s.Line(strings.Repeat("1", 2001)); len(got) != 1 || got[0].Kind != dashboard.Plain {

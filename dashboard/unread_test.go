@@ -20,11 +20,9 @@ import (
 // shows remembers mail as `netsky inbox` does that has shown it.
 func (w *world) shows(tb testing.TB, names ...string) {
 	tb.Helper()
-	f, err := w.home.OpenAppend(home.OwnerRead)
-	testworld.Must(tb, err)
+	f := testworld.Got(w.home.OpenAppend(home.OwnerRead))(tb)
 	defer f.Close()
-	_, err = f.WriteString(strings.Join(names, "\n") + "\n")
-	testworld.Must(tb, err)
+	testworld.Got(f.WriteString(strings.Join(names, "\n") + "\n"))(tb)
 }
 
 // Mail of the owner's is unread until `netsky inbox` has shown it; that a page
@@ -35,8 +33,7 @@ func TestUnread(t *testing.T) {
 	send := func(id string, kind envelope.Kind) {
 		t.Helper()
 		e := envelope.Envelope{ID: id, From: "agent0", To: agent.Owner, Kind: kind, Text: "words of " + id, InReplyTo: "q"}
-		_, err := w.bus.Send(t.Context(), e)
-		testworld.Must(t, err)
+		testworld.Got(w.bus.Send(t.Context(), e))(t)
 		w.apply(t, store.UpsertMessage{ID: id, From: "agent0", To: agent.Owner, Text: e.Text, Time: store.Time(len(id))})
 	}
 	is := func(step string, n int, ids ...string) {
@@ -53,20 +50,15 @@ func TestUnread(t *testing.T) {
 					got = append(got, covers.FindStringSubmatch(part)[1])
 				}
 			}
-			if strings.Join(got, " ") != strings.Join(ids, " ") {
-				t.Errorf("%s: %s marks %v, want %v", step, path, got, ids)
-			}
+			testworld.Equal(t, strings.Join(got, " "), strings.Join(ids, " "), "%s: %s marks", step, path)
 		}
-		if body := w.mustPage(t, "/"); strings.Contains(body, "Mark all read") != (n > 0) {
-			t.Errorf("%s: the overview does not say how many", step)
-		}
+		testworld.Equal(t, strings.Contains(w.mustPage(t, "/"), "Mark all read"), n > 0, "%s: the overview does not say how many", step)
 	}
 	is("nothing came", 0)
 	send("a1", "")
 	send("b22", envelope.KindReply)
 	is("two came", 2, "/messages/b22", "/messages/a1")
-	_, err := w.bus.Send(t.Context(), envelope.Envelope{ID: "c", From: "agent0", To: agent.Owner, Kind: envelope.KindAck, InReplyTo: "q"})
-	testworld.Must(t, err)
+	testworld.Got(w.bus.Send(t.Context(), envelope.Envelope{ID: "c", From: "agent0", To: agent.Owner, Kind: envelope.KindAck, InReplyTo: "q"}))(t)
 	testworld.Must(t, os.WriteFile(w.home.Path(home.Mailbox(agent.Owner), "inbox", "x.json"), []byte("nothing"), 0o600))
 	is("what is no message came", 2, "/messages/b22", "/messages/a1")
 	list := w.inbox(t, agent.Owner)
@@ -104,8 +96,7 @@ func TestMarkRead(t *testing.T) {
 	w := mustWorld(t, nil)
 	send := func(from agent.ID, id string) {
 		t.Helper()
-		_, err := w.bus.Send(t.Context(), envelope.Envelope{ID: id, From: from, To: agent.Owner, Kind: envelope.KindReply, InReplyTo: "q", Text: "words of " + id})
-		testworld.Must(t, err)
+		testworld.Got(w.bus.Send(t.Context(), envelope.Envelope{ID: id, From: from, To: agent.Owner, Kind: envelope.KindReply, InReplyTo: "q", Text: "words of " + id}))(t)
 		w.apply(t, store.UpsertMessage{ID: id, From: from, To: agent.Owner, Text: "words of " + id})
 	}
 	unread := func() int { return mustGet[dashboard.Overview](t, w, "/api/snapshot").Unread }
@@ -122,9 +113,7 @@ func TestMarkRead(t *testing.T) {
 	send("agent1", "a") // another's under the same id
 	send("agent0", "b")
 	body := w.mustPage(t, "/messages/a")
-	if !strings.Contains(body, "Mark read") {
-		t.Error("the message's page does not offer it")
-	}
+	testworld.Contains(t, body, "Mark read", "the message's page does not offer it")
 	from := func(r *http.Request) { r.Header.Set("Referer", "http://"+w.addr+"/messages?to=owner") }
 	if a := read(url.Values{"id": {"a"}, "from": {"agent0"}}, from); a.status != 303 || a.header.Get("Location") != "/messages?to=owner" || unread() != 2 {
 		t.Errorf("one: %d to %s, %d unread", a.status, a.header.Get("Location"), unread())
@@ -157,13 +146,9 @@ func TestMarkRead(t *testing.T) {
 		"twice":        {url.Values{"id": {"later", "b"}, "from": {"agent0"}}, nil, 400},
 		"the owner":    {url.Values{"id": {"later"}, "from": {"owner"}}, nil, 400},
 	} {
-		if a := read(tt.f, tt.edit); a.status != tt.want {
-			t.Errorf("%s: %d, want %d", name, a.status, tt.want)
-		}
+		testworld.Equal(t, read(tt.f, tt.edit).status, tt.want, "%s", name)
 	}
-	if unread() != 1 {
-		t.Error("a refused request marked it")
-	}
+	testworld.Equal(t, unread(), 1, "a refused request marked it")
 	if data, err := w.home.ReadFile(home.OwnerRead, 1<<20); err != nil || strings.Count(string(data), "\n") != 3 {
 		t.Errorf("on file: %q, %v", data, err)
 	}
@@ -176,9 +161,6 @@ func TestUnreadLarge(t *testing.T) {
 		o.Bus = bus.New(o.Home, bus.Options{MaxBytes: 4 * bus.DefaultMaxBytes})
 	})
 	large := bus.New(w.home, bus.Options{MaxBytes: 4 * bus.DefaultMaxBytes})
-	_, err := large.Send(t.Context(), envelope.Envelope{From: "agent0", To: agent.Owner, Text: strings.Repeat("x", 2*bus.DefaultMaxBytes)})
-	testworld.Must(t, err)
-	if got := mustGet[dashboard.Overview](t, w, "/api/snapshot").Unread; got != 1 {
-		t.Errorf("%d are unread, want 1", got)
-	}
+	testworld.Got(large.Send(t.Context(), envelope.Envelope{From: "agent0", To: agent.Owner, Text: strings.Repeat("x", 2*bus.DefaultMaxBytes)}))(t)
+	testworld.Equal(t, mustGet[dashboard.Overview](t, w, "/api/snapshot").Unread, 1, "unread")
 }

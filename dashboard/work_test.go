@@ -27,8 +27,7 @@ func treed(tb testing.TB) (*world, testworld.Repo) {
 	tb.Helper()
 	var j *store.Journal
 	w := mustWorld(tb, func(o *dashboard.Options) {
-		db, err := o.Records()
-		testworld.Must(tb, err)
+		db := testworld.Got(o.Records())(tb)
 		j = store.NewJournal(o.Home)
 		t := dashboard.NewTrees(dashboard.TreesOptions{Home: o.Home, Bus: testworld.Bus(tb, o.Home, "agent1"), Records: func() *store.DB { return db.(*store.DB) }, Record: j.Record})
 		o.Work = t
@@ -40,10 +39,8 @@ func treed(tb testing.TB) (*world, testworld.Repo) {
 		})
 	})
 	main := testworld.NewRepo(tb, filepath.Join(tb.TempDir(), "src"))
-	r, err := git.Open(tb.Context(), main.Dir, "")
-	testworld.Must(tb, err)
-	p, err := tree.Make(tb.Context(), w.home, "agent1", r, false)
-	testworld.Must(tb, err)
+	r := testworld.Got(git.Open(tb.Context(), main.Dir, ""))(tb)
+	p := testworld.Got(tree.Make(tb.Context(), w.home, "agent1", r, false))(tb)
 	return w, main.At(p.Dir)
 }
 
@@ -168,9 +165,7 @@ func TestWorkCommentsRefused(t *testing.T) {
 	if body := w.mustPage(t, "/work/agent1"); strings.Contains(body, "one message to") || len(w.inbox(t, "agent1")) > 0 {
 		t.Error("something was kept or sent")
 	}
-	if a := w.get(t, "/work/agent1/send"); a.status != 405 {
-		t.Errorf("GET: %d", a.status)
-	}
+	testworld.Equal(t, w.get(t, "/work/agent1/send").status, 405, "GET")
 }
 
 // Whatever files are called and hold is text; what is too much is left out, and the page says so.
@@ -191,9 +186,7 @@ func TestWorkHostile(t *testing.T) {
 	r.Git("commit", "-q", "-m", "evil")
 	body := w.mustPage(t, "/work/agent1")
 	for _, want := range []string{`esc\x1b[31m.go`, `\u202e\x1b[2J`, "0123456789…", "A.bin", "binary: not shown"} {
-		if !strings.Contains(body, want) {
-			t.Errorf("no %q", want)
-		}
+		testworld.Contains(t, body, want)
 	}
 	if strings.Contains(body, `a\x0d`) {
 		t.Error("each line of a file with CR LF shows it")
@@ -230,16 +223,12 @@ func TestWorkUpdate(t *testing.T) {
 		t.Error("the same changes were sent again")
 	}
 	for name, body := range map[string]string{"another page's": again("1", "/work/agent1"), "one file": again(have, "/work/agent1?file=tides/south.go")} {
-		if !strings.Contains(body, `<tr class="add">`) {
-			t.Errorf("%s: no changes were sent", name)
-		}
+		testworld.Contains(t, body, `<tr class="add">`, "%s: no changes were sent", name)
 	}
 	if body := again("as it was", "/work/agent1?at=tides/south.go:41"); strings.Contains(body, `<tr class="add">`) || !strings.Contains(body, `data-keep="as it was"`) {
 		t.Error("the lines may move while a comment is written")
 	}
-	if a := mustAnswer(t, w.request(t, "POST", "/work/agent1/comment", "")); a.status != 415 {
-		t.Errorf("%d", a.status)
-	}
+	testworld.Equal(t, mustAnswer(t, w.request(t, "POST", "/work/agent1/comment", "")).status, 415)
 }
 
 // Without what reads them, the pages and the API say so.
@@ -270,9 +259,7 @@ func TestWorkAPI(t *testing.T) {
 	} {
 		body := w.mustPage(t, path)
 		for _, want := range want {
-			if !strings.Contains(body, want) {
-				t.Errorf("%s: no %q", path, want)
-			}
+			testworld.Contains(t, body, want, "%s", path)
 		}
 		if strings.Contains(body, "tokens were used") || strings.Contains(body, ">nothing<") { // any may have been
 			t.Errorf("%s: says that nothing was used", path)

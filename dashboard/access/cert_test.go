@@ -31,8 +31,7 @@ type pair struct{ cert, key string }
 // write makes a new certificate of its own for the names and addresses.
 func (p pair) write(tb testing.TB, serial int64, names ...string) {
 	tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	testworld.Must(tb, err)
+	key := testworld.Got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(tb)
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "netsky"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -44,10 +43,8 @@ func (p pair) write(tb testing.TB, serial int64, names ...string) {
 			c.DNSNames = append(c.DNSNames, name)
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	testworld.Must(tb, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	testworld.Must(tb, err)
+	der := testworld.Got(x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key))(tb)
+	secret := testworld.Got(x509.MarshalPKCS8PrivateKey(key))(tb)
 	testworld.Must(tb, os.WriteFile(p.key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
 	testworld.Must(tb, os.WriteFile(p.cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	at := time.Unix(1_700_000_000+serial, 0) // files that follow each other closely differ all the same
@@ -84,13 +81,11 @@ func TestTLS(t *testing.T) {
 	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	ask := func(method, path, host, body string, edit func(*http.Request)) *http.Response {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, "https://"+to+path, strings.NewReader(body))
-		testworld.Must(t, err)
+		r := testworld.Got(http.NewRequestWithContext(t.Context(), method, "https://"+to+path, strings.NewReader(body)))(t)
 		r.Host = host
 		r.Header.Set("Content-Type", "application/json")
 		edit(r)
-		resp, err := client.Do(r)
-		testworld.Must(t, err)
+		resp := testworld.Got(client.Do(r))(t)
 		t.Cleanup(func() { resp.Body.Close() })
 		return resp
 	}
@@ -99,13 +94,9 @@ func TestTLS(t *testing.T) {
 		to: 200, "localhost:" + port: 200, "box.example:" + port: 200, "BOX.example": 200, "a.wild.example:" + port: 200,
 		"a.b.wild.example": 403, "wild.example": 403, "netsky": 403, "evil.example:" + port: 403, "0.0.0.0:" + port: 403, "[::]:" + port: 403,
 	} {
-		if resp := ask("GET", "/api/agents", host, "", bearer); resp.StatusCode != want {
-			t.Errorf("Host %s: %d, want %d", host, resp.StatusCode, want)
-		}
+		testworld.Equal(t, ask("GET", "/api/agents", host, "", bearer).StatusCode, want, "Host %s", host)
 	}
-	if resp := ask("GET", "/", to, "", func(*http.Request) {}); resp.StatusCode != 401 {
-		t.Errorf("without a token: %d", resp.StatusCode)
-	}
+	testworld.Equal(t, ask("GET", "/", to, "", func(*http.Request) {}).StatusCode, 401, "without a token")
 	resp := ask("POST", "/login", "box.example:"+port, "code="+code(t, s), func(r *http.Request) {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", "https://box.example:"+port)
@@ -152,11 +143,9 @@ func TestTLS(t *testing.T) {
 // A renewed certificate is taken up by a server that runs; a broken one is not.
 func TestTLSRenewed(t *testing.T) {
 	p := mustPair(t, "box.example")
-	config, err := access.Certificate(p.cert, p.key)
-	testworld.Must(t, err)
+	config := testworld.Got(access.Certificate(p.cert, p.key))(t)
 	serial := func() int64 {
-		c, err := config.GetCertificate(nil)
-		testworld.Must(t, err)
+		c := testworld.Got(config.GetCertificate(nil))(t)
 		return c.Leaf.SerialNumber.Int64()
 	}
 	if n := serial(); n != 1 {
@@ -167,13 +156,9 @@ func TestTLSRenewed(t *testing.T) {
 		t.Errorf("number %d out of half a file", n)
 	}
 	p.write(t, 2, "box.example")
-	if n := serial(); n != 2 {
-		t.Errorf("the renewed one is not taken up, number %d is", n)
-	}
+	testworld.Equal(t, serial(), 2, "the number of the one in use")
 	for name, p := range map[string]pair{"no file": {p.cert, "/nonexistent"}, "swapped": {p.key, p.cert}} {
-		if _, err := access.Certificate(p.cert, p.key); err == nil || !strings.Contains(err.Error(), "dashboard: ") {
-			t.Errorf("%s: %v", name, err)
-		}
+		testworld.Fails(t, testworld.Err(access.Certificate(p.cert, p.key)), "dashboard: ", "%s", name)
 	}
 }
 
@@ -199,15 +184,13 @@ func TestURL(t *testing.T) {
 			o.TLS, err = access.Certificate(tt.pair.cert, tt.pair.key)
 			testworld.Must(t, err)
 		}
-		s, err := dashboard.New(o)
-		testworld.Must(t, err)
+		s := testworld.Got(dashboard.New(o))(t)
 		testworld.Equal(t, s.URL(addr(t, tt.addr)), tt.want, "URL(%s)", tt.addr)
 	}
 }
 
 func addr(tb testing.TB, text string) net.Addr {
 	tb.Helper()
-	a, err := net.ResolveTCPAddr("tcp", text)
-	testworld.Must(tb, err)
+	a := testworld.Got(net.ResolveTCPAddr("tcp", text))(tb)
 	return a
 }

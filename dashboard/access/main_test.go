@@ -26,8 +26,7 @@ func (oneAgent) Agents(context.Context) ([]view.Agent, error) {
 func options(tb testing.TB) dashboard.Options {
 	tb.Helper()
 	h := testworld.Home(tb)
-	token, err := access.Token(h)
-	testworld.Must(tb, err)
+	token := testworld.Got(access.Token(h))(tb)
 	return dashboard.Options{
 		Home: h, Token: token, Agents: oneAgent{}, Bus: testworld.Bus(tb, h, "agent0", "owner"), Poll: 5 * time.Millisecond,
 		Records: func() (dashboard.Reader, error) { return nil, fs.ErrNotExist },
@@ -37,10 +36,8 @@ func options(tb testing.TB) dashboard.Options {
 // serve serves a dashboard until the test ends.
 func serve(tb testing.TB, o dashboard.Options, on string) (s *dashboard.Server, addr string) {
 	tb.Helper()
-	s, err := dashboard.New(o)
-	testworld.Must(tb, err)
-	l, err := s.Listen(tb.Context(), on)
-	testworld.Must(tb, err)
+	s = testworld.Got(dashboard.New(o))(tb)
+	l := testworld.Got(s.Listen(tb.Context(), on))(tb)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
@@ -65,9 +62,7 @@ func stacks() string {
 // code returns the code of a link.
 func code(tb testing.TB, s *dashboard.Server) string {
 	tb.Helper()
-	l, err := s.Link("https://box.example")
-	testworld.Must(tb, err)
-	u, err := url.Parse(l.URL)
-	testworld.Must(tb, err)
+	l := testworld.Got(s.Link("https://box.example"))(tb)
+	u := testworld.Got(url.Parse(l.URL))(tb)
 	return u.Query().Get("code")
 }

@@ -22,28 +22,22 @@ func TestRow36Refuses(t *testing.T) {
 	for _, token := range []string{"", "short", strings.Repeat("t", 31)} {
 		o := options(t)
 		o.Token = token
-		if _, err := dashboard.New(o); err == nil {
-			t.Errorf("New with token %q: no error", token)
-		}
+		testworld.Fails(t, testworld.Err(dashboard.New(o)), "", "New with token %q: no error", token)
 	}
-	s, err := dashboard.New(options(t))
-	testworld.Must(t, err)
+	s := testworld.Got(dashboard.New(options(t)))(t)
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
 		if l, err := s.Listen(t.Context(), addr); !errors.Is(err, access.ErrWide) {
 			t.Errorf("Listen(%q) = %v, %v", addr, l, err)
 		}
 	}
-	l, err := net.Listen("tcp", "0.0.0.0:0")
-	testworld.Must(t, err)
+	l := testworld.Got(net.Listen("tcp", "0.0.0.0:0"))(t)
 	if err := s.Serve(t.Context(), l); !errors.Is(err, access.ErrWide) {
 		t.Errorf("Serve on %v: %v", l.Addr(), err)
 	}
 	o := options(t)
 	o.Wide = true
-	s, err = dashboard.New(o)
-	testworld.Must(t, err)
-	l, err = s.Listen(t.Context(), "0.0.0.0:0")
-	testworld.Must(t, err)
+	s = testworld.Got(dashboard.New(o))(t)
+	l = testworld.Got(s.Listen(t.Context(), "0.0.0.0:0"))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	testworld.Must(t, s.Serve(ctx, l))
@@ -64,9 +58,7 @@ func TestListenTaken(t *testing.T) {
 	if runtime.GOOS == "linux" {
 		want = fmt.Sprintf("access.test (pid %d)", os.Getpid())
 	}
-	if !strings.Contains(err.Error(), a.Addr().String()+" is taken by "+want) {
-		t.Errorf("Listen: %v, want it to name %s", err, want)
-	}
+	testworld.Contains(t, err.Error(), a.Addr().String()+" is taken by "+want, "Listen")
 }
 
 // Port 0 is the port that the home had last, as long as that is free.
@@ -74,10 +66,8 @@ func TestListenKeepsPort(t *testing.T) {
 	o := options(t)
 	listen := func() net.Listener {
 		t.Helper()
-		s, err := dashboard.New(o)
-		testworld.Must(t, err)
-		l, err := s.Listen(t.Context(), "127.0.0.1:0")
-		testworld.Must(t, err)
+		s := testworld.Got(dashboard.New(o))(t)
+		l := testworld.Got(s.Listen(t.Context(), "127.0.0.1:0"))(t)
 		return l
 	}
 	a := listen()
@@ -98,28 +88,22 @@ func TestListenKeepsPort(t *testing.T) {
 
 func TestTokenFile(t *testing.T) {
 	h := testworld.Home(t)
-	first, err := access.Token(h)
-	testworld.Must(t, err)
-	again, err := access.Token(h)
-	testworld.Must(t, err)
+	first := testworld.Got(access.Token(h))(t)
+	again := testworld.Got(access.Token(h))(t)
 	if len(first) < 48 || first != again {
 		t.Errorf("tokens %q and %q", first, again)
 	}
 	path := h.Path("run/token")
-	info, err := os.Stat(path)
-	testworld.Must(t, err)
+	info := testworld.Got(os.Stat(path))(t)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
 	testworld.Must(t, os.Chmod(path, 0o644)) // others may have read it
-	loose, err := access.Token(h)
-	testworld.Must(t, err)
+	loose := testworld.Got(access.Token(h))(t)
 	if info, _ := os.Stat(path); loose == first || info.Mode().Perm() != 0o600 {
 		t.Errorf("a token that others could read stays")
 	}
 	testworld.Must(t, os.Remove(path))
 	testworld.Must(t, os.Symlink("/dev/null", path))
-	if _, err := access.Token(h); !errors.Is(err, home.ErrLink) {
-		t.Errorf("through a link: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(access.Token(h)), home.ErrLink, "through a link")
 }

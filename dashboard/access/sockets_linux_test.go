@@ -21,10 +21,8 @@ func TestPeerByKernel(t *testing.T) {
 	say := func(c net.Conn) string {
 		t.Helper()
 		defer c.Close()
-		_, err := io.WriteString(c, request)
-		testworld.Must(t, err)
-		data, err := io.ReadAll(c)
-		testworld.Must(t, err)
+		testworld.Got(io.WriteString(c, request))(t)
+		data := testworld.Got(io.ReadAll(c))(t)
 		return string(data)
 	}
 	c, err := net.Dial("tcp", at)

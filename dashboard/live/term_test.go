@@ -115,9 +115,7 @@ func TestRenderCarriesOn(t *testing.T) {
 		for _, row := range rows(&r, tt.in) {
 			got = append(got, []string{row[0].Text, row[0].Class})
 		}
-		if fmt.Sprint(got) != tt.want {
-			t.Errorf("Render(%q) = %v, want %v", tt.in, got, tt.want)
-		}
+		testworld.Equal(t, fmt.Sprint(got), tt.want, "Render(%q)", tt.in)
 	}
 }
 
@@ -176,9 +174,7 @@ func TestRow34Panes(t *testing.T) {
 			"\x1b]8;" + evil + ";https://a.example\x1b\\x", "\x1b[" + evil + "mx", "\x1b]0;" + evil + "\ax", "漢" + evil + "漢",
 		} {
 			for _, row := range render(in) {
-				if err := checkMarkup(string(row.HTML())); err != nil {
-					t.Errorf("Render(%q): %v", in, err)
-				}
+				testworld.Equal(t, checkMarkup(string(row.HTML())), nil, "Render(%q)", in)
 			}
 		}
 		var want strings.Builder
@@ -197,9 +193,7 @@ func TestRenderCorpora(t *testing.T) {
 	for _, dir := range []string{"escapes", "screens/claude", "screens/codex"} {
 		for name, in := range testworld.Files(t, dir) {
 			for _, row := range render(in) {
-				if err := checkMarkup(string(row.HTML())); err != nil {
-					t.Errorf("%s/%s: %v", dir, name, err)
-				}
+				testworld.Equal(t, checkMarkup(string(row.HTML())), nil, "%s/%s", dir, name)
 			}
 		}
 	}
