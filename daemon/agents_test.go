@@ -48,9 +48,7 @@ func (w *world) shown(id agent.ID) shown {
 	a := testworld.Got(http.DefaultClient.Do(r))(w)
 	defer a.Body.Close()
 	var v struct{ Agents []shown }
-	if err := json.NewDecoder(a.Body).Decode(&v); err != nil {
-		w.Fatalf("%s: %v", a.Status, err)
-	}
+	testworld.Must(w, json.NewDecoder(a.Body).Decode(&v), "%s", a.Status)
 	for _, s := range v.Agents {
 		if s.ID == id {
 			return s

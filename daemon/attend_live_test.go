@@ -87,9 +87,7 @@ func TestAttendRestarts(t *testing.T) {
 	// And again, after a while.
 	w.killReceiver("agent1")
 	w.answered(w.mail("agent1", "three"))
-	if n := w.plans.Load(); n != 2 {
-		t.Errorf("%d restarts, want 2", n)
-	}
+	testworld.Equal(t, w.plans.Load(), 2, "restarts")
 }
 
 // A daemon that was not there when the receiver died knows by the report that
@@ -200,9 +198,7 @@ func TestAttendUnready(t *testing.T) {
 	la.StartedMS -= agent.StartsWithin.Milliseconds()
 	testworld.Must(t, w.home.SaveLaunch(la))
 	st := w.shows("agent1", agent.Starting, "its pane shows: it hears nobody")
-	if st.Start != la.Start {
-		t.Errorf("%+v", st)
-	}
+	testworld.Equal(t, st.Start, la.Start, "%+v", st)
 	testworld.WaitOr(w, func() bool {
 		list, err := w.bus.Locate(w.ctx, "unready-"+la.Start)
 		return err == nil && len(list) > 0 && strings.Contains(list[0].Envelope.Text, "its pane shows: it hears nobody.\n`netsky attach agent1` ")

@@ -28,16 +28,12 @@ func TestHung(t *testing.T) {
 			first := w.start()
 			w.suspend(first.PID)
 			began := time.Now()
-			if _, err := daemon.Ping(w.ctx, w.home); !errors.Is(err, daemon.ErrHung) {
-				t.Errorf("ping: %v", err)
-			}
+			testworld.ErrorIs(t, testworld.Err(daemon.Ping(w.ctx, w.home)), daemon.ErrHung, "ping")
 			if took := time.Since(began); took < daemon.HungAfter || took > 10*daemon.HungAfter {
 				t.Errorf("took %v to be known as hung", took)
 			}
 			if how == "stop" {
-				if _, err := daemon.Stop(w.ctx, w.home); err != nil {
-					t.Error(err)
-				}
+				testworld.Equal(t, testworld.Err(daemon.Stop(w.ctx, w.home)), nil)
 			} else if second := w.start(); second.PID == first.PID {
 				t.Error("not replaced")
 			}

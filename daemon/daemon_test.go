@@ -29,15 +29,9 @@ import (
 func TestOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if _, err := daemon.Ping(w.ctx, w.home); !errors.Is(err, daemon.ErrNotRunning) {
-		t.Errorf("ping of none: %v", err)
-	}
-	if err := daemon.Wake(w.ctx, w.home); err != nil {
-		t.Errorf("wake of none: %v", err)
-	}
-	if _, err := daemon.Stop(w.ctx, w.home); err != nil {
-		t.Errorf("stop of none: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(daemon.Ping(w.ctx, w.home)), daemon.ErrNotRunning, "ping of none")
+	testworld.Equal(t, daemon.Wake(w.ctx, w.home), nil, "wake of none")
+	testworld.Equal(t, testworld.Err(daemon.Stop(w.ctx, w.home)), nil, "stop of none")
 	first := w.start()
 	pong, started, err := daemon.Start(w.ctx, w.home, []string{netsky, "daemon", "run"}, w.env)
 	if err != nil || started != "" || pong.PID != first.PID || pong.Schema != store.Schema() || pong.Version == "" {
@@ -47,9 +41,7 @@ func TestOne(t *testing.T) {
 		t.Errorf("started %v ago", since)
 	}
 	err = daemon.Run(w.ctx, daemon.Options{Home: w.home, Bus: w.bus, Launcher: w.l, Log: slog.New(slog.DiscardHandler)})
-	if !errors.Is(err, home.ErrLocked) {
-		t.Errorf("a second one: %v", err)
-	}
+	testworld.ErrorIs(t, err, home.ErrLocked, "a second one")
 	cmd := exec.Command(netsky, "daemon", "run")
 	cmd.Env = w.env
 	out, err := cmd.CombinedOutput()
@@ -60,16 +52,12 @@ func TestOne(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("socket %v %v", info, err)
 	}
-	if _, err := daemon.Stop(w.ctx, w.home); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, testworld.Err(daemon.Stop(w.ctx, w.home)), nil)
 	if first.Alive() {
 		t.Error("the daemon lives after Stop")
 	}
 	for _, rel := range []string{home.DaemonSocket, home.DaemonPID} {
-		if _, err := os.Stat(w.home.Path(rel)); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s after Stop: %v", rel, err)
-		}
+		testworld.ErrorIs(t, testworld.Err(os.Stat(w.home.Path(rel))), fs.ErrNotExist, "%s after Stop", rel)
 	}
 }
 
@@ -119,16 +107,10 @@ func TestTakeOver(t *testing.T) {
 	first := w.start()
 	w.kill(first)
 	for _, rel := range []string{home.DaemonSocket, home.DaemonPID} {
-		if _, err := os.Stat(w.home.Path(rel)); err != nil {
-			t.Errorf("the dead daemon left no %s: the test is no test: %v", rel, err)
-		}
+		testworld.Equal(t, testworld.Err(os.Stat(w.home.Path(rel))), nil, "the dead daemon left no %s: the test is no test", rel)
 	}
-	if _, err := daemon.Ping(w.ctx, w.home); !errors.Is(err, daemon.ErrNotRunning) {
-		t.Errorf("ping of a dead one: %v", err)
-	}
-	if _, err := daemon.Stop(w.ctx, w.home); err != nil {
-		t.Errorf("stop of a dead one: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(daemon.Ping(w.ctx, w.home)), daemon.ErrNotRunning, "ping of a dead one")
+	testworld.Equal(t, testworld.Err(daemon.Stop(w.ctx, w.home)), nil, "stop of a dead one")
 	if second := w.start(); second.PID == first.PID {
 		t.Errorf("the same daemon: %v", second)
 	}
@@ -179,9 +161,7 @@ func TestBrokenDatabase(t *testing.T) {
 	if s, err := store.SpoolSize(w.home); err != nil || s.Files == 0 {
 		t.Errorf("spool %+v %v", s, err)
 	}
-	if _, err := daemon.Ping(w.ctx, w.home); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, testworld.Err(daemon.Ping(w.ctx, w.home)), nil)
 	testworld.Must(t, os.Remove(w.home.Path(home.DBFile)))
 	start := w.statuses().Find("agent1").Start
 	testworld.WaitOr(w, func() bool {
@@ -328,9 +308,7 @@ func TestStopEndsOnlyTheDaemon(t *testing.T) {
 			if !p.Alive() {
 				t.Fatalf("running %v, birth %d: a process was ended that is not the daemon", running, birth)
 			}
-			if _, err := daemon.Ping(w.ctx, w.home); !errors.Is(err, daemon.ErrNotRunning) {
-				t.Errorf("the daemon is there: %v", err)
-			}
+			testworld.ErrorIs(t, testworld.Err(daemon.Ping(w.ctx, w.home)), daemon.ErrNotRunning, "the daemon is there")
 		}
 	}
 }
@@ -361,9 +339,7 @@ func TestStartBrokenOff(t *testing.T) {
 	cancel()
 	select {
 	case err := <-returned:
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("Start = %v, want %v", err, context.Canceled)
-		}
+		testworld.ErrorIs(t, err, context.Canceled, "Start")
 	case <-time.After(20 * time.Second):
 		t.Fatal("Start waits for a program that ignores SIGTERM")
 	}

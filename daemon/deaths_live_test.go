@@ -4,7 +4,6 @@ package daemon_test
 
 import (
 	"fmt"
-	"slices"
 	"syscall"
 	"testing"
 
@@ -42,13 +41,9 @@ func TestServerGone(t *testing.T) {
 			syscall.Kill(server, signal)
 			w.ended(db, starts...)
 			want := []string{" all tmux sessions have ended: agent0, agent1, agent2, agent3"}
-			if got := w.deathLogs(db); !slices.Equal(got, want) {
-				t.Errorf("%q, want %q", got, want)
-			}
+			testworld.EqualList(t, w.deathLogs(db), want)
 			w.up(demo{}, ids...)
-			if got := w.deathLogs(db); !slices.Equal(got, want) {
-				t.Errorf("after the next up: %q", got)
-			}
+			testworld.EqualList(t, w.deathLogs(db), want, "after the next up")
 		})
 	}
 }

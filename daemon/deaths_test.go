@@ -109,9 +109,7 @@ func TestDeathOfKeeper(t *testing.T) {
 func (w *world) end1(st spawn.Status, k killing) {
 	w.Helper()
 	if k.line == "" {
-		if err := syscall.Kill(st.PID, k.signal); err != nil {
-			w.Fatalf("%s: %v", st.Agent, err)
-		}
+		testworld.Must(w, syscall.Kill(st.PID, k.signal), "%s", st.Agent)
 		return
 	}
 	argv := w.l.Tmux.Argv("send-keys", "-t", st.Pane(), "-l", k.line, ";", "send-keys", "-t", st.Pane(), "Enter")
@@ -183,9 +181,7 @@ func TestDeathToldOnce(t *testing.T) {
 		w.kill(p)
 	}
 	want := []string{"agent1 died: exited 3", "agent2 died: killed by SIGKILL"}
-	if got := w.deathLogs(db); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	testworld.EqualList(t, w.deathLogs(db), want)
 }
 
 // An agent that is replaced before the daemon has looked died all the same.
@@ -223,9 +219,7 @@ func TestDownIsNoDeath(t *testing.T) {
 			t.Errorf("%s: %+v %v", id, s, err)
 		}
 	}
-	if got := w.deathLogs(db); len(got) != 0 {
-		t.Errorf("%q", got)
-	}
+	testworld.EqualList(t, w.deathLogs(db), nil)
 }
 
 // What an up is about to bring back has not died: it was ended, and that is on record.
@@ -272,7 +266,5 @@ func TestUpIsNoLoss(t *testing.T) {
 	prepared := testworld.Got(w.l.Look(w.ctx, plans))(t)
 	w.started(w.l.UpPrepared(w.ctx, spawn.UpOptions{Plans: plans, By: "owner", Prepared: prepared}))
 	testworld.Must(t, lock.Unlock())
-	if got := w.deathLogs(db); len(got) != 0 {
-		t.Errorf("on record: %q", got)
-	}
+	testworld.EqualList(t, w.deathLogs(db), nil, "on record")
 }

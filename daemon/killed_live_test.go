@@ -63,14 +63,10 @@ func TestKilled(t *testing.T) {
 	answers := make(map[string][]string)
 	for _, e := range list {
 		answers[e.Envelope.InReplyTo] = append(answers[e.Envelope.InReplyTo], e.Name)
-		if e.Envelope.From != questions[e.Envelope.InReplyTo] {
-			t.Errorf("%s answers for %s", e.Envelope.From, questions[e.Envelope.InReplyTo])
-		}
+		testworld.Equal(t, e.Envelope.From, questions[e.Envelope.InReplyTo], "answers for")
 	}
 	for id, to := range questions {
-		if len(answers[id]) != 1 {
-			t.Errorf("%s to %s: answers %v", id, to, answers[id])
-		}
+		testworld.Equal(t, len(answers[id]), 1, "%s to %s: answers %v", id, to, answers[id])
 	}
 	for _, id := range ids {
 		names, err := w.bus.Names(id, bus.Poison)
@@ -91,12 +87,8 @@ func TestKilled(t *testing.T) {
 	if now := identities(w.statuses()); !maps.Equal(now, before) {
 		t.Errorf("agents are %v, were %v", now, before)
 	}
-	if logs := w.deathLogs(db); len(logs) != 0 {
-		t.Errorf("deaths: %v", logs)
-	}
-	if _, err := w.l.Down(w.ctx, spawn.DownOptions{All: true}); err != nil {
-		t.Error(err)
-	}
+	testworld.EqualList(t, w.deathLogs(db), nil, "deaths")
+	testworld.Equal(t, testworld.Err(w.l.Down(w.ctx, spawn.DownOptions{All: true})), nil)
 	if left, err := w.l.Remnants(w.ctx); err != nil || len(left) != 0 {
 		t.Errorf("left: %v %v", left, err)
 	}

@@ -168,9 +168,7 @@ func watches(b *testing.B, program string, panes int) {
 	}
 	w.up(sh(ready+"exec "+program), ids...)
 	pid, err := w.tmux("", "display-message", "-p", "#{pid}") // by no control client, of which tmux dies if the hub is made meanwhile
-	if err != nil {
-		b.Fatal(pid, err)
-	}
+	testworld.Must(b, err, "%v", pid)
 	number := testworld.Got(strconv.Atoi(pid))(b)
 	var tabs []*tab
 	var readers sync.WaitGroup

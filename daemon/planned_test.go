@@ -61,7 +61,5 @@ func TestPlannedRestartOutlivesDaemon(t *testing.T) {
 			t.Error(e)
 		}
 	}
-	if _, err := w.l.Down(w.ctx, spawn.DownOptions{By: "owner", Force: true}); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, testworld.Err(w.l.Down(w.ctx, spawn.DownOptions{By: "owner", Force: true})), nil)
 }

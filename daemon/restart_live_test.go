@@ -267,9 +267,7 @@ func TestRestartOnTrippedAccount(t *testing.T) {
 		return strings.HasPrefix(w.statuses().Find("agent1").Restart, "started again when its account serves again (account claude/me: usage limit until ")
 	}, func() string { return fmt.Sprintf("%+v", w.statuses().Find("agent1")) })
 	w.event("agent1 not restarted: account claude/me: usage limit until ")
-	if w.plans.Load() != 0 {
-		t.Error("planned on a tripped account")
-	}
+	testworld.Equal(t, w.plans.Load(), 0, "planned on a tripped account")
 	if closed, err := b.Answered(w.ctx, "agent2", time.Now().Add(time.Second)); err != nil || !closed {
 		t.Fatal(closed, err)
 	}
@@ -298,7 +296,5 @@ func TestKilledFromOutside(t *testing.T) {
 			t.Errorf("%+v %v", r, err)
 		}
 	}
-	if got := w.owned(); len(got) > 0 {
-		t.Errorf("told the owner %q", got)
-	}
+	testworld.EqualList(t, w.owned(), nil, "told the owner")
 }

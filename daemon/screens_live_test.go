@@ -48,9 +48,7 @@ func TestCutBrowsersLeaveNoWindow(t *testing.T) {
 	testworld.WaitOr(w, func() bool { return len(w.hubWindows()) == 1 }, func() string {
 		return fmt.Sprintf("%d windows in the hub\n%s", len(w.hubWindows()), w.log())
 	})
-	if out, err := w.tmux("", "list-windows", "-a", "-f", "#{window_linked}", "-F", "#{session_name}"); out != "" || err != nil {
-		t.Errorf("linked still are windows of %s, %v", out, err)
-	}
+	testworld.Equal(t, testworld.Got(w.tmux("", "list-windows", "-a", "-f", "#{window_linked}", "-F", "#{session_name}"))(t), "", "sessions with linked windows")
 }
 
 // A hub that has grown out of all bounds, as an earlier netsky could leave it, is

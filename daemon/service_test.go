@@ -3,13 +3,13 @@ package daemon_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"netsky/daemon"
+	"netsky/internal/testworld"
 )
 
 // Services are stopped in reverse order, each when the one before has ended; one that
@@ -58,9 +58,7 @@ func TestServices(t *testing.T) {
 				}
 				began := time.Now()
 				err := daemon.RunAll(ctx, list...)
-				if took := time.Since(began) - time.Minute; took != c.took {
-					t.Errorf("stopped after %v, want %v", took, c.took)
-				}
+				testworld.Equal(t, time.Since(began)-time.Minute, c.took, "stopped after")
 				text := ""
 				if err != nil {
 					text = err.Error()
@@ -82,9 +80,7 @@ func TestServices(t *testing.T) {
 						want = append(want, id)
 					}
 				}
-				if !slices.Equal(order, want) {
-					t.Errorf("stopped in the order %q, want %q", order, want)
-				}
+				testworld.EqualList(t, order, want, "stopped in the order")
 			})
 		})
 	}

@@ -134,8 +134,6 @@ func (w *world) listed(mistake func() (text, then string), list []view.Agent) []
 	a := testworld.Got(http.DefaultClient.Do(r))(w)
 	defer a.Body.Close()
 	var v struct{ Needs []attention.Need }
-	if err := json.NewDecoder(a.Body).Decode(&v); err != nil {
-		w.Fatalf("%s: %v", a.Status, err)
-	}
+	testworld.Must(w, json.NewDecoder(a.Body).Decode(&v), "%s", a.Status)
 	return v.Needs
 }

@@ -26,8 +26,7 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	boxes := []agent.ID{"agent0", "agent1", "agent2", "owner"}
 	r := newRig(t, boxes...)
-	self, err := os.Executable()
-	testworld.Must(r, err)
+	self := testworld.Got(os.Executable())(r)
 	ctx, stop := context.WithCancel(t.Context())
 	traffic := r.traffic(ctx, boxes)
 	for range 12 {
@@ -101,8 +100,7 @@ func (r *rig) differ(boxes []agent.ID) string {
 	for _, id := range boxes {
 		for p, state := range map[bus.Place]store.DeliveryState{bus.Inbox: store.Queued, bus.Claimed: store.Claimed,
 			bus.Delivered: store.Delivered, bus.Poison: store.Poisoned} {
-			entries, err := r.bus.List(id, p, 0)
-			testworld.Must(r, err)
+			entries := testworld.Got(r.bus.List(id, p, 0))(r)
 			for _, e := range entries {
 				want[e.Envelope.ID+" "+string(id)] = state
 			}
@@ -111,8 +109,7 @@ func (r *rig) differ(boxes []agent.ID) string {
 	got := map[string]store.DeliveryState{}
 	f := store.DeliveryFilter{Page: store.Page{Limit: 1000}}
 	for {
-		l, err := r.db.Deliveries(r.Context(), f)
-		testworld.Must(r, err)
+		l := testworld.Got(r.db.Deliveries(r.Context(), f))(r)
 		for _, d := range l.Items {
 			got[d.Message+" "+string(d.Target)] = d.Filed
 		}

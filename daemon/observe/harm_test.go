@@ -108,18 +108,15 @@ func TestReadsOnceInAllStarts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "agent1")
 	for i := range 4 {
-		_, err := r.bus.Send(t.Context(), envelope.Envelope{ID: fmt.Sprint("m-", i), From: "owner", To: "agent1", Text: "hi", Via: "test"})
-		testworld.Must(r, err)
+		testworld.Got(r.bus.Send(t.Context(), envelope.Envelope{ID: fmt.Sprint("m-", i), From: "owner", To: "agent1", Text: "hi", Via: "test"}))(r)
 		r.take("agent1", func(d *bus.Delivery) error { return d.Confirm() })
 	}
 	r.sync()
 	mustSQL(t, r.home, "UPDATE messages SET via = ''")
-	names, err := r.bus.Names("agent1", bus.Delivered)
-	testworld.Must(r, err)
+	names := testworld.Got(r.bus.Names("agent1", bus.Delivered))(r)
 	touched, replaced := r.path("agent1", bus.Delivered, names[1]), names[2]
 	changed := func(path string) int64 {
-		info, err := os.Lstat(path)
-		testworld.Must(r, err)
+		info := testworld.Got(os.Lstat(path))(r)
 		return changeTime(info.Sys().(*syscall.Stat_t)) / 1e6
 	}
 	last := changed(r.path("agent1", bus.Delivered, names[3]))
@@ -128,8 +125,7 @@ func TestReadsOnceInAllStarts(t *testing.T) {
 		return changed(touched) > last
 	})
 	r.drop("agent1", bus.Delivered, replaced, newEnvelope("m-other", "owner", `,"via":"test"`))
-	_, err = r.bus.Send(t.Context(), envelope.Envelope{ID: "m-new", From: "owner", To: "agent1", Text: "hi", Via: "test"})
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Send(t.Context(), envelope.Envelope{ID: "m-new", From: "owner", To: "agent1", Text: "hi", Via: "test"}))(r)
 	r.take("agent1", func(d *bus.Delivery) error { return d.Confirm() })
 	r.obs = &observe.Observer{Bus: r.bus, DB: r.db}
 	r.sync()

@@ -86,8 +86,7 @@ func newEnvelope(id string, from agent.ID, more string) string {
 
 func (r *rig) state(message string, target agent.ID) store.Delivery {
 	r.Helper()
-	l, err := r.db.Deliveries(r.Context(), store.DeliveryFilter{Message: message, Target: target})
-	testworld.Must(r, err)
+	l := testworld.Got(r.db.Deliveries(r.Context(), store.DeliveryFilter{Message: message, Target: target}))(r)
 	if len(l.Items) != 1 {
 		return store.Delivery{}
 	}
@@ -106,11 +105,9 @@ func (r *rig) recorded(message string, target agent.ID) store.DeliveryState {
 // take receives one envelope and does with it what is asked.
 func (r *rig) take(id agent.ID, do func(*bus.Delivery) error) {
 	r.Helper()
-	rec, err := r.bus.Receive(r.Context(), id, bus.ReceiveOptions{})
-	testworld.Must(r, err)
+	rec := testworld.Got(r.bus.Receive(r.Context(), id, bus.ReceiveOptions{}))(r)
 	defer rec.Close()
-	d, err := rec.Next(r.Context())
-	testworld.Must(r, err)
+	d := testworld.Got(rec.Next(r.Context()))(r)
 	testworld.Must(r, do(d))
 }
 
@@ -132,8 +129,7 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", id, d, want)
 		}
 	}
-	m, err := r.db.Message(t.Context(), "m-queued")
-	testworld.Must(r, err)
+	m := testworld.Got(r.db.Message(t.Context(), "m-queued"))(r)
 	if m.From != "owner" || m.To != "agent1" || m.Text != "hi" || m.Thread != "th" || !m.RequiresAck ||
 		m.Time.String() != "2026-11-20T12:00:00.000Z" || string(m.Metadata["note"]) != "[1]" {
 		t.Errorf("m-queued: %+v", m)
@@ -163,10 +159,8 @@ func TestCopies(t *testing.T) {
 	}
 	r.drop("agent1", bus.Inbox, "2.json", newEnvelope("key-1", "owner", ""))
 	r.sync()
-	_, err := r.bus.Drain(r.Context(), "agent1", 1, func(envelope.Envelope) error { return errors.New("given again") })
-	testworld.Must(r, err)
-	names, err := r.bus.Names("agent1", bus.Delivered)
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Drain(r.Context(), "agent1", 1, func(envelope.Envelope) error { return errors.New("given again") }))(r)
+	names := testworld.Got(r.bus.Names("agent1", bus.Delivered))(r)
 	if len(names) != 2 {
 		t.Fatalf("delivered/ holds %v", names)
 	}
@@ -174,8 +168,7 @@ func TestCopies(t *testing.T) {
 	if d := r.state("key-1", "agent1"); d != first {
 		t.Errorf("%+v, want as before, %+v", d, first)
 	}
-	late, err := store.Open(t.Context(), testworld.Home(t))
-	testworld.Must(r, err)
+	late := testworld.Got(store.Open(t.Context(), testworld.Home(t)))(r)
 	t.Cleanup(func() { testworld.Must(r, late.Close()) })
 	testworld.Must(r, (&observe.Observer{Bus: r.bus, DB: late}).Sync(t.Context()))
 	if d, err := late.Delivery(t.Context(), "key-1", "owner", "agent1"); err != nil || d.Filed != store.Delivered || d.Reason != "" {
@@ -208,23 +201,19 @@ func TestMoves(t *testing.T) {
 	if d := r.state("2-bad", "agent1"); d.Reason != "too long for agent1" || d.Answer == "" {
 		t.Errorf("2-bad: %+v, want its reason, and the error that told the sender", d)
 	}
-	names, err := r.bus.Names("agent1", bus.Poison)
-	testworld.Must(r, err)
-	_, err = r.bus.PoisonRetry("agent1", names[0])
-	testworld.Must(r, err)
+	names := testworld.Got(r.bus.Names("agent1", bus.Poison))(r)
+	testworld.Got(r.bus.PoisonRetry("agent1", names[0]))(r)
 	check("2-bad", store.Queued, 1)
-	_, err = r.bus.Drain(t.Context(), "agent1", 2, func(e envelope.Envelope) error {
+	testworld.Got(r.bus.Drain(t.Context(), "agent1", 2, func(e envelope.Envelope) error {
 		check(e.ID, store.Claimed, map[string]int{"2-bad": 1}[e.ID])
 		if e.ID == "2-bad" {
 			return bus.ErrLeave
 		}
 		return nil
-	})
-	testworld.Must(r, err)
+	}))(r)
 	check("3-back", store.Delivered, 0)
 	check("2-bad", store.Queued, 2)
-	_, err = r.bus.Send(t.Context(), envelope.Envelope{From: "agent1", To: "owner", Kind: envelope.KindReply, InReplyTo: "1-read", Text: "yes"})
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Send(t.Context(), envelope.Envelope{From: "agent1", To: "owner", Kind: envelope.KindReply, InReplyTo: "1-read", Text: "yes"}))(r)
 	check("1-read", store.Answered, 0)
 	d := r.state("1-read", "agent1")
 	if d.Queued == 0 || d.Claimed == 0 || d.Delivered == 0 || d.Answered == 0 || d.Claimed > d.Delivered {
@@ -304,8 +293,7 @@ func TestNewMailbox(t *testing.T) {
 	r := newRig(t, "agent0")
 	r.run()
 	testworld.Must(r, r.bus.Make("agent9"))
-	_, err := r.bus.Send(t.Context(), envelope.Envelope{ID: "m-1", From: "owner", To: "agent9", Text: "hi"})
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Send(t.Context(), envelope.Envelope{ID: "m-1", From: "owner", To: "agent9", Text: "hi"}))(r)
 	testworld.Wait(r, "the message to a new mailbox", func() bool { return r.state("m-1", "agent9").State == store.Queued })
 }
 
@@ -367,12 +355,10 @@ func TestGivenName(t *testing.T) {
 	r := newRig(t, "agent1")
 	r.drop("agent1", bus.Inbox, "hello.json", newEnvelope("m-first", "owner", ""))
 	r.drop("agent1", bus.Delivered, "hello~2.json", newEnvelope("m-second", "owner", `,"more":1`))
-	_, err := r.bus.Send(r.Context(), envelope.Envelope{ID: "m-sent", From: agent.Owner, To: "agent1", Text: "hi"})
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Send(r.Context(), envelope.Envelope{ID: "m-sent", From: agent.Owner, To: "agent1", Text: "hi"}))(r)
 	r.sync()
 	for id, want := range map[string]string{"m-first": `"hello.json"`, "m-second": `"hello.json"`, "m-sent": ""} {
-		m, err := r.db.Message(r.Context(), id)
-		testworld.Must(r, err)
+		m := testworld.Got(r.db.Message(r.Context(), id))(r)
 		testworld.Equal(t, string(m.Metadata[store.MetaFile]), want, "%s came in", id)
 	}
 	if m, _ := r.db.Message(r.Context(), "m-second"); string(m.Metadata["more"]) != "1" {
@@ -448,8 +434,7 @@ func TestPoisonThatLeft(t *testing.T) {
 	r.drop("agent1", bus.Outbox, "b.json", `{"id":"m-b","to":"agent7","text":"hi","from":"agent1","ts":"2026-11-20T12:00:00Z"}`)
 	testworld.Must(r, r.bus.Route(t.Context()))
 	poisoned := func() int {
-		l, err := r.db.Deliveries(t.Context(), store.DeliveryFilter{State: store.Poisoned})
-		testworld.Must(r, err)
+		l := testworld.Got(r.db.Deliveries(t.Context(), store.DeliveryFilter{State: store.Poisoned}))(r)
 		return len(l.Items)
 	}
 	r.sync()
@@ -459,8 +444,7 @@ func TestPoisonThatLeft(t *testing.T) {
 	testworld.Must(r, os.Remove(r.path("agent1", bus.Poison, "mended.json")))
 	r.drop("agent1", bus.Inbox, "mended.json", newEnvelope("m-mended", "owner", ""))
 	testworld.Must(r, os.Remove(r.path("agent1", bus.Poison, "removed.json")))
-	names, err := r.bus.Names("agent1", bus.Poison)
-	testworld.Must(r, err)
+	names := testworld.Got(r.bus.Names("agent1", bus.Poison))(r)
 	for _, name := range names {
 		if strings.Contains(name, "b.json") {
 			testworld.Must(r, r.bus.PoisonDrop("agent1", name))
@@ -470,16 +454,12 @@ func TestPoisonThatLeft(t *testing.T) {
 	for range 3 {
 		r.sync()
 	}
-	if n := poisoned(); n != 1 {
-		t.Errorf("%d poisoned, want that which lies there yet", n)
-	}
+	testworld.Equal(t, poisoned(), 1, "poisoned")
 	if d := r.state("m-mended", "agent1"); d.State != store.Queued {
 		t.Errorf("m-mended: %+v, want queued", d)
 	}
 	r.drop("agent1", bus.Poison, "removed.json", "not json")
 	testworld.Must(r, os.WriteFile(r.path("agent1", bus.Poison, "removed.json.why"), []byte("not delivered: not JSON\n"), 0o600))
 	r.sync()
-	if n := poisoned(); n != 2 {
-		t.Errorf("%d poisoned, want the one that came again too", n)
-	}
+	testworld.Equal(t, poisoned(), 2, "poisoned")
 }

@@ -33,8 +33,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{T: t, home: testworld.FastHome(t), now: time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)}
 	r.bus = testworld.Bus(t, r.home, agent.Owner, "agent1")
 	testworld.Must(r, home.Desired(r.home).Set("agent1", true, "owner"))
-	db, err := store.Open(t.Context(), r.home)
-	testworld.Must(r, err)
+	db := testworld.Got(store.Open(t.Context(), r.home))(r)
 	t.Cleanup(func() { db.Close() })
 	r.db = db
 	r.begin()
@@ -60,17 +59,14 @@ func (r *rig) add(s store.Schedule) {
 // at sets the clock and makes one pass.
 func (r *rig) at(clock string) {
 	r.Helper()
-	now, err := time.ParseInLocation("2006-01-02 15:04", clock, r.now.Location())
-	testworld.Must(r, err)
+	now := testworld.Got(time.ParseInLocation("2006-01-02 15:04", clock, r.now.Location()))(r)
 	r.now = now
-	_, err = r.keeper.Pass(r.Context(), r.db)
-	testworld.Must(r, err)
+	testworld.Got(r.keeper.Pass(r.Context(), r.db))(r)
 }
 
 func (r *rig) schedule() store.Schedule {
 	r.Helper()
-	list, err := r.db.Schedules(r.Context(), true)
-	testworld.Must(r, err)
+	list := testworld.Got(r.db.Schedules(r.Context(), true))(r)
 	if len(list) != 1 {
 		r.Fatalf("%+v", list)
 	}
@@ -82,8 +78,7 @@ func (r *rig) sent(want int, result store.RunResult) {
 	r.Helper()
 	ids := make(map[string]bool)
 	for _, p := range bus.Arrived() {
-		list, err := r.bus.List("agent1", p, 0)
-		testworld.Must(r, err)
+		list := testworld.Got(r.bus.List("agent1", p, 0))(r)
 		for _, e := range list {
 			ids[e.Envelope.ID] = true
 			if e.Envelope.Kind != envelope.KindCron || e.Envelope.From != agent.Owner || e.Envelope.Via != "cron" {
@@ -99,14 +94,12 @@ func (r *rig) sent(want int, result store.RunResult) {
 // take takes all mail of agent1, as its program would, and answers nothing.
 func (r *rig) take() {
 	r.Helper()
-	_, err := r.bus.Drain(r.Context(), "agent1", 0, func(envelope.Envelope) error { return nil })
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Drain(r.Context(), "agent1", 0, func(envelope.Envelope) error { return nil }))(r)
 }
 
 func (r *rig) log() string {
 	r.Helper()
-	list, err := r.db.Logs(r.Context(), store.LogFilter{Part: "cron"})
-	testworld.Must(r, err)
+	list := testworld.Got(r.db.Logs(r.Context(), store.LogFilter{Part: "cron"}))(r)
 	var texts []string
 	for _, l := range list.Items {
 		texts = append(texts, l.Text)
@@ -245,8 +238,7 @@ func TestCrashBetween(t *testing.T) {
 		const id = "cron-c1-1795421400"
 		testworld.Must(r, r.db.Apply(t.Context(), store.RunSchedule{ID: "c1", Message: id, Run: store.Run{Due: store.At(due), At: store.At(due), Result: store.RunSending}}))
 		if sent {
-			_, err := r.bus.Send(t.Context(), envelope.Envelope{ID: id, From: agent.Owner, To: "agent1", Kind: envelope.KindCron, Via: "cron", Text: "look"})
-			testworld.Must(r, err)
+			testworld.Got(r.bus.Send(t.Context(), envelope.Envelope{ID: id, From: agent.Owner, To: "agent1", Kind: envelope.KindCron, Via: "cron", Text: "look"}))(r)
 			r.take()
 		}
 		r.at("2026-11-23 08:11")
@@ -311,9 +303,7 @@ func TestRun(t *testing.T) {
 	r.keeper.Wake()
 	testworld.Wait(t, "the first call", func() bool { return r.schedule().Last.Result == store.RunSent })
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, <-ended, nil)
 }
 
 // A database that is lost gets the schedules back, with what is left of them, and nothing
@@ -333,8 +323,7 @@ func TestDatabaseLost(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		db, err := store.Open(t.Context(), r.home)
-		testworld.Must(r, err)
+		db := testworld.Got(store.Open(t.Context(), r.home))(r)
 		t.Cleanup(func() { db.Close() })
 		r.db = db
 	}

@@ -96,8 +96,7 @@ func TestAttachments(t *testing.T) {
 // only returns the path of the one file in a place.
 func (r *rig) only(id agent.ID, at bus.Place) string {
 	r.Helper()
-	names, err := r.bus.Names(id, at)
-	testworld.Must(r, err)
+	names := testworld.Got(r.bus.Names(id, at))(r)
 	if len(names) != 1 {
 		r.Fatalf("%s of %s holds %q", at, id, names)
 	}

@@ -31,8 +31,7 @@ func TestCareful(t *testing.T) {
 		{5*day + 4*time.Hour, 5*day + 4*time.Hour},
 	} {
 		r.now = start.Add(tt.clock)
-		k, err := r.keeper.Careful()
-		testworld.Must(r, err)
+		k := testworld.Got(r.keeper.Careful())(r)
 		testworld.Equal(t, k.Now().Sub(start), tt.believed, "%d: believed", i)
 	}
 	testworld.Must(r, os.WriteFile(r.home.Path("state/upkeep.json"), []byte("{"), 0o600))

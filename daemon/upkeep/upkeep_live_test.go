@@ -27,8 +27,7 @@ func TestSteadyUse(t *testing.T) {
 	r := newRig(t, upkeep.Bounds{Mail: 7 * day, Records: 30 * day, Bytes: 1 << 30})
 	r.send(envelope.Envelope{ID: "unread", From: agent.Root, To: agent.Owner, Text: "for later"}, true)
 	r.send(envelope.Envelope{ID: "question", From: agent.Root, To: agent.Owner, Kind: "question", Text: "which one?"}, true)
-	names, err := r.bus.Names(agent.Owner, bus.Delivered)
-	testworld.Must(r, err)
+	names := testworld.Got(r.bus.Names(agent.Owner, bus.Delivered))(r)
 	testworld.Must(r, home.ShownMail(r.home).Mark(names[1]))
 	r.send(envelope.Envelope{ID: "queued", From: agent.Owner, To: "agent1", Text: "when you are up"}, false)
 	held := envelope.Envelope{ID: "held", From: agent.Owner, To: agent.Root, Text: "held by a limit", Time: r.now}
@@ -66,8 +65,7 @@ func TestSteadyUse(t *testing.T) {
 		began := time.Now()
 		r.pass()
 		most = max(most, time.Since(began))
-		s, err := r.db.Space(t.Context())
-		testworld.Must(r, err)
+		s := testworld.Got(r.db.Space(t.Context()))(r)
 		switch {
 		case d == 40:
 			plateau = s.File
@@ -89,18 +87,12 @@ func TestSteadyUse(t *testing.T) {
 			t.Errorf("%s is not on record", id)
 		}
 	}
-	if n := r.files(agent.Owner, bus.Delivered); n != 2 {
-		t.Errorf("%d files of the owner's, want the unread one and the question", n)
-	}
+	testworld.Equal(t, r.files(agent.Owner, bus.Delivered), 2, "files of the owner's")
 	if n := r.files(agent.Root, bus.Delivered); n != 1 {
 		t.Errorf("%d files of agent0's, want what is held", n)
 	}
-	if _, err := r.db.Task(t.Context(), "task"); err != nil {
-		t.Error(err)
-	}
-	if _, err := r.db.Note(t.Context(), "note"); err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, testworld.Err(r.db.Task(t.Context(), "task")), nil)
+	testworld.Equal(t, testworld.Err(r.db.Note(t.Context(), "note")), nil)
 	if r.recorded("m-80-0") || !r.recorded("m-100-0") || r.recorded("f-60-0") {
 		t.Error("records of the last 30 days are kept, and no others")
 	}

@@ -36,15 +36,13 @@ type rig struct {
 func newRig(t *testing.T, b upkeep.Bounds) *rig {
 	t.Helper()
 	r := &rig{T: t, home: testworld.FastHome(t), now: time.Now()}
-	_, err := r.home.Make()
-	testworld.Must(r, err)
+	testworld.Got(r.home.Make())(r)
 	clock := func() time.Time { return r.now }
 	r.bus = bus.New(r.home, bus.Options{Keep: b.Mail, Now: clock})
 	for _, id := range []agent.ID{agent.Owner, agent.Root, "agent1"} {
 		testworld.Must(r, r.bus.Make(id))
 	}
-	r.db, err = store.Open(t.Context(), r.home)
-	testworld.Must(r, err)
+	r.db = testworld.Got(store.Open(t.Context(), r.home))(r)
 	r.db.Now = clock
 	t.Cleanup(func() { r.db.Close() })
 	r.keeper = upkeep.Keeper{Home: r.home, Bounds: b, Now: clock}
@@ -53,8 +51,7 @@ func newRig(t *testing.T, b upkeep.Bounds) *rig {
 
 func (r *rig) pass() upkeep.Removed {
 	r.Helper()
-	removed, err := r.keeper.Pass(r.Context(), r.db)
-	testworld.Must(r, err)
+	removed := testworld.Got(r.keeper.Pass(r.Context(), r.db))(r)
 	return removed
 }
 
@@ -66,8 +63,7 @@ func (r *rig) sync() {
 // send sends a message, and delivers what waits there if deliver is set.
 func (r *rig) send(e envelope.Envelope, deliver bool) {
 	r.Helper()
-	_, err := r.bus.Send(r.Context(), e)
-	testworld.Must(r, err)
+	testworld.Got(r.bus.Send(r.Context(), e))(r)
 	if deliver {
 		r.deliver(e.To)
 	}
@@ -76,8 +72,7 @@ func (r *rig) send(e envelope.Envelope, deliver bool) {
 // deliver takes all that waits, and returns how many that were.
 func (r *rig) deliver(to agent.ID) (n int) {
 	r.Helper()
-	n, err := r.bus.Drain(r.Context(), to, 100, func(envelope.Envelope) error { return nil })
-	testworld.Must(r, err)
+	n = testworld.Got(r.bus.Drain(r.Context(), to, 100, func(envelope.Envelope) error { return nil }))(r)
 	return n
 }
 
@@ -88,8 +83,7 @@ func (r *rig) recorded(id string) bool {
 
 func (r *rig) files(id agent.ID, p bus.Place) int {
 	r.Helper()
-	n, err := r.bus.Count(id, p)
-	testworld.Must(r, err)
+	n := testworld.Got(r.bus.Count(id, p))(r)
 	return n
 }
 
@@ -140,8 +134,7 @@ func TestNoneTwice(t *testing.T) {
 }
 
 func mustName(r *rig) string {
-	names, err := r.bus.Names("agent1", bus.Delivered)
-	testworld.Must(r, err)
+	names := testworld.Got(r.bus.Names("agent1", bus.Delivered))(r)
 	if len(names) == 0 {
 		r.Fatal("no file")
 	}
@@ -170,13 +163,11 @@ func TestTooMuch(t *testing.T) {
 	if !r.recorded("o-59") || !r.recorded("p-59") {
 		t.Error("the owner's messages went before their time")
 	}
-	s, err := r.db.Space(t.Context())
-	testworld.Must(r, err)
+	s := testworld.Got(r.db.Space(t.Context()))(r)
 	if s.Used() > r.keeper.Bounds.Bytes || !r.recorded("m-5-0") || r.recorded("m-59-0") {
 		t.Errorf("%+v", s)
 	}
-	logs, err := r.db.Logs(t.Context(), store.LogFilter{Part: "records"})
-	testworld.Must(r, err)
+	logs := testworld.Got(r.db.Logs(t.Context(), store.LogFilter{Part: "records"}))(r)
 	if len(logs.Items) == 0 || !strings.Contains(logs.Items[0].Text, "exceeded [records] max_bytes") {
 		t.Errorf("%+v", logs.Items)
 	}
@@ -223,8 +214,7 @@ func TestStateFiles(t *testing.T) {
 			t.Errorf("%s is gone", rel)
 		}
 	}
-	logs, err := r.db.Logs(t.Context(), store.LogFilter{Part: "upkeep"})
-	testworld.Must(r, err)
+	logs := testworld.Got(r.db.Logs(t.Context(), store.LogFilter{Part: "upkeep"}))(r)
 	if len(logs.Items) != 1 || !strings.Contains(logs.Items[0].Text, "state/events/agent3.jsonl") && !strings.Contains(logs.Items[0].Text, "more") {
 		t.Errorf("%+v", logs.Items)
 	}
@@ -251,8 +241,7 @@ func TestShownList(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, upkeep.Bounds{Mail: day, Records: 2 * day, Bytes: 1 << 30})
 	r.send(envelope.Envelope{ID: "q", From: agent.Root, To: agent.Owner, Kind: "question", Text: "x"}, true)
-	names, err := r.bus.Names(agent.Owner, bus.Delivered)
-	testworld.Must(r, err)
+	names := testworld.Got(r.bus.Names(agent.Owner, bus.Delivered))(r)
 	testworld.Must(r, home.ShownMail(r.home).Mark(names...))
 	for i := range 10_000 {
 		testworld.Must(r, home.ShownMail(r.home).Mark(fmt.Sprintf("%020d-a-file-that-was-removed.json", i)))
@@ -272,10 +261,8 @@ func TestShownList(t *testing.T) {
 		r.pass()
 	}
 	testworld.Must(r, <-done)
-	info, err := os.Stat(r.home.Path(home.OwnerRead))
-	testworld.Must(r, err)
-	shown, err := home.ShownMail(r.home).Names()
-	testworld.Must(r, err)
+	info := testworld.Got(os.Stat(r.home.Path(home.OwnerRead)))(r)
+	shown := testworld.Got(home.ShownMail(r.home).Names())(r)
 	if info.Size() > 64<<10 || !shown[names[0]] {
 		t.Errorf("%d bytes, %v", info.Size(), shown[names[0]])
 	}
