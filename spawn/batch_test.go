@@ -143,9 +143,7 @@ func TestUpBatchesBesideDown(t *testing.T) {
 				return
 			}
 			if ready++; ready == 2 {
-				if _, err := w.l.Down(w.ctx, spawn.DownOptions{Force: true}); err == nil {
-					t.Error("Down() beside an up = nil, want that more may be started")
-				}
+				testworld.Fails(t, testworld.Err(w.l.Down(w.ctx, spawn.DownOptions{Force: true})), "", "Down() beside an up = nil, want that more may be started")
 			}
 		},
 	})
@@ -153,9 +151,7 @@ func TestUpBatchesBesideDown(t *testing.T) {
 		t.Errorf("Up() = %v, want the second batch untried", err)
 	}
 	for i, p := range ends {
-		if errors.Is(p.Err, spawn.ErrUntried) != (i >= 2) {
-			t.Errorf("%s: %s %v", p.Agent, p.Step, p.Err)
-		}
+		testworld.Equal(t, errors.Is(p.Err, spawn.ErrUntried), i >= 2, "%s: %s %v", p.Agent, p.Step, p.Err)
 	}
 	testworld.Equal(t, w.sessions(), "", "sessions")
 }

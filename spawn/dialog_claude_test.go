@@ -95,9 +95,7 @@ func TestClaudeDialogs(t *testing.T) {
 			if tt.waits == "" {
 				w.emptyComposer()
 			}
-			if n := len(model.Requests()); n != 0 {
-				t.Errorf("%d requests to the model", n)
-			}
+			testworld.Equal(t, len(model.Requests()), 0, "requests to the model")
 		})
 	}
 }

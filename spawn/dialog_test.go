@@ -179,15 +179,11 @@ func TestDialogAnsweredByAPerson(t *testing.T) {
 	w := newWorld(t)
 	w.up(seenAsker{asker{"moon"}}, "agent1")
 	w.tmux("send-keys", "-t", "=agent1:", "Down", "Enter")
-	if st := w.becomes("agent1", agent.Idle); st.Evidence != "itself" {
-		t.Errorf("idle by %s", st.Evidence)
-	}
+	testworld.Equal(t, w.becomes("agent1", agent.Idle).Evidence, "itself", "idle by")
 	if _, ok, err := w.l.Lookout(w.status("agent1"), seenAsker{}).Look(w.ctx, true); ok || err != nil {
 		t.Errorf("Look = %v, %v", ok, err)
 	}
-	if st := w.status("agent1"); st.State != agent.Idle {
-		t.Errorf("after a look: %s", st.State)
-	}
+	testworld.Equal(t, w.status("agent1").State, agent.Idle, "after a look")
 }
 
 // slowly brings an agent up whose runtime shows its dialogs to nobody.
@@ -283,9 +279,7 @@ func TestDialogOnce(t *testing.T) {
 		}()
 	}
 	for range 4 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		testworld.Equal(t, <-done, nil)
 	}
 	w.becomes("agent1", agent.Idle)
 	w.isTyped("agent1", answer)

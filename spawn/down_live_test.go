@@ -83,9 +83,7 @@ func TestDownInterrupted(t *testing.T) {
 	if done, err := w.l.Finish(w.ctx, st); !done || err != nil || w.status("agent1").Pane() != "" {
 		t.Errorf("Finish: %v, %v, %+v", done, err, w.status("agent1"))
 	}
-	if list := w.l.Unproved(); len(list) != 0 {
-		t.Errorf("unproved: %s", remnants(list))
-	}
+	testworld.Equal(t, remnants(w.l.Unproved()), "", "unproved")
 }
 
 // Down that finds another at work does not slip past it.

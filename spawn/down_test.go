@@ -194,9 +194,7 @@ func TestDownUnasked(t *testing.T) {
 			reasons = append(reasons, p.Err)
 		}
 	}})
-	if err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, err, nil)
 	if got := steps(log); got["agent0"] != "asked acked ended" || got["agent1"] != "unasked ended" || got["agent2"] != "asked acked ended" {
 		t.Errorf("%v", got)
 	}
@@ -218,9 +216,7 @@ func TestDownForceWithoutHome(t *testing.T) {
 		testworld.Must(t, os.RemoveAll(path))
 		testworld.Must(t, os.WriteFile(path, []byte("not what it was\n"), 0o400))
 	}
-	if _, err := w.l.Down(w.ctx, spawn.DownOptions{}); err == nil {
-		t.Error("without force: no error, though nobody can be asked or kept out")
-	}
+	testworld.Fails(t, testworld.Err(w.l.Down(w.ctx, spawn.DownOptions{})), "", "without force: no error, though nobody can be asked or kept out")
 	log, err := w.l.Down(w.ctx, spawn.DownOptions{Force: true, All: true})
 	if err == nil || !strings.Contains(err.Error(), "could not save desired state; agents may be started again") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("with force: %v", err)
@@ -261,9 +257,7 @@ func TestUpAndDownWithin(t *testing.T) {
 		locked("after the end")
 		return refused
 	}})
-	if !errors.Is(err, refused) {
-		t.Error(err)
-	}
+	testworld.ErrorIs(t, err, refused)
 }
 
 // stranger starts a process of nobody's that looks like an agent's.

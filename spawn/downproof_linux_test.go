@@ -59,9 +59,7 @@ func TestKillSessionProves(t *testing.T) {
 	k := testworld.Got(w.home.LoadKeeper("agent1"))(t)
 	w.tmux("kill-session", "-t", "=agent1:")
 	testworld.WaitOr(w, k.Own.Gone, func() string { return "the keeper stays" })
-	if list := w.unproved(); len(list) != 0 {
-		t.Errorf("unproved: %v", list)
-	}
+	testworld.EqualList(t, w.unproved(), nil, "unproved")
 }
 
 // With the keeper killed nobody can know what had left it: that is said, also
@@ -77,9 +75,7 @@ func TestDownAfterKeeperKilled(t *testing.T) {
 	testworld.Must(t, k.Own.Signal(syscall.SIGKILL))
 	testworld.WaitOr(w, func() bool { return k.Own.Gone() && w.status("agent1").Pane() == "" }, func() string { return "the keeper lives" })
 	w.down(spawn.DownOptions{Force: true})
-	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
-		t.Errorf("unproved: %v, want agent1", list)
-	}
+	testworld.EqualList(t, w.unproved(), []string{"agent1"}, "unproved")
 	w.alive(p, "what has left")
 	for range 2 {
 		w.upReady(demo{}, "agent1")
@@ -139,9 +135,7 @@ func TestTakeWord(t *testing.T) {
 	}
 	w.alive(p, "what has left")
 	w.down(spawn.DownOptions{Force: true})
-	if list := w.unproved(); len(list) != 0 {
-		t.Errorf("after a later down: %v", list)
-	}
+	testworld.EqualList(t, w.unproved(), nil, "after a later down")
 
 	// Of the last start, whether its record is there or not.
 	for _, gone := range []bool{false, true} {
@@ -172,9 +166,7 @@ func TestTakeWord(t *testing.T) {
 		}
 	}
 	w.upReady(demo{}, "agent1")
-	if list := w.unproved(); len(list) != 0 {
-		t.Errorf("after a later up: %v", list)
-	}
+	testworld.EqualList(t, w.unproved(), nil, "after a later up")
 }
 
 // How an agent ended whose keeper was killed is noted, once, and of its last start
@@ -225,25 +217,17 @@ func TestUnprovedWithoutRecord(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
 	w.down(spawn.DownOptions{Force: true})
-	if list := w.unproved(); len(list) != 0 {
-		t.Fatalf("unproved: %v", list)
-	}
+	testworld.EqualList(t, w.unproved(), nil, "unproved")
 	testworld.Must(t, os.Remove(w.home.Path(home.KeeperDir, "agent1.json")))
-	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
-		t.Errorf("unproved: %v, want agent1", list)
-	}
+	testworld.EqualList(t, w.unproved(), []string{"agent1"}, "unproved")
 	w.upReady(demo{}, "agent1")
 	w.down(spawn.DownOptions{Force: true})
-	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
-		t.Errorf("after another start: %v, want agent1", list)
-	}
+	testworld.EqualList(t, w.unproved(), []string{"agent1"}, "after another start")
 	blind := launcherAt(w.home, w.socket, []string{"PATH=/nowhere"})
 	if _, err := blind.Up(w.ctx, spawn.UpOptions{Plans: w.plans(demo{}, "agent2")}); err == nil {
 		t.Fatal("up without tmux")
 	}
-	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
-		t.Errorf("with one that never ran: %v, want agent1", list)
-	}
+	testworld.EqualList(t, w.unproved(), []string{"agent1"}, "with one that never ran")
 }
 
 // Without tmux agents are ended by their processes, and that tmux could not be
@@ -260,9 +244,7 @@ func TestDownWithoutTmux(t *testing.T) {
 		t.Errorf("remnants: %s, %v; want three keepers, their programs, the ticker, and an error", remnants(list), err)
 	}
 	log, err := blind.Down(w.ctx, spawn.DownOptions{All: true, Force: true})
-	if err == nil {
-		t.Error("no word of tmux")
-	}
+	testworld.Fails(t, err, "", "no word of tmux")
 	for _, name := range []string{"agent0", "agent1", "agentinfinity", "netsky-ticker"} {
 		testworld.Equal(t, steps(log)[name], "ended", "%s", name)
 	}
@@ -296,9 +278,7 @@ func TestDownAfterSocketChanged(t *testing.T) {
 		t.Errorf("remnants: %s, %v", remnants(left), err)
 	}
 	log, err := moved.Down(w.ctx, spawn.DownOptions{All: true})
-	if err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, err, nil)
 	if got := steps(log); got["agent1"] != "asked acked ended" || got["netsky-ticker"] != "ended" {
 		t.Errorf("down: %v", got)
 	}
@@ -309,9 +289,7 @@ func TestDownAfterSocketChanged(t *testing.T) {
 	if left, err := moved.Remnants(w.ctx); err != nil || len(left) != 0 {
 		t.Errorf("remnants: %s, %v", remnants(left), err)
 	}
-	if list := moved.Unproved(); len(list) != 0 {
-		t.Errorf("unproved: %v", list)
-	}
+	testworld.Equal(t, remnants(moved.Unproved()), "", "unproved")
 	if _, err := w.l.Tmux.Panes(w.ctx); err != nil && !errors.Is(err, tmux.ErrNoServer) {
 		t.Error(err)
 	}
@@ -345,13 +323,9 @@ func TestUnprovedByDamage(t *testing.T) {
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
 	w.down(spawn.DownOptions{Force: true})
-	if list := w.unproved(); len(list) != 0 {
-		t.Fatalf("unproved: %v", list)
-	}
+	testworld.EqualList(t, w.unproved(), nil, "unproved")
 	testworld.Must(t, os.WriteFile(w.home.Path(home.KeeperDir, "agent1.json"), []byte(`{"start":`), 0o600))
-	if list := w.unproved(); !slices.Equal(list, []string{"agent1"}) {
-		t.Errorf("unproved: %v, want agent1", list)
-	}
+	testworld.EqualList(t, w.unproved(), []string{"agent1"}, "unproved")
 }
 
 // A home where nothing was started is clean, whatever it has for mailboxes.
@@ -362,9 +336,7 @@ func TestNothingStartedIsProved(t *testing.T) {
 		testworld.Must(t, w.bus.Make(id))
 	}
 	w.down(spawn.DownOptions{All: true, Force: true})
-	if list := w.l.Unproved(); len(list) != 0 {
-		t.Errorf("unproved: %s", remnants(list))
-	}
+	testworld.Equal(t, remnants(w.l.Unproved()), "", "unproved")
 	if list, err := w.l.Remnants(w.ctx); err != nil || len(list) != 0 {
 		t.Errorf("remnants: %s, %v", remnants(list), err)
 	}
@@ -402,9 +374,7 @@ func TestDownOnFullDiskIsProved(t *testing.T) {
 		t.Errorf("down: %v, want what could not be written", err)
 	}
 	later := launcherAt(w.home, w.socket, w.l.Environ)
-	if list := later.Unproved(); len(list) != 0 {
-		t.Errorf("unproved in a later run: %s", remnants(list))
-	}
+	testworld.Equal(t, remnants(later.Unproved()), "", "unproved in a later run")
 }
 
 // What is proved and can't be recorded counts in this run, and is said: a later
@@ -427,9 +397,7 @@ func TestDownUnrecorded(t *testing.T) {
 	if !errors.Is(err, unix.EROFS) || !strings.Contains(err.Error(), "agent1: ended with nothing left running, but that could not be recorded") {
 		t.Errorf("down: %v", err)
 	}
-	if list := w.unproved(); len(list) != 0 {
-		t.Errorf("unproved in this run: %v", list)
-	}
+	testworld.EqualList(t, w.unproved(), nil, "unproved in this run")
 	later := launcherAt(w.home, w.socket, w.l.Environ)
 	if list := later.Unproved(); len(list) != 1 || !strings.Contains(list[0].What, "could not record") {
 		t.Errorf("in a later run: %s", remnants(list))

@@ -42,9 +42,7 @@ func TestDownEndsWhatHasLeft(t *testing.T) {
 			if list, err := w.l.Remnants(w.ctx); err != nil || len(list) != 0 {
 				t.Errorf("remnants: %s, %v", remnants(list), err)
 			}
-			if list := w.unproved(); len(list) != 0 {
-				t.Errorf("unproved: %v", list)
-			}
+			testworld.EqualList(t, w.unproved(), nil, "unproved")
 		})
 	}
 }
@@ -86,15 +84,11 @@ func TestUnprovedWithoutState(t *testing.T) {
 	want("without state", "agent1", "agent3")
 	testworld.Must(t, os.WriteFile(state, nil, 0o600))
 	want("with state unreadable", "", "agent1", "agent3")
-	if _, err := w.l.Remnants(w.ctx); err == nil {
-		t.Error("with state unreadable: no word of it among the remnants")
-	}
+	testworld.Fails(t, testworld.Err(w.l.Remnants(w.ctx)), "", "with state unreadable: no word of it among the remnants")
 	testworld.Must(t, os.Remove(state))
 	// Made again it is empty; meta.db knows.
 	testworld.Got(w.home.Make())(t)
-	if list := w.unproved(); !slices.Equal(list, []string{"agent1", "agent3"}) {
-		t.Errorf("with new state: unproved: %v, want agent1 and agent3", list)
-	}
+	testworld.EqualList(t, w.unproved(), []string{"agent1", "agent3"}, "unproved")
 	boxes := w.home.Path("channels")
 	move(boxes, boxes+".away")
 	want("without mailboxes", "agent1", "agent3")

@@ -109,9 +109,7 @@ func TestSecrets(t *testing.T) {
 	if ends, err := w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Ticker: true}); err != nil || ends[0].Step != spawn.StepReady {
 		t.Fatalf("%v %v", ends, err)
 	}
-	if environ(t, w.status("agent1").PID)["SECOND_KEY"] != canary+"-second" {
-		t.Error("the program has no SECOND_KEY")
-	}
+	testworld.Equal(t, environ(t, w.status("agent1").PID)["SECOND_KEY"], canary+"-second", "the program has no SECOND_KEY")
 	for _, pid := range w.pids(t) {
 		argv, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // gone meanwhile: shows nothing
 		if bytes.Contains(argv, []byte(canary)) {
@@ -142,9 +140,7 @@ func TestSecrets(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, err, nil)
 }
 
 // pids are all processes of the world: the server's and those below it.

@@ -4,7 +4,6 @@ package spawn_test
 
 import (
 	"context"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -21,13 +20,9 @@ func TestHungServerAskedOnce(t *testing.T) {
 	testworld.Must(t, syscall.Kill(server, syscall.SIGSTOP))
 	defer syscall.Kill(server, syscall.SIGCONT)
 	ctx := context.WithoutCancel(w.ctx) // without a deadline, as a verb's
-	if _, err := w.l.Inspect(ctx); err == nil || !strings.Contains(err.Error(), "no answer") {
-		t.Errorf("error %v", err)
-	}
+	testworld.Fails(t, testworld.Err(w.l.Inspect(ctx)), "no answer")
 	began := time.Now()
-	if _, err := w.l.TickerUp(ctx); err == nil {
-		t.Error("the ticker: no error")
-	}
+	testworld.Fails(t, testworld.Err(w.l.TickerUp(ctx)), "", "the ticker: no error")
 	if list, err := w.l.Remnants(ctx); err == nil || len(list) == 0 {
 		t.Errorf("remnants: %s, %v; want the processes, and an error", remnants(list), err)
 	}

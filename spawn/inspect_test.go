@@ -106,9 +106,7 @@ func TestInspectHungServer(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	list, err := w.l.Inspect(ctx)
-	if err == nil || !strings.Contains(err.Error(), "no answer") {
-		t.Errorf("error %v", err)
-	}
+	testworld.Fails(t, err, "no answer")
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("took %v with a second allowed", took)
 	}
@@ -119,9 +117,7 @@ func TestInspectHungServer(t *testing.T) {
 		t.Errorf("agent1: %+v", st)
 	}
 	// Nothing is started or ended on a guess.
-	if _, err := w.l.Up(ctx, spawn.UpOptions{Plans: w.plans(demo{}, "agent0", "agent1")}); err == nil {
-		t.Error("up: no error")
-	}
+	testworld.Fails(t, testworld.Err(w.l.Up(ctx, spawn.UpOptions{Plans: w.plans(demo{}, "agent0", "agent1")})), "", "up: no error")
 	if log, err := w.l.Down(ctx, spawn.DownOptions{}); err == nil || len(log) != 0 {
 		t.Errorf("down: %v %v", log, err)
 	}
@@ -256,9 +252,7 @@ func TestInspectCounts(t *testing.T) {
 	if st := w.status("agent9"); st.State != agent.Down || st.Evidence != "never started" {
 		t.Errorf("agent9: %+v", st)
 	}
-	if n, err := w.bus.Count("agent1", bus.Inbox); n != 1 || err != nil {
-		t.Errorf("looking has moved mail: %d %v", n, err)
-	}
+	testworld.Equal(t, testworld.Got(w.bus.Count("agent1", bus.Inbox))(t), 1, "looking has moved mail")
 }
 
 // A person who splits an agent's window, or looks at it from a second session,
@@ -305,9 +299,7 @@ func TestInspectOrder(t *testing.T) {
 	if list, err := w.l.Inspect(w.ctx); err != nil || len(list) != 0 {
 		t.Errorf("without mailboxes: %v %v", list, err)
 	}
-	if _, err := os.Stat(filepath.Join(w.dir, "s")); err == nil {
-		t.Error("looking has started a tmux server")
-	}
+	testworld.Fails(t, testworld.Err(os.Stat(filepath.Join(w.dir, "s"))), "", "looking has started a tmux server")
 }
 
 // What a person runs in an agent's session is not ended by an up: the agent is

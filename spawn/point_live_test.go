@@ -140,9 +140,7 @@ func TestPoint(t *testing.T) {
 	w.told()
 	told := w.clock.now()
 	want := "netsky: you are agent1, and 2 messages wait for you. First read " + w.home.Path(home.PromptFile("agent1")) + ", then run: netsky channel drain"
-	if got := w.lines(1); got[0] != want {
-		t.Errorf("told %q, want %q", got[0], want)
-	}
+	testworld.Equal(t, w.lines(1)[0], want, "told")
 	if st := w.status("agent1"); !strings.HasPrefix(st.Detail, "told of its mail at ") {
 		t.Errorf("status: %+v", st)
 	}
@@ -159,9 +157,7 @@ func TestPoint(t *testing.T) {
 	if got := w.lines(2); len(got) != 2 || got[1] != "netsky: 2 messages wait for you; run: netsky channel drain" {
 		t.Errorf("lines %q", got)
 	}
-	if _, err := w.l.Point(w.ctx, "agent2"); err == nil {
-		t.Error("no error for an agent that was never up")
-	}
+	testworld.Fails(t, testworld.Err(w.l.Point(w.ctx, "agent2")), "", "no error for an agent that was never up")
 }
 
 // While a budget is used up it is told of nothing; status says why.

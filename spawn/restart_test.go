@@ -134,12 +134,8 @@ func TestRestartDead(t *testing.T) {
 	p := w.plan(stays(), "agent1")
 	w.tmux("send-keys", "-t", "=agent1:", "Enter")
 	w.becomes("agent1", agent.Dead)
-	if _, err := w.l.Restart(w.ctx, p, "daemon", nil); !errors.Is(err, spawn.ErrEnded) {
-		t.Errorf("Restart of a dead one: %v", err)
-	}
-	if st := w.status("agent1"); st.State != agent.Dead {
-		t.Errorf("after: %s", st.State)
-	}
+	testworld.ErrorIs(t, testworld.Err(w.l.Restart(w.ctx, p, "daemon", nil)), spawn.ErrEnded, "Restart of a dead one")
+	testworld.Equal(t, w.status("agent1").State, agent.Dead, "after")
 }
 
 // It waits for an up or a down, and does not start again what that has ended.
@@ -159,9 +155,7 @@ func TestRestartWaits(t *testing.T) {
 	}
 	testworld.Must(t, home.Desired(w.home).Set("agent1", false, "owner"))
 	lock.Unlock()
-	if err := <-done; !errors.Is(err, spawn.ErrUnwanted) {
-		t.Errorf("Restart after a down: %v", err)
-	}
+	testworld.ErrorIs(t, <-done, spawn.ErrUnwanted, "Restart after a down")
 }
 
 // A start that fails after the end is told as one.
@@ -197,11 +191,7 @@ func TestHeard(t *testing.T) {
 	} {
 		c.r.Start = st.Start
 		testworld.Must(t, w.home.SaveReport("agent1", c.r))
-		if heard := w.l.Heard(st); heard != c.heard {
-			t.Errorf("%+v: heard %v, want %v", c.r, heard, c.heard)
-		}
-		if asks := w.status("agent1").Asks(); asks != c.asks {
-			t.Errorf("%+v: asks %v, want %v", c.r, asks, c.asks)
-		}
+		testworld.Equal(t, w.l.Heard(st), c.heard, "%+v: heard", c.r)
+		testworld.Equal(t, w.status("agent1").Asks(), c.asks, "%+v: asks", c.r)
 	}
 }

@@ -43,9 +43,7 @@ func TestForeignSession(t *testing.T) {
 		}
 		untouched("up")
 	}
-	if _, err := w.l.Prepare(w.ctx, w.plans(demo{}, "agent1")); !errors.Is(err, spawn.ErrForeign) {
-		t.Errorf("check: %v", err)
-	}
+	testworld.ErrorIs(t, testworld.Err(w.l.Prepare(w.ctx, w.plans(demo{}, "agent1"))), spawn.ErrForeign, "check")
 	if d, err := home.Desired(w.home).Load("agent0"); err == nil {
 		t.Errorf("a refused up has written %+v", d)
 	}

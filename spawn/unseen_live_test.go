@@ -51,9 +51,7 @@ func TestSocketRemoved(t *testing.T) {
 	testworld.Must(t, server.Signal(unix.SIGSTOP))
 	t.Cleanup(func() { _ = server.Signal(unix.SIGCONT) })
 	testworld.Must(t, os.Remove(w.socket))
-	if _, err := w.l.Down(w.ctx, spawn.DownOptions{All: true, Force: true}); err == nil {
-		t.Error("a down that can't see the sessions succeeds")
-	}
+	testworld.Fails(t, testworld.Err(w.l.Down(w.ctx, spawn.DownOptions{All: true, Force: true})), "", "a down that can't see the sessions succeeds")
 	left, err := w.l.Remnants(w.ctx)
 	if err == nil || !slices.ContainsFunc(left, func(r spawn.Remnant) bool { return r.PID == server.PID }) {
 		t.Errorf("left %v, %v, want server %d", left, err, server.PID)

@@ -149,9 +149,7 @@ func TestUpFails(t *testing.T) {
 			t.Errorf("%+v, want failed, exited 7", p)
 		}
 		testworld.Equal(t, strings.Join(p.Lines, "|"), "cannot find my licence|bye||[agent1 exited: 7]", "lines")
-		if ends[1].Step != spawn.StepReady {
-			t.Errorf("the other: %+v", ends[1])
-		}
+		testworld.Equal(t, ends[1].Step, spawn.StepReady, "the other: %+v", ends[1])
 	})
 	t.Run("never reports", func(t *testing.T) {
 		t.Parallel()
@@ -161,9 +159,7 @@ func TestUpFails(t *testing.T) {
 		if p.Step != spawn.StepSlow || p.State != agent.Starting || !strings.Contains(p.Note, "not ready after 300ms: process ") {
 			t.Errorf("%+v, want starting", p)
 		}
-		if st := w.status("agent1"); st.State != agent.Starting {
-			t.Errorf("status %s", st.State)
-		}
+		testworld.Equal(t, w.status("agent1").State, agent.Starting, "status")
 	})
 	t.Run("keeper missing", func(t *testing.T) {
 		t.Parallel()
@@ -213,9 +209,7 @@ func TestUpRefuses(t *testing.T) {
 		for _, want := range []string{
 			"agent1: gemini: no such program in PATH", "agent2: directory " + plans[2].Dir + ": no such file or directory", "agent3: ",
 		} {
-			if strings.Count(err.Error(), want) != 1 {
-				t.Errorf("%s: %q\nwants %q once", name, err, want)
-			}
+			testworld.Equal(t, strings.Count(err.Error(), want), 1, "%s: %q in %q", name, want, err)
 		}
 		if strings.Contains(err.Error(), "agent4") {
 			t.Errorf("%s: says the same thing twice: %v", name, err)
@@ -227,9 +221,7 @@ func TestUpRefuses(t *testing.T) {
 			t.Errorf("%s: %v %v, want nothing", rel, list, err)
 		}
 	}
-	if _, err := os.Stat(w.socket); err == nil {
-		t.Error("a tmux server was started")
-	}
+	testworld.Fails(t, testworld.Err(os.Stat(w.socket)), "", "a tmux server was started")
 }
 
 // unprepared is a runtime that can't write its files.
@@ -248,9 +240,7 @@ func TestUpPreparesFirst(t *testing.T) {
 	if p := ends[0]; p.Agent != "agent1" || p.Step != spawn.StepFailed || p.Err == nil || p.Err.Error() != "settings: disk full" {
 		t.Errorf("%+v", p)
 	}
-	if ends[1].Step != spawn.StepReady {
-		t.Errorf("the other: %+v", ends[1])
-	}
+	testworld.Equal(t, ends[1].Step, spawn.StepReady, "the other: %+v", ends[1])
 	testworld.Equal(t, w.sessions(), "agent2", "sessions")
 
 	// All that an agent needs is there when its program starts.

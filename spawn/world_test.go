@@ -134,9 +134,7 @@ func (w *world) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if w.l.Tmux.Stop(ctx) != nil {
-		if err := w.l.Tmux.Reap(context.Background()); err != nil {
-			w.Errorf("tmux: %v", err)
-		}
+		testworld.Equal(w, w.l.Tmux.Reap(context.Background()), nil, "tmux")
 	}
 	testworld.EndAll(w, w.home)
 	w.l.Journal.Close()

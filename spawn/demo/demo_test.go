@@ -112,9 +112,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("busy: %+v", got)
 	}
 	p.stop()
-	if err := p.end(); !errors.Is(err, context.Canceled) {
-		t.Errorf("Run = %v, want that it was cancelled", err)
-	}
+	testworld.ErrorIs(t, p.end(), context.Canceled, "that it was cancelled")
 	p = w.play("agent1") // the message of /busy comes again
 	p.shows("busy for 1h0m0s")
 }
@@ -206,9 +204,7 @@ func TestHang(t *testing.T) {
 	w.shutdown("agent1", p.start)
 	unread := w.tell("agent1", "hello?")
 	p.stop()
-	if err := p.end(); !errors.Is(err, context.Canceled) {
-		t.Errorf("Run = %v, want that it was cancelled", err)
-	}
+	testworld.ErrorIs(t, p.end(), context.Canceled, "that it was cancelled")
 	p = w.play("agent1")
 	w.answered(hung, envelope.KindError, "was ended while it hung")
 	w.answered(unread, envelope.KindReply, "hello?")
@@ -231,9 +227,7 @@ func TestShutdown(t *testing.T) {
 	w.shutdown("agent1", "another")
 	w.answered(w.tell("agent1", "hello"), envelope.KindReply, "hello")
 	id := w.shutdown("agent1", p.start)
-	if err := p.end(); err != nil {
-		t.Errorf("Run = %v, want nil", err)
-	}
+	testworld.Equal(t, p.end(), nil, "Run")
 	p.shows("asked to shut down")
 	if _, found, err := w.bus.FindAnswer(w.ctx, "", agent.Root, id, time.Time{}); err != nil || !found {
 		t.Errorf("no ack in agent0's mailbox: %v", err)
@@ -247,9 +241,7 @@ func TestSecondDemoIsRefused(t *testing.T) {
 	p.shows("a demo agent")
 	before := w.report("agent1")
 	err := demo.Run(w.ctx, demo.Options{Home: w.home, Agent: "agent1", Start: "other", Bus: w.bus, Out: newScreen()})
-	if !errors.Is(err, home.ErrLocked) {
-		t.Errorf("Run = %v, want that the mailbox is held", err)
-	}
+	testworld.ErrorIs(t, err, home.ErrLocked, "that the mailbox is held")
 	testworld.Equal(t, w.report("agent1"), before, "the second one wrote")
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -59,9 +58,7 @@ func TestNobodyTypes(t *testing.T) {
 			(&player{world: w, id: "agent1", pane: pane}).shows("received: last words")
 		}
 		stop()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Errorf("Run = %v", err)
-		}
+		testworld.ErrorIs(t, <-done, context.Canceled, "Run")
 	}
 }
 
@@ -104,9 +101,7 @@ func TestWrap(t *testing.T) {
 		{"          deep in", []string{"          ", "deep in"}},
 		{"\tx", []string{"    x"}},
 	} {
-		if got := demo.Wrap(test.text, 10); !slices.Equal(got, test.want) {
-			t.Errorf("wrap(%q, 10) = %q, want %q", test.text, got, test.want)
-		}
+		testworld.EqualList(t, demo.Wrap(test.text, 10), test.want, "wrap(%q, 10)", test.text)
 	}
 }
 

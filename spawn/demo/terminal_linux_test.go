@@ -66,9 +66,7 @@ func TestTerminal(t *testing.T) {
 		t.Errorf("the terminal is left as %+v, want %+v (%v)", after, before, err)
 	}
 	stop()
-	if err := p.end(); !errors.Is(err, context.Canceled) {
-		t.Errorf("Run = %v", err)
-	}
+	testworld.ErrorIs(t, p.end(), context.Canceled, "Run")
 	for line := range strings.SplitSeq(screen.String(), "\n") {
 		line = line[strings.LastIndexByte(strings.TrimRight(line, "\r"), '\r')+1:]
 		line = strings.TrimPrefix(strings.TrimRight(line, "\r"), "\x1b[K")

@@ -143,9 +143,7 @@ func (w *world) next() envelope.Envelope {
 	w.Helper()
 	for {
 		d, err := w.owner.Next(w.ctx)
-		if err != nil {
-			w.Fatalf("the owner gets nothing: %v", err)
-		}
+		testworld.Must(w, err, "the owner gets nothing")
 		testworld.Must(w, d.Confirm())
 		if e := d.Envelope(); e.InReplyTo != "" {
 			return e

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/internal/testworld"
 )
 
 // ends is every status once, and signals up to n.
@@ -105,9 +106,7 @@ func tellDeaths(t *testing.T, burst int, list []end) {
 			gone(t, "keeper", p.keeper)
 		}
 	}
-	if n.deaths != len(list) {
-		t.Errorf("%d deaths told, want %d", n.deaths, len(list))
-	}
+	testworld.Equal(t, n.deaths, len(list), "deaths told")
 	t.Logf("%d at a time: %d deaths told right; the line stood in the first capture of %d, else at most %v later; %v in all",
 		burst, n.deaths, n.first, n.late, time.Since(began).Round(time.Millisecond))
 }

@@ -112,9 +112,7 @@ func (r *rig) open(ids ...agent.ID) []pane {
 	for line := range strings.Lines(r.tmux(args[:len(args)-1]...)) {
 		id, pid, _ := strings.Cut(strings.TrimSpace(line), " ")
 		n, err := strconv.Atoi(pid)
-		if err != nil {
-			r.tb.Fatalf("tmux answered %q", line)
-		}
+		testworld.Must(r.tb, err, "tmux answered %q", line)
 		p, err := proc.Find(n)
 		if err != nil {
 			p.PID = n // gone already: the test will see

@@ -54,19 +54,13 @@ func TestStrays(t *testing.T) {
 				gone(t, "program", program)
 			}
 			below := testworld.Got(proc.Descendants(p.keeper.PID, ""))(t)
-			if has(below, stray) != tt.subtree {
-				t.Errorf("below the keeper: %v, stray %v", below, stray)
-			}
+			testworld.Equal(t, has(below, stray), tt.subtree, "below the keeper: %v, stray %v", below, stray)
 			list := mustDescendants(t, p.keeper.PID, l.Start)
 			if !has(list, stray) || has(list, stranger) {
 				t.Errorf("found %v, want with %v and without %v", list, stray, stranger)
 			}
-			if left := proc.End(t.Context(), list, time.Second); len(left) != 0 {
-				t.Errorf("left %v", left)
-			}
-			if rest := mustDescendants(t, p.keeper.PID, l.Start); len(rest) != 0 {
-				t.Errorf("still there: %v", rest)
-			}
+			testworld.EqualList(t, proc.End(t.Context(), list, time.Second), nil, "left")
+			testworld.EqualList(t, mustDescendants(t, p.keeper.PID, l.Start), nil, "still there")
 			if !stranger.Alive() {
 				t.Error("the stranger was ended")
 			}
