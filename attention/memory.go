@@ -53,8 +53,8 @@ func (m memory) next(holds []Notice, unknown func(Kind) bool, now time.Time) (be
 		}
 		n.SinceMS = cmp.Or(n.SinceMS, s.SinceMS)
 		s.Notice, s.missing = n, 0
-		again := n.Every > 0 && now.Sub(time.UnixMilli(s.ToldMS)).Abs() >= n.Every
-		if (s.Times == 0 || again) && now.Sub(time.UnixMilli(n.SinceMS)) >= n.After && !n.Held {
+		since := func(ms int64) time.Duration { return now.Sub(time.UnixMilli(ms)).Abs() } // later is before the clock was set back
+		if (s.Times == 0 || n.Every > 0 && since(s.ToldMS) >= n.Every) && since(n.SinceMS) >= n.After && !n.Held {
 			due = append(due, s)
 		}
 	}

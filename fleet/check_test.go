@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,7 +88,19 @@ func TestCheck(t *testing.T) {
 			testworld.Program(t, filepath.Join(dir, "go"), "")
 			k.Patience = time.Minute
 			check("agent1: passed ")
-			testworld.Equal(t, (testworld.Repo{Dir: dir}).Read("runs"), "run\nrun\nrun\n", "it ran")
+			testworld.Must(t, os.Remove(filepath.Join(dir, "go")))
+			at.Commit("four", "c", "c")
+			k.Patience = 10 * time.Millisecond
+			testworld.Wait(t, "a check of the fourth", func() bool {
+				check("call work_check again")
+				return strings.Count((testworld.Repo{Dir: dir}).Read("runs"), "run") == 4
+			})
+			at.Commit("five", "broken", "x") // what ran is of no use to who asks now
+			check("call work_check again")
+			testworld.Program(t, filepath.Join(dir, "go"), "")
+			k.Patience = time.Minute
+			check("agent1: failed, exit status 1: ")
+			testworld.Equal(t, (testworld.Repo{Dir: dir}).Read("runs"), strings.Repeat("run\n", 5), "it ran")
 		})
 	}
 }

@@ -236,7 +236,7 @@ func (f control) serve(w http.ResponseWriter, r *http.Request, d deed) {
 		body, err := in.ReadValue()
 		if err != nil {
 			close(answers)
-			return nil, usagef("%s: request: %w", d.name, err)
+			return nil, unread(d.name, err)
 		}
 		body = body.Clone()
 		go func() {
