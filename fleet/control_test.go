@@ -137,6 +137,11 @@ func TestControl(t *testing.T) {
 	if until, ok := v.Result.(map[string]any)["until"].(string); v.Status != 0 || !ok || until == "" {
 		t.Errorf("quiet: %+v", v)
 	}
+	v, _ = c.done("/deeds/task-add", `{"title": "a task", "assignee": "agent7"}`)
+	task, ok := v.Result.(map[string]any)["id"].(string)
+	if v.Status != 0 || !ok {
+		t.Fatalf("task-add: %+v (%+v)", v, v.Failed)
+	}
 	for path, want := range map[[2]string]struct {
 		status int
 		text   string
@@ -146,10 +151,12 @@ func TestControl(t *testing.T) {
 		{"/deeds/send", `[]`}:                                                   {2, `send: request: "the whole": can't be a JSON [`},
 		{"/deeds/send", `{"to" 1}`}:                                             {2, "send: request: is not JSON: byte 7: "},
 		{"/deeds/sned", `{}`}:                                                   {2, `"sned": no such deed`},
+		{"/deeds/task-start", `{"task": "` + task + `"}`}:                       {2, "dir: needed"},
 		{"/deeds/send", `{"to": "1", "text": " "}`}:                             {2, "the text is empty"},
 		{"/deeds/ask", `{"agent": "owner", "text": "so"}`}:                      {2, "owner"},
 		{"/deeds/start", `{"agents": ["../1"]}`}:                                {2, "../1"},
 		{"/deeds/start", `{"agents": ["agent7"]}`}:                              {2, "dir: needed"},
+		{"/deeds/start", `{"agents": ["agent7"], "dir": "."}`}:                  {2, `dir: "."`},
 		{"/deeds/start", `{"agents": ["1", "agent1"], "dir": "/"}`}:             {2, "agent1 twice"},
 		{"/deeds/down", `{"all": true}`}:                                        {2, "`netsky down --all`"},
 		{"/deeds/forget", `{"agents": ["agent7"]}`}:                             {1, "agent7: was never started"},

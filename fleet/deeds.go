@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"maps"
+	"path/filepath"
 	"reflect"
 	"slices"
 
@@ -99,8 +100,11 @@ type Started struct {
 	Message string     `json:"message,omitempty"` // the ID of the objective
 }
 
-// placed returns an error if a start would put agents into the daemon's own directory.
+// placed returns an error if a start would put agents into the daemon's own directory, or below it.
 func (f over) placed(dir string, ids ...agent.ID) error {
+	if dir != "" && !filepath.IsAbs(dir) {
+		return usagef("start: dir: %q: must be an absolute path", dir)
+	}
 	for _, id := range ids {
 		if _, err := f.Home.LoadLaunch(id); dir == "" && err != nil && f.Config.Agents.Dir == "" {
 			return usagef("start: dir: needed, as %s was never started: the absolute path of the directory in which it works", id)
@@ -129,11 +133,6 @@ type TaskStarted struct {
 }
 
 func (f over) task(ctx context.Context, r TaskRequest) (v TaskStarted, err error) {
-	if r.Agent != "" && !r.Queue {
-		if err := f.placed(r.Start.Dir, r.Agent); err != nil {
-			return v, err
-		}
-	}
 	s, err := Tasks(f).Start(ctx, r)
 	if v.Task = s.Task.ID; err == nil || s.Task.Brief != "" {
 		v.Text = Tasks(f).Started(s)

@@ -158,6 +158,11 @@ func (t Tasks) raise(ctx context.Context, id agent.ID, r StartRequest) error {
 	if err := t.May("task start"); err != nil {
 		return err
 	}
+	if t.checks != nil { // the current directory is the daemon's
+		if err := over(t).placed(r.Dir, id); err != nil {
+			return err
+		}
+	}
 	r.Agents = []agent.ID{id}
 	_, err := t.Fleet.Start(ctx, r)
 	if err == nil {

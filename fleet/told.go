@@ -21,7 +21,7 @@ import (
 // start has set it. It reports whether agent0 does.
 func (s *starter) tellWhere() (root bool) {
 	here, err := s.planner.Cwd()
-	if err != nil {
+	if err != nil || s.checks != nil { // in the daemon, whose current directory is nobody's
 		return false
 	}
 	agents, dir := s.planner.Elsewhere(s.all, s.Dir, here)
