@@ -101,16 +101,17 @@ type peerKey struct{}
 func WithPeer(ctx context.Context, c net.Conn) context.Context {
 	if u, ok := c.(*net.UnixConn); ok {
 		if pid, err := proc.Peer(u); err == nil {
-			return context.WithValue(ctx, peerKey{}, pid)
+			p, _ := proc.Find(pid) // now, as the number may be another's when the request comes
+			return context.WithValue(ctx, peerKey{}, p)
 		}
 	}
 	return ctx
 }
 
-// PeerOf returns the process that sent a request over the control socket.
-func PeerOf(ctx context.Context) (pid int, ok bool) {
-	pid, ok = ctx.Value(peerKey{}).(int)
-	return pid, ok
+// PeerOf returns the process that has opened the connection of a request over the control socket.
+func PeerOf(ctx context.Context) (p proc.Process, ok bool) {
+	p, ok = ctx.Value(peerKey{}).(proc.Process)
+	return p, ok
 }
 
 // may returns an error unless whoever asks may do what the verb does.

@@ -207,17 +207,11 @@ func (f control) onBehalf(ctx context.Context, u UI) (*Fleet, error) {
 // peer returns who is at the other end of the control socket: the agent below whose keeper it runs, whatever its
 // environment says, else the agent in that.
 func (f control) peer(ctx context.Context) (agent.ID, error) {
-	pid, ok := daemon.PeerOf(ctx)
-	if !ok {
-		return "", errors.New("it is unknown which process asks: nothing was done")
-	}
-	p, err := proc.Find(pid)
-	if err != nil {
-		return "", err
-	}
-	above, err := proc.Ancestors(pid)
-	if err != nil {
-		return "", err
+	p, ok := daemon.PeerOf(ctx)
+	above, err := proc.Ancestors(p.PID)
+	number, _ := p.Env("AGENT_N")
+	if !ok || err != nil || !p.Alive() { // last: what was read is of this process
+		return "", errors.New("it is unknown which process asks, as that has ended: nothing was done")
 	}
 	ids, err := f.Launcher.Bus.Mailboxes()
 	if err != nil {
@@ -228,7 +222,7 @@ func (f control) peer(ctx context.Context) (agent.ID, error) {
 			return id, nil
 		}
 	}
-	if number, _ := p.Env("AGENT_N"); number != "" {
+	if number != "" {
 		return agent.Parse("agent" + number)
 	}
 	return agent.Owner, nil
