@@ -170,6 +170,9 @@ func (l *lines) became(s dispatch.Story) {
 		}
 		l.add("  %-10s %s, %s%s", "closed by", cmp.Or(string(k.ClosedBy), "nobody knows who"), Stamp(ended(k)), at)
 	}
+	if s.Word == task.Claimed && k.Head == k.Begun {
+		l.add("  %-10s nothing was committed for it by then, which a check could prove; `netsky task done %s` accepts it", "unproved", dispatch.Short(k.ID))
+	}
 	if k.Proof != "" {
 		l.add("  proof")
 		for text := range strings.SplitSeq(strings.TrimRight(envelope.Plain(k.Proof), "\n"), "\n") {

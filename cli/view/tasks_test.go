@@ -97,6 +97,18 @@ func TestClaimedIsNotDone(t *testing.T) {
 	}
 }
 
+// A task for which nothing was committed stays claimed whatever lands later: the owner's word ends that.
+func TestClaimedWithoutCommits(t *testing.T) {
+	t.Parallel()
+	k := store.Task{ID: "t-0123456789abcdef", Title: "x", State: store.TaskDone, ClosedBy: "agent1", Begun: "a", Head: "a"}
+	for word, want := range map[string]bool{task.Claimed: true, task.Done: false} {
+		text := strings.Join(view.TaskStory(dispatch.Story{View: dispatch.View{Task: k, Word: word}}), "\n")
+		if strings.Contains(text, "`netsky task done t-01234567` accepts it") != want {
+			t.Errorf("%s: %s", word, text)
+		}
+	}
+}
+
 func TestCostIsCounted(t *testing.T) {
 	t.Parallel()
 	for turns, want := range map[int]string{1: "claude: 1 turn, 2 tokens in", 3: "claude: 3 turns, 2 tokens in"} {
