@@ -15,9 +15,12 @@ func conflict(k merge.Known) Need {
 	n := Need{
 		Kind: Conflict, Agents: k.Agents, About: Names(k.Agents), Since: k.Since, Text: strings.Join(k.Files, ", "),
 		Title: "has work that conflicts with " + k.Target + " in " + files(k), Otherwise: "its work can't land; it is told",
-		Commands: []Command{{"Show whose work conflicts with what", "netsky work"}},
-		id:       append([]string{k.Target}, k.Files...),
+		id: append([]string{k.Target}, k.Files...),
 	}
+	if k.Target != "" {
+		n.Commands = []Command{{"Have it resolve that", land.Resolve(string(k.Agents[0]), k.Target)}}
+	}
+	n.Commands = append(n.Commands, Command{"Show whose work conflicts with what", "netsky work"})
 	if len(k.Files) == 0 {
 		n.Text = "the names of directories"
 	}
@@ -30,9 +33,6 @@ func conflict(k merge.Known) Need {
 	for _, id := range k.Agents {
 		n.id = append(n.id, string(id))
 		n.Commands = append(n.Commands, Command{"Show what " + string(id) + " has changed", "netsky diff " + string(id)})
-	}
-	if k.Target != "" {
-		n.Commands = append(n.Commands, Command{"Have it resolve that", land.Resolve(string(k.Agents[0]), k.Target)})
 	}
 	return n
 }

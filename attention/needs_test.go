@@ -79,7 +79,7 @@ func TestList(t *testing.T) {
 			[]string{
 				"conflict|agent1, agent3|have work that conflicts in 4 files|a.go, b.go and 2 more|netsky work|whichever lands second has to resolve it; both are told",
 				"conflict|agent1, agent3|have work that conflicts in 1 file|c.go|netsky work|whichever lands second has to resolve it; both are told",
-				"conflict|agent2|has work that conflicts with main in directories|the names of directories|netsky work|its work can't land; it is told",
+				"conflict|agent2|has work that conflicts with main in directories|the names of directories|netsky ask agent2 \"merge main into your branch and resolve the conflicts\"|its work can't land; it is told",
 			},
 		},
 		"dialogs": {
@@ -261,7 +261,7 @@ func TestAddStep(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", name, n.Commands, tt.want)
 		}
 		n = list[1]
-		if last := n.Commands[len(n.Commands)-1]; last.Line != "netsky ask agent3 'merge a b into your branch and resolve the conflicts'" || n.Stepwise() {
+		if n.Command != "netsky ask agent3 'merge a b into your branch and resolve the conflicts'" || n.Stepwise() {
 			t.Errorf("%s: with the branch: %+v", name, n.Commands)
 		}
 	}
