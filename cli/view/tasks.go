@@ -20,7 +20,7 @@ type group struct {
 	words []string
 	most  int // that are listed if nothing else is asked for
 	since func(store.Task) store.Time
-	named bool // each line says what its task is called, also for the first of words
+	named bool // each line says what its task is called
 }
 
 var groups = []group{
@@ -28,7 +28,8 @@ var groups = []group{
 	{"waiting for others", []string{task.Waiting}, 20, created, false},
 	{"open", []string{store.TaskOpen}, 20, created, false},
 	{"blocked", []string{store.TaskBlocked}, 20, func(k store.Task) store.Time { return k.Updated }, false},
-	{"claimed", []string{task.Claimed, task.Proved}, 20, ended, false},
+	{"claimed", []string{task.Claimed}, 20, ended, false},
+	{"proved", []string{task.Proved}, 20, ended, false},
 	{"finished", []string{task.Landed, task.Done, store.TaskCancelled}, 5, ended, true},
 }
 
@@ -70,7 +71,7 @@ func (g group) line(v dispatch.View, who, width int, now time.Time) string {
 	head := fmt.Sprintf("  %-10s  %d  %-*s  %4s  ", dispatch.Short(v.ID), v.Priority, who, cmp.Or(string(v.Assignee), task.Nobody),
 		words.Ago(now.Sub(g.since(v.Task).Time())))
 	title, note := plain(v.Title), plain(v.Now)
-	if g.named || v.Word != g.words[0] {
+	if g.named {
 		note = strings.TrimSpace(v.Word + " " + note)
 	}
 	if width <= 0 {
