@@ -60,9 +60,7 @@ func TestOvergrownHub(t *testing.T) {
 	testworld.EqualList(t, names(mustPanes(t, s)), []string{"agent1", "agent2"}, "Panes()")
 	testworld.Equal(t, s.Kill(t.Context(), find(t, panes, "agent2")), nil)
 	mustHub(t, s)
-	if got := windows(t, s); len(got) > 0 {
-		t.Errorf("the next hub has %v", got)
-	}
+	testworld.Len(t, windows(t, s), 0, "the next hub")
 	runtime.ReadMemStats(&after)
 	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {
 		t.Errorf("used %d bytes", used)

@@ -134,9 +134,7 @@ func TestScreens(t *testing.T) {
 			}
 		}
 	}
-	if list := c.Screens(t.Context(), nil, 0); len(list) != 0 {
-		t.Errorf("Screens() of none = %v", list)
-	}
+	testworld.Len(t, c.Screens(t.Context(), nil, 0), 0, "Screens() of none")
 	testworld.Must(t, c.Close())
 	for _, got := range c.Screens(t.Context(), ids, 0) {
 		testworld.Fails(t, got.Err, "", "an ended client shows %+v", got)
@@ -163,9 +161,7 @@ func TestFollowedEnds(t *testing.T) {
 		t.Errorf("Orphans() = %v, %v, want %s, whose session is gone", ended, err, two.Window)
 	}
 	testworld.Wait(t, "the end of agent2's program", func() bool { return gone(two) })
-	if gone(three) {
-		t.Error("agent3's program ended, too")
-	}
+	testworld.Equal(t, gone(three), false, "agent3's program ended, too")
 }
 
 // windows are those that the hub has beside its own.
@@ -202,9 +198,7 @@ func TestFollowOnce(t *testing.T) {
 		testworld.Must(t, err)
 		<-ctx.Done()
 	}
-	if got := windows(t, s); len(got) > 0 {
-		t.Errorf("after %d of 2000 were cut, the hub has %v", cut, got)
-	}
+	testworld.Len(t, windows(t, s), 0, "after %d of 2000 were cut, the hub", cut)
 }
 
 // A client whose link was never answered ends: nobody knows what its hub has.
@@ -223,7 +217,5 @@ func TestFollowUnanswered(t *testing.T) {
 	testworld.ErrorIs(t, testworld.Err(c.Do(t.Context(), "list-sessions")), tmux.ErrClosed, "Do() afterwards")
 	resume()
 	mustHub(t, s)
-	if got := windows(t, s); len(got) > 0 {
-		t.Errorf("the next hub has %v", got)
-	}
+	testworld.Len(t, windows(t, s), 0, "the next hub")
 }

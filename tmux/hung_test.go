@@ -49,8 +49,6 @@ func TestReap(t *testing.T) {
 
 	// One that answers is not Reap's business.
 	testworld.Fails(t, s.Reap(t.Context()), "", "Reap() of a server that answers: no error")
-	if got := names(mustPanes(t, s)); len(got) != 1 {
-		t.Errorf("sessions %v", got)
-	}
+	testworld.Len(t, names(mustPanes(t, s)), 1, "sessions")
 	testworld.Fails(t, (&tmux.Server{}).Reap(t.Context()), "", "Reap() of a person's own server: no error")
 }

@@ -71,9 +71,7 @@ func TestLook(t *testing.T) {
 	other := panes[1-at]
 	testworld.Must(t, s.Keys(t.Context(), other.ID, "x"))
 	l = lookUntil(t, s, other, "typed", func(l tmux.Look) bool { return l.CursorRow() == "x" })
-	if !l.Person.IsZero() {
-		t.Errorf("Look().Person = %v, want none", l.Person)
-	}
+	testworld.Equal(t, l.Person.IsZero(), true, "Look().Person = %v, want none", l.Person)
 	testworld.Fails(t, testworld.Err(s.Look(t.Context(), tmux.Pane{Session: "agent10", ID: p.ID})), "", "Look of a pane of another session: no error")
 }
 

@@ -76,9 +76,7 @@ func TestUnits(t *testing.T) {
 		t.Errorf("%v", u)
 	}
 	for _, f := range r.Files {
-		if strings.Contains(f.Text, "secret") {
-			t.Errorf("%s holds a secret", f.Path)
-		}
+		testworld.Lacks(t, f.Text, "secret", "%s holds a secret", f.Path)
 	}
 }
 
@@ -258,9 +256,7 @@ func TestForeignFiles(t *testing.T) {
 			t.Errorf("%s: install %+v, %v", name, r, err)
 		}
 		testworld.ErrorIs(t, testworld.Err(service.Uninstall(t.Context(), o)), service.ErrForeign, "%s: uninstall", name)
-		if after, err := os.ReadFile(file.Path); err != nil || string(after) != string(before) {
-			t.Errorf("%s: %q, %v", name, after, err)
-		}
+		testworld.Equal(t, string(testworld.Got(os.ReadFile(file.Path))(t)), string(before), "%s", name)
 	}
 }
 

@@ -23,9 +23,7 @@ func TestFind(t *testing.T) {
 	}
 	testworld.Must(t, os.MkdirAll(filepath.Join(dir, "d/tool"), 0o700))
 	path := strings.Join([]string{"", "b", dir + "/none", dir + "/d", dir + "/a", dir + "/b", dir + "/c"}, ":")
-	if got, want := execx.Find(path, "tool"), dir+"/b/tool"; got != want {
-		t.Errorf("Find = %q, want %q", got, want)
-	}
+	testworld.Equal(t, execx.Find(path, "tool"), dir+"/b/tool", "Find")
 	testworld.Equal(t, execx.Find(dir+"/a:"+dir+"/d", "tool"), "", "Find")
 }
 

@@ -52,20 +52,14 @@ func TestEnd(t *testing.T) {
 	other.Start--
 	began := time.Now()
 	list := []proc.Process{meekOne, heldOne, dead, other}
-	if left := proc.End(context.Background(), list, 20*time.Second); len(left) != 0 {
-		t.Errorf("left %v", left)
-	}
+	testworld.Len(t, proc.End(context.Background(), list, 20*time.Second), 0, "left")
 	if waited := time.Since(began); waited > 10*time.Second {
 		t.Errorf("it waited %v for nobody", waited)
 	}
 	for _, p := range list {
-		if p.Alive() {
-			t.Errorf("%d lives", p.PID)
-		}
+		testworld.Equal(t, p.Alive(), false, "%d lives", p.PID)
 	}
-	if !stranger.Alive() {
-		t.Error("a stranger with a listed number was ended")
-	}
+	testworld.Equal(t, stranger.Alive(), true, "a stranger with a listed number was ended")
 }
 
 func TestEndKills(t *testing.T) {
@@ -109,13 +103,7 @@ func TestGroup(t *testing.T) {
 	if mine, err := proc.Self().Group(); err != nil || len(mine) > 0 && mine[0] != proc.Self() {
 		t.Errorf("Group() of the test = %v, %v", mine, err)
 	}
-	if list, err := group[1].Group(); err != nil || len(list) != 0 {
-		t.Errorf("Group() of a member = %v, %v, want none", list, err)
-	}
-	if left := proc.End(t.Context(), group, 20*time.Second); len(left) != 0 {
-		t.Errorf("left %v", left)
-	}
-	if list, err := leader.Group(); err != nil || len(list) != 0 {
-		t.Errorf("Group() of one that is gone = %v, %v, want none", list, err)
-	}
+	testworld.Len(t, testworld.Got(group[1].Group())(t), 0, "Group() of a member")
+	testworld.Len(t, proc.End(t.Context(), group, 20*time.Second), 0, "left")
+	testworld.Len(t, testworld.Got(leader.Group())(t), 0, "Group() of one that is gone")
 }

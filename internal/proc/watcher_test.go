@@ -104,9 +104,7 @@ func TestWatcher(t *testing.T) {
 				}
 			}
 			t.Logf("%d at a time: 200 killed, %d told once", burst, len(told))
-			if !list[200].Alive() {
-				t.Error("a process that was only watched is dead")
-			}
+			testworld.Equal(t, list[200].Alive(), true, "a process that was only watched is dead")
 		})
 	}
 }

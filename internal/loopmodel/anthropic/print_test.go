@@ -41,9 +41,7 @@ func TestPrint(t *testing.T) {
 	if got, _ := say("loop: long"); len(got) != 200_000 {
 		t.Errorf("loop: long gave %d characters, want 200000", len(got))
 	}
-	if strays := w.model.Strays(); len(strays) > 0 {
-		t.Errorf("the program also asked for %q", strays)
-	}
+	testworld.Len(t, w.model.Strays(), 0, "the program also asked for")
 }
 
 func TestRequest(t *testing.T) {
