@@ -35,9 +35,7 @@ func TestFile(t *testing.T) {
 	if c.Args[3] != "file" || !strings.HasPrefix(staged, below+"/") || filepath.Base(staged) != "a report.pdf" {
 		t.Errorf("argv %q", c.Args)
 	}
-	if data, err := os.ReadFile(staged); err != nil || string(data) != "hello" {
-		t.Errorf("%q, %v", data, err)
-	}
+	testworld.Equal(t, string(testworld.Got(os.ReadFile(staged))(t)), "hello")
 }
 
 func TestRefusedFiles(t *testing.T) {
@@ -137,9 +135,7 @@ func TestReading(t *testing.T) {
 	f, err := w.Open(t.Context(), b.Messages[0].Attachments[0], 10)
 	testworld.Must(t, err)
 	f.Close()
-	if list, err := w.History(t.Context(), b.Messages[0].Chat, 5); err != nil || len(list) != 1 {
-		t.Errorf("History = %+v, %v", list, err)
-	}
+	testworld.Len(t, testworld.Got(w.History(t.Context(), b.Messages[0].Chat, 5))(t), 1, "History")
 }
 
 func TestCheck(t *testing.T) {

@@ -96,9 +96,7 @@ func TestBrakeDoubles(t *testing.T) {
 	at(30, phone.VerdictOrder)
 	flood()
 	at(79, phone.VerdictBraked)
-	if texts := w.wire.Texts(); len(texts) != 1 {
-		t.Errorf("said %q, want one notice", texts)
-	}
+	testworld.Len(t, w.wire.Texts(), 1, "one notice")
 	at(90, phone.VerdictOrder)
 	flood()
 	at(11, phone.VerdictOrder)

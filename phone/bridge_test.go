@@ -72,9 +72,7 @@ func TestForeign(t *testing.T) {
 		chat.Message{Text: "last"},
 	)
 	w.arrives(agent.Root, "last")
-	if list := w.inbox(agent.Root); len(list) != 1 {
-		t.Errorf("taken: %+v", list)
-	}
+	testworld.Len(t, w.inbox(agent.Root), 1, "taken")
 	offered := ""
 	testworld.WaitOr(t, func() bool {
 		w.gate.Mu.Lock()
@@ -96,8 +94,6 @@ func TestOld(t *testing.T) {
 	}
 	w.wire.Put(chat.Message{Text: "of this morning", At: now.Add(-3 * time.Hour)}, chat.Message{Text: "now"})
 	w.arrives(agent.Root, "now")
-	if list := w.inbox(agent.Root); len(list) != 1 {
-		t.Errorf("taken: %+v", list)
-	}
+	testworld.Len(t, w.inbox(agent.Root), 1, "taken")
 	testworld.Contains(t, w.says("too late"), "A message of yours", "said")
 }

@@ -48,9 +48,7 @@ func TestSentAndNotKnown(t *testing.T) {
 			}
 			w.wire.Text("status")
 			w.says("2 agents up")
-			if texts := w.wire.Texts(); len(texts) != 2 {
-				t.Errorf("said %q", texts)
-			}
+			testworld.Len(t, w.wire.Texts(), 2, "said")
 		})
 	}
 }

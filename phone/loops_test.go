@@ -63,9 +63,7 @@ func TestEchoes(t *testing.T) {
 		chat.Message{Text: "done"},
 	)
 	w.arrives(agent.Root, "done") // the owner's own short answer
-	if list := w.inbox(agent.Root); len(list) != 1 {
-		t.Errorf("taken: %+v", list)
-	}
+	testworld.Len(t, w.inbox(agent.Root), 1, "taken")
 	verdicts := map[string]int{}
 	for _, h := range w.heard() {
 		verdicts[h.Verdict]++
@@ -104,9 +102,7 @@ func TestBrake(t *testing.T) {
 	testworld.Wait(t, "the last is heard", func() bool { return len(w.heard()) == 101 })
 	testworld.Equal(t, len(w.inbox(agent.Root)), 5, "were taken")
 	testworld.Equal(t, len(w.inbox(agent.Owner)), 1, "notices by mail")
-	if texts := w.wire.Texts(); len(texts) != 1 {
-		t.Errorf("said %q, want one notice", texts)
-	}
+	testworld.Len(t, w.wire.Texts(), 1, "one notice")
 }
 
 // Twenty different ones within a minute are enough, too; the same over an hour are not.

@@ -106,7 +106,5 @@ func TestNotice(t *testing.T) {
 	w.wire.Text("status")
 	w.says("2 agents up")
 	testworld.Wait(t, "both", func() bool { return len(w.wire.Texts()) >= 2 })
-	if list := w.wire.Texts(); len(list) != 2 {
-		t.Errorf("sent %q", list)
-	}
+	testworld.Len(t, w.wire.Texts(), 2, "sent")
 }

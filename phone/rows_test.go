@@ -193,7 +193,5 @@ func TestPairAcrossChats(t *testing.T) {
 	})
 	w.wire.Put(chat.Message{Chat: there, Handle: other, Attachments: []chat.Attachment{{GUID: "p", Name: "plan-1.pdf", Bytes: 10}}}, chat.Message{Text: "last"})
 	w.arrives(agent.Root, "last")
-	if list := w.inbox(agent.Root); len(list) != 1 {
-		t.Errorf("taken: %+v", list)
-	}
+	testworld.Len(t, w.inbox(agent.Root), 1, "taken")
 }

@@ -90,9 +90,7 @@ func TestMailLeavesRoom(t *testing.T) {
 	}
 	w.says("kxqvd: done")
 	w.says("2 agents up")
-	if slices.Contains(w.wire.Texts(), "[agent0] one more report") {
-		t.Error("mail took what was left for an answer")
-	}
+	testworld.Equal(t, slices.Contains(w.wire.Texts(), "[agent0] one more report"), false, "mail took what was left for an answer")
 }
 
 // With the database, what waited to be sent is lost, too; it is recorded again and sent, whatever

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"netsky/internal/testworld"
 	"netsky/phone/chat"
 )
 
@@ -130,7 +131,5 @@ func TestHistory(t *testing.T) {
 	if err != nil || len(got) != 3 || got[0].Text != "c" || got[2].Text != "e" {
 		t.Errorf("History = %+v, %v", got, err)
 	}
-	if got, err := tr.History(t.Context(), chat.Chat{GUID: "iMessage;-;nobody"}, 3); err != nil || len(got) != 0 {
-		t.Errorf("History = %+v, %v", got, err)
-	}
+	testworld.Len(t, testworld.Got(tr.History(t.Context(), chat.Chat{GUID: "iMessage;-;nobody"}, 3))(t), 0, "History")
 }

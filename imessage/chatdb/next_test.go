@@ -50,9 +50,7 @@ func TestNext(t *testing.T) {
 		if list := r.after(late); len(list) > 0 {
 			t.Errorf("returned again: %v", textsOf(list))
 		}
-		if len(r.notes) > 0 {
-			t.Errorf("notes %q", r.notes)
-		}
+		testworld.Len(t, r.notes, 0, "notes")
 	})
 }
 
@@ -90,9 +88,7 @@ func TestJoinLag(t *testing.T) {
 		r.want(r.next())
 		r.sim.Join(late, messagesim.DefaultChat)
 		r.want(r.next(), "late", "behind it")
-		if len(r.notes) > 0 {
-			t.Errorf("notes %q", r.notes)
-		}
+		testworld.Len(t, r.notes, 0, "notes")
 	})
 }
 
@@ -117,9 +113,7 @@ func TestSendLater(t *testing.T) {
 		r.sim.Set(0, kept, columns("schedule_state", 3))
 		r.want(r.after(soon), "delete it tomorrow")
 		r.want(r.after(late))
-		if len(r.notes) > 0 {
-			t.Errorf("notes %q", r.notes)
-		}
+		testworld.Len(t, r.notes, 0, "notes")
 	}
 }
 
@@ -189,9 +183,7 @@ func TestNeverJoined(t *testing.T) {
 	r.want(r.after(2 * time.Minute))
 	r.noted("got no chat within 10m0s")
 	r.want(r.after(10 * time.Minute))
-	if len(r.notes) > 0 {
-		t.Errorf("reported again: %q", r.notes)
-	}
+	testworld.Len(t, r.notes, 0, "reported again")
 }
 
 // What is set aside is bounded.
@@ -235,9 +227,7 @@ func TestLateBody(t *testing.T) {
 		r.sim.Insert(message{})
 		r.sim.Insert(message{From: friend, Text: "at once"})
 		r.want(r.after(soon), "at once")
-		if len(r.notes) > 0 {
-			t.Errorf("notes %q", r.notes)
-		}
+		testworld.Len(t, r.notes, 0, "notes")
 	})
 }
 
@@ -354,9 +344,7 @@ func TestIdentity(t *testing.T) {
 			}
 			r.sim.Insert(message{From: friend, Text: "c"})
 			r.want(r.after(soon), "c")
-			if len(r.notes) > 0 {
-				t.Errorf("notes %q", r.notes)
-			}
+			testworld.Len(t, r.notes, 0, "notes")
 		})
 	}
 }

@@ -265,9 +265,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("Open(%q) = %v", tt.path, err)
 			continue
 		}
-		if data, err := io.ReadAll(f); err != nil || string(data) != "hello" {
-			t.Errorf("Open(%q): %q, %v", tt.path, data, err)
-		}
+		testworld.Equal(t, string(testworld.Got(io.ReadAll(f))(t)), "hello", "Open(%q)", tt.path)
 		f.Close()
 	}
 	testworld.Fails(t, testworld.Err(r.db.Open(t.Context(), "unknown", 9)), "", "an unknown attachment was opened")

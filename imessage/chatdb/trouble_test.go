@@ -78,9 +78,7 @@ func TestKilledInTransaction(t *testing.T) {
 	r.sim.Restart()
 	r.sim.Insert(message{From: friend, Text: "after it"})
 	r.want(r.after(soon), "after it")
-	if len(r.notes) > 0 {
-		t.Errorf("notes %q", r.notes)
-	}
+	testworld.Len(t, r.notes, 0, "notes")
 }
 
 // Where SQLite can't open the file and there is no log, it is read as it is; that is reported, and

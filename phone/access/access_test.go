@@ -56,9 +56,7 @@ func TestList(t *testing.T) {
 	} {
 		testworld.Equal(t, l.OwnerChat(tt.c), tt.want, "OwnerChat(%+v) = %v", tt.c, !tt.want)
 	}
-	if (access.List{}).May(owner) {
-		t.Error("the zero List allows somebody")
-	}
+	testworld.Equal(t, (access.List{}).May(owner), false, "the zero List allows somebody")
 	allow := func(handle string, want bool) {
 		t.Helper()
 		stored, changed, err := access.Allow(t.Context(), h, handle, noon)
@@ -125,9 +123,7 @@ func TestHandles(t *testing.T) {
 			}
 		}
 	}
-	if h.Mark(file).Exists() {
-		t.Error("the file was written")
-	}
+	testworld.Equal(t, h.Mark(file).Exists(), false, "the file was written")
 	for _, s := range []string{"chatty@example.org", "7", "+15550100", "555", "1234567890", "ü@example.org"} {
 		if _, _, err := access.Allow(t.Context(), h, s, noon); (err == nil) != (s != "7") {
 			t.Errorf("Allow(%q): %v", s, err)

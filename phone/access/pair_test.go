@@ -63,9 +63,7 @@ func TestPair(t *testing.T) {
 	if !offer(t, h, from("+1 555 0100", " "+strings.ToUpper(p.Code[:1])+p.Code[1:]+"\n"), noon) {
 		t.Fatal("the code is not taken")
 	}
-	if offer(t, h, from("+15550111", p.Code), noon) {
-		t.Error("taken from a second one")
-	}
+	testworld.Equal(t, offer(t, h, from("+15550111", p.Code), noon), false, "taken from a second one")
 	if mustLoad(t, h).May("+15550100") {
 		t.Fatal("allowed without the owner")
 	}
@@ -80,9 +78,7 @@ func TestPair(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	testworld.ErrorIs(t, p.Confirm(t.Context(), h, c, noon), access.ErrOver, "confirmed twice")
-	if offer(t, h, from("+15550111", p.Code), noon) {
-		t.Error("the code counts twice")
-	}
+	testworld.Equal(t, offer(t, h, from("+15550111", p.Code), noon), false, "the code counts twice")
 }
 
 func TestOfferRefuses(t *testing.T) {
@@ -116,24 +112,18 @@ func TestOfferRefuses(t *testing.T) {
 			p := mustBegin(t, h)
 			m := from("+15550100", p.Code)
 			tt.edit(&m)
-			if offer(t, h, m, noon.Add(tt.at)) {
-				t.Error("taken")
-			}
+			testworld.Equal(t, offer(t, h, m, noon.Add(tt.at)), false, "taken")
 			if _, ok, _ := p.Pending(h, noon); ok {
 				t.Error("a candidate is there")
 			}
-			if !offer(t, h, from("+15550100", p.Code), noon) {
-				t.Error("the true one is not taken any more")
-			}
+			testworld.Equal(t, offer(t, h, from("+15550100", p.Code), noon), true, "the true one is not taken any more")
 		})
 	}
 	h := testworld.Home(t)
 	p := mustBegin(t, h)
 	m := from("123456789", p.Code)
 	m.Service = "Telegram"
-	if !offer(t, h, m, noon) {
-		t.Error("Telegram is not taken")
-	}
+	testworld.Equal(t, offer(t, h, m, noon), true, "Telegram is not taken")
 }
 
 func TestPairingEnds(t *testing.T) {
@@ -144,9 +134,7 @@ func TestPairingEnds(t *testing.T) {
 		if _, _, err := p.Pending(h, at); !errors.Is(err, access.ErrOver) {
 			t.Errorf("%s: Pending: %v", what, err)
 		}
-		if offer(t, h, from("+15550100", p.Code), at) {
-			t.Errorf("%s: the code is taken", what)
-		}
+		testworld.Equal(t, offer(t, h, from("+15550100", p.Code), at), false, "%s: the code is taken", what)
 		testworld.ErrorIs(t, p.Confirm(t.Context(), h, access.Candidate{Handle: "+15550100"}, at), access.ErrOver, "%s: Confirm", what)
 	}
 	p := mustBegin(t, h)
@@ -160,9 +148,7 @@ func TestPairingEnds(t *testing.T) {
 	second := mustBegin(t, h)
 	over("another one", p, noon)
 	testworld.Must(t, p.End(t.Context(), h))
-	if !offer(t, h, from("+15550100", second.Code), noon) {
-		t.Error("the end of one that is over ends another")
-	}
+	testworld.Equal(t, offer(t, h, from("+15550100", second.Code), noon), true, "the end of one that is over ends another")
 	if err := second.Confirm(t.Context(), h, access.Candidate{Handle: "+15550100"}, noon.Add(10*time.Minute)); !errors.Is(err, access.ErrOver) {
 		t.Errorf("confirmed when its time was over: %v", err)
 	}
@@ -171,9 +157,7 @@ func TestPairingEnds(t *testing.T) {
 		t.Errorf("End: %v", err)
 	}
 	over("ended", second, noon)
-	if mustLoad(t, h).May("+15550100") {
-		t.Error("somebody was allowed")
-	}
+	testworld.Equal(t, mustLoad(t, h).May("+15550100"), false, "somebody was allowed")
 }
 
 // Of many who send the code at the same time, one is the candidate.
@@ -247,15 +231,11 @@ func TestWrongCodes(t *testing.T) {
 	if w, ok, err := access.Look(h, noon); !ok || err != nil || w.String() != "5 wrong codes came, the last from +15550199" {
 		t.Errorf("%v, %v, %v", w, ok, err)
 	}
-	if offer(t, h, from("+1 555 0199", p.Code), noon) {
-		t.Error("a guesser's sixth code counts")
-	}
+	testworld.Equal(t, offer(t, h, from("+1 555 0199", p.Code), noon), false, "a guesser's sixth code counts")
 	if _, _, err := p.Pending(h, noon.Add(10*time.Minute)); !errors.Is(err, access.ErrOver) || !strings.Contains(err.Error(), "nobody sent the code in time; 5 wrong codes came, the last from +15550199") {
 		t.Errorf("its time is over: %v", err)
 	}
-	if !offer(t, h, from("+15550100", p.Code), noon) {
-		t.Error("a stranger has ended the pairing")
-	}
+	testworld.Equal(t, offer(t, h, from("+15550100", p.Code), noon), true, "a stranger has ended the pairing")
 
 	p = mustBegin(t, h)
 	for i := range 100 {
@@ -269,9 +249,7 @@ func TestWrongCodes(t *testing.T) {
 	if _, ok, err := access.Look(h, noon); ok || err != nil {
 		t.Errorf("it waits: %v, %v", ok, err)
 	}
-	if offer(t, h, from("+15550100", p.Code), noon) {
-		t.Error("a code counts after five hundred")
-	}
+	testworld.Equal(t, offer(t, h, from("+15550100", p.Code), noon), false, "a code counts after five hundred")
 }
 
 // Who waits at the terminal hears of a wrong code while they wait.

@@ -359,9 +359,7 @@ func TestCheck(t *testing.T) {
 		}
 		return strings.TrimSpace(s)
 	}
-	if got, want := states(), "token=ok bot=ok webhook=ok groups=ok first message=unchecked sending=unchecked"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	testworld.Equal(t, states(), "token=ok bot=ok webhook=ok groups=ok first message=unchecked sending=unchecked")
 	api.webhook = "https://elsewhere.example"
 	facts := tr.Check(t.Context())
 	if facts[2].State != chat.Bad || !strings.Contains(facts[2].Next, "deleteWebhook") || strings.Contains(fmt.Sprint(facts), secret) {
@@ -369,7 +367,5 @@ func TestCheck(t *testing.T) {
 	}
 	testworld.Equal(t, api.count("sendMessage"), 0, "sent")
 	api.token = "other"
-	if got, want := states(), "token=ok bot=bad"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	testworld.Equal(t, states(), "token=ok bot=bad")
 }

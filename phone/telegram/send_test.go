@@ -85,9 +85,7 @@ func TestUnsendable(t *testing.T) {
 		{"directory", chat.Outgoing{Chat: private, File: dir}, dir + ": not a regular file"},
 		{"netsky's", chat.Outgoing{Chat: private, File: path("kept")}, path("kept") + ": is netsky's own"},
 	} {
-		if r, want := send(t, tr, tt.out), (chat.Receipt{State: chat.Failed, Fact: tt.want}); r != want {
-			t.Errorf("%s: got %+v, want %+v", tt.name, r, want)
-		}
+		testworld.Equal(t, send(t, tr, tt.out), (chat.Receipt{State: chat.Failed, Fact: tt.want}), "%s", tt.name)
 	}
 	if n := api.count("sendMessage") + api.count("sendDocument"); n != 0 {
 		t.Errorf("asked %d times", n)
