@@ -33,16 +33,10 @@ func TestFile(t *testing.T) {
 	mustCount(t, b, agent.Owner, bus.Inbox, 2)
 	mustCount(t, b, agent.Owner, bus.Claimed, 0)
 	mustCount(t, b, agent.Owner, bus.Delivered, 4)
-	if fresh, err := b.Mail(agent.Owner, false); err != nil || len(fresh) != 5 {
-		t.Errorf("Mail = %q, %v, want all but the copy", fresh, err)
-	}
-	if all, err := b.Mail(agent.Owner, true); err != nil || len(all) != 6 {
-		t.Errorf("Mail of all = %q, %v", all, err)
-	}
+	testworld.Len(t, testworld.Got(b.Mail(agent.Owner, false))(t), 5, "all but the copy")
+	testworld.Len(t, testworld.Got(b.Mail(agent.Owner, true))(t), 6, "Mail of all")
 	for name, place := range map[string]bus.Place{names[0]: bus.Delivered, left.File: bus.Inbox, "bad.json": bus.Inbox} {
-		if e, err := b.Find(agent.Owner, name); err != nil || e.Place != place {
-			t.Errorf("Find(%s) = %s, %v, want %s", name, e.Place, err, place)
-		}
+		testworld.Equal(t, testworld.Got(b.Find(agent.Owner, name))(t).Place, place, "Find(%s)", name)
 	}
 	if e, err := b.Find(agent.Owner, names[2]); err != nil || !strings.Contains(e.Why, "already delivered") {
 		t.Errorf("the copy: %+v, %v", e, err)

@@ -84,9 +84,7 @@ func TestPoisonRetryAndDrop(t *testing.T) {
 	mustDo(t, os.WriteFile(box(home, bus.Poison, "x.json"), []byte(handmade), 0o600)) // mended
 	mustRetry(t, b, a1, "x.json", bus.Inbox)
 	mustDo(t, b.PoisonDrop(a1, "y.json"))
-	if list, err := os.ReadDir(box(home, bus.Poison, "")); err != nil || len(list) != 0 {
-		t.Errorf("left in poison: %v, %v", list, err)
-	}
+	testworld.Len(t, testworld.Got(os.ReadDir(box(home, bus.Poison, "")))(t), 0, "left in poison")
 	n, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil })
 	if err != nil || n != 1 {
 		t.Errorf("Drain = %d, %v, want the mended one", n, err)
@@ -210,9 +208,7 @@ func TestWatch(t *testing.T) {
 	b, home := mustBus(t, bus.Options{}, agent.Root)
 	w := testworld.Got(b.Watch(t.Context(), bus.Spot{Place: bus.Inbox}, bus.Spot{Place: bus.Claimed}))(t)
 	defer w.Close()
-	if w.Polling() {
-		t.Error("polls where the system watches")
-	}
+	testworld.Equal(t, w.Polling(), false, "polls where the system watches")
 	hint := func(what string) {
 		t.Helper()
 		select {

@@ -376,9 +376,7 @@ func TestSweep(t *testing.T) {
 	mustDrop(t, home, a1, bus.Inbox, ".keep", "not ours")
 	mustReceive(t, b, a1, bus.ReceiveOptions{})
 	testworld.Wait(t, "swept", func() bool { _, err := os.Stat(old); return os.IsNotExist(err) })
-	if list, err := os.ReadDir(box(home, bus.Inbox, "")); err != nil || len(list) != 2 {
-		t.Errorf("left: %v, %v", list, err)
-	}
+	testworld.Len(t, testworld.Got(os.ReadDir(box(home, bus.Inbox, "")))(t), 2, "left")
 }
 
 // What was confirmed while its mailbox was away is filed when that is back, and

@@ -110,7 +110,5 @@ func TestReceived(t *testing.T) {
 	if list, err := b.Received(t.Context(), a1, "m-aaaa2"); err != nil || len(list) != 1 || list[0].Envelope.From != agent.Owner {
 		t.Errorf("without what is remembered: %v, %v", list, err)
 	}
-	if list, err := b.Received(t.Context(), "agent7", "m-aaaa2"); err != nil || len(list) != 0 {
-		t.Errorf("without a mailbox: %v, %v", list, err)
-	}
+	testworld.Len(t, testworld.Got(b.Received(t.Context(), "agent7", "m-aaaa2"))(t), 0, "without a mailbox")
 }

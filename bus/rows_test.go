@@ -153,9 +153,7 @@ func row26Terminal(t *testing.T) {
 	if err != nil || envelope.Plain(string(data)) != string(data) || bytes.ContainsAny(data, "\n\t") {
 		t.Errorf("JSON is not pure: %q, %v", data, err)
 	}
-	if back, err := envelope.Parse(data); err != nil || back.Text != text {
-		t.Errorf("Parse = %q, %v", back.Text, err)
-	}
+	testworld.Equal(t, testworld.Got(envelope.Parse(data))(t).Text, text, "Parse")
 }
 
 // mustParseElement parses what must be exactly one channel element.

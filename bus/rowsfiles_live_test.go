@@ -104,9 +104,7 @@ func row10LinksInTheInbox(t *testing.T) {
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	testworld.Wait(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 4 })
 	mustNone(t, r)
-	if data, err := os.ReadFile(other); err != nil || string(data) != handmade {
-		t.Errorf("the target: %q, %v", data, err)
-	}
+	testworld.Equal(t, string(testworld.Got(os.ReadFile(other))(t)), handmade, "the target")
 }
 
 func row12HardLink(t *testing.T) {
@@ -179,9 +177,7 @@ func row16OwnersAndModes(t *testing.T) {
 	}
 	mustDo(t, os.Chmod(box(home, bus.Inbox, ""), 0o777))
 	mustDo(t, os.Chmod(home.Root(), 0o755))
-	if repaired, err := home.Make(); err != nil || len(repaired) != 1 {
-		t.Errorf("Make = %q, %v", repaired, err)
-	}
+	testworld.Len(t, testworld.Got(home.Make())(t), 1, "Make")
 	var said atomic.Bool
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Report: func(what string, _ error) {
 		said.CompareAndSwap(false, strings.Contains(what, "was open to others"))

@@ -73,9 +73,7 @@ func TestSignal(t *testing.T) {
 			}
 			testworld.Must(t, tt.end(c, in))
 			testworld.Equal(t, c.Wait(), nil)
-			if how, err := s.home.ReadFile("run/ended", 1<<20); err != nil || string(how) != tt.want {
-				t.Errorf("ended: %q, %v; want %q", how, err, tt.want)
-			}
+			testworld.Equal(t, string(testworld.Got(s.home.ReadFile("run/ended", 1<<20))(t)), tt.want, "ended")
 		})
 	}
 }

@@ -126,8 +126,6 @@ func TestStartIsAgent0s(t *testing.T) {
 				t.Errorf("%s by %s: %s", tool, id, line)
 			}
 		}
-		if len(s.team.started) > 0 {
-			t.Errorf("done: %v", s.team.started)
-		}
+		testworld.Len(t, s.team.started, 0, "done")
 	}
 }
