@@ -14,7 +14,7 @@ import (
 // eachGo calls do with each line of our Go files, the tests' or the others.
 func eachGo(t *testing.T, tests bool, do func(file string, n int, line string)) {
 	t.Helper()
-	err := filepath.WalkDir("..", func(file string, e fs.DirEntry, err error) error {
+	testworld.Must(t, filepath.WalkDir("..", func(file string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") != tests {
 			return err
 		}
@@ -23,8 +23,7 @@ func eachGo(t *testing.T, tests bool, do func(file string, n int, line string)) 
 			do(strings.TrimPrefix(file, "../"), i+1, line)
 		}
 		return err
-	})
-	testworld.Must(t, err)
+	}))
 }
 
 // Only the package tmux runs tmux, so that no call can forget which server it is for; and

@@ -42,10 +42,8 @@ var askedTexts = []string{
 // corpus are the requests of both programs, each with every text.
 func askedCorpus(t *testing.T) (list []agent.Approval) {
 	hook := func(tool string, args map[string]any) {
-		data, err := json.Marshal(map[string]any{"cwd": "/src", "tool_name": tool, "tool_input": args})
-		testworld.Must(t, err)
-		h, err := claude.ParseHook("PermissionRequest", data)
-		testworld.Must(t, err)
+		data := testworld.Got(json.Marshal(map[string]any{"cwd": "/src", "tool_name": tool, "tool_input": args}))(t)
+		h := testworld.Got(claude.ParseHook("PermissionRequest", data))(t)
 		q, ok := h.Permission()
 		if !ok {
 			t.Fatalf("%s asks for nothing", data)
@@ -76,8 +74,7 @@ func TestApprovalsShownWhole(t *testing.T) {
 	var all []agent.Approval
 	for i, q := range askedCorpus(t) {
 		q.Agent, q.Start = agent.ID(fmt.Sprint("agent", i%3)), fmt.Sprint("s-", i) // none sends more than 60 a minute
-		q, err := desk.Ask(t.Context(), q)
-		testworld.Must(t, err)
+		q := testworld.Got(desk.Ask(t.Context(), q))(t)
 		takeAnswers(t, desk, q)
 		all = append(all, q)
 	}
@@ -94,9 +91,7 @@ func TestApprovalsShownWhole(t *testing.T) {
 		mustShowLines(t, name+" in approvals", approvals, q.Whole())
 		mustShowLines(t, name+" in needs CODE", w.must(t, "netsky", "needs", q.Code), q.Whole())
 		mustShowLines(t, name+" in its mail", inbox, envelope.SafeText(q.Whole()))
-		if !strings.Contains(page, envelope.Plain(q.Whole())) {
-			t.Errorf("%s: not whole on the page", name)
-		}
+		testworld.Contains(t, page, envelope.Plain(q.Whole()), "%s: not whole on the page", name)
 		n, ok := attention.Find(snapshot.Needs, q.Code)
 		if !ok || n.Text != q.Whole() || (len(n.Options) == 0) != (q.Only != "") {
 			t.Errorf("%s: the API has %+v", name, n)

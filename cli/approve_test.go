@@ -17,11 +17,9 @@ import (
 // ask puts a request for permission, as an agent's hook does.
 func (w *world) ask(t *testing.T, id agent.ID, text string) agent.Approval {
 	t.Helper()
-	h, err := home.At(w.home)
-	testworld.Must(t, err)
+	h := testworld.Got(home.At(w.home))(t)
 	desk := approve.Desk{Home: h, Bus: bus.New(h, bus.Options{}), Warn: func(error) {}}
-	p, err := desk.Ask(t.Context(), agent.Approval{Agent: id, Start: "s1", Tool: "Bash", Text: text})
-	testworld.Must(t, err)
+	p := testworld.Got(desk.Ask(t.Context(), agent.Approval{Agent: id, Start: "s1", Tool: "Bash", Text: text}))(t)
 	takeAnswers(t, desk, p)
 	return p
 }
@@ -47,8 +45,7 @@ func takeAnswers(t *testing.T, desk approve.Desk, q agent.Approval) {
 // given returns how a request was answered: "", allowed or denied.
 func (w *world) given(t *testing.T, p agent.Approval) string {
 	t.Helper()
-	h, err := home.At(w.home)
-	testworld.Must(t, err)
+	h := testworld.Got(home.At(w.home))(t)
 	o, ok := home.Approvals(h).Outcome(p.Code)
 	if !ok {
 		return ""
@@ -81,16 +78,12 @@ func TestApproveWords(t *testing.T) {
 	s.shows(`(?s)agent1 .*ls.*Allow it\? \[y/N\]`)
 	s.types("n", "Enter")
 	s.shows(`nothing was done`)
-	if got := w.given(t, one); got != "" {
-		t.Errorf("not agreed to, and it is %s", got)
-	}
+	testworld.Equal(t, w.given(t, one), "", "not agreed to, and it")
 	s.types("clear; netsky approve agent1", "Enter")
 	s.shows(`Allow it\? \[y/N\]\s*$`) // the last on the screen: the first question is above what followed it
 	s.types("y", "Enter")
 	s.shows(`allowed: agent1: Bash: ls`)
-	if got := w.given(t, one); got != "allowed" {
-		t.Errorf("agreed to, and it is %q", got)
-	}
+	testworld.Equal(t, w.given(t, one), "allowed", "agreed to, and it")
 
 	// One code that is none leaves the others alone.
 	out, err = w.command(t.Context(), "netsky", "approve", "--deny", other.Code, "zzzzz", third.Code, other.Code).CombinedOutput()

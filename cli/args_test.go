@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"netsky/cli/spell"
+	"netsky/internal/testworld"
 
 	"github.com/urfave/cli/v2"
 )
@@ -46,9 +47,7 @@ func TestFlagsFirst(t *testing.T) {
 		{"netsky ask agent1 -- -h hi", "netsky ask -- agent1 -h hi"},
 	} {
 		got := strings.Join(spell.FlagsFirst(commandTable{(&app{})}.cli(), strings.Fields(tt.in)), " ")
-		if got != tt.want {
-			t.Errorf("flagsFirst(%s) = %s, want %s", tt.in, got, tt.want)
-		}
+		testworld.Equal(t, got, tt.want, "flagsFirst(%s)", tt.in)
 	}
 	text := "-v is what, and -- too?"
 	got := spell.FlagsFirst(commandTable{(&app{})}.cli(), []string{"netsky", "ask", "agent0", text, "--json"})

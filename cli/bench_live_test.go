@@ -32,18 +32,13 @@ func BenchmarkCodexAgent(b *testing.B) {
 		warm = append(warm, ask())
 	}
 	slices.Sort(warm)
-	h, err := home.At(w.home)
-	testworld.Must(b, err)
-	k, err := h.LoadKeeper("agent1")
-	testworld.Must(b, err)
-	below, err := proc.Descendants(k.PID, "")
-	testworld.Must(b, err)
+	h := testworld.Got(home.At(w.home))(b)
+	k := testworld.Got(h.LoadKeeper("agent1"))(b)
+	below := testworld.Got(proc.Descendants(k.PID, ""))(b)
 	total := 0
 	for _, p := range append(below, k.Process) {
-		out, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(p.PID)).Output()
-		testworld.Must(b, err)
-		kib, err := strconv.Atoi(strings.TrimSpace(string(out)))
-		testworld.Must(b, err)
+		out := testworld.Got(exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(p.PID)).Output())(b)
+		kib := testworld.Got(strconv.Atoi(strings.TrimSpace(string(out))))(b)
 		total += kib
 	}
 	b.ReportMetric(float64(asked), "requests-by-up")

@@ -43,12 +43,8 @@ func TestClaudeBackground(t *testing.T) {
 		id := w.mustSend(t, "agent1", "in the background: "+what)
 		w.mustShow(t, "status", "busy", "in the background: ")
 		// It takes other mail meanwhile, and answers that.
-		if got := w.mustAsk(t, "loop: say meanwhile"); !strings.Contains(got, "meanwhile") {
-			t.Errorf("%s: meanwhile: %q", what, got)
-		}
-		if out := w.must(t, "netsky", "show", id); strings.Contains(out, "answered") {
-			t.Errorf("%s: answered before its work is done:\n%s", what, out)
-		}
+		testworld.Contains(t, w.mustAsk(t, "loop: say meanwhile"), "meanwhile", "%s: meanwhile", what)
+		testworld.Lacks(t, w.must(t, "netsky", "show", id), "answered", "%s: answered before its work is done", what)
 		testworld.Must(t, os.WriteFile(gate(what), nil, 0o600))
 		if l := w.mustOne(t, id); l.Kind != "reply" || l.Text != "the result is in" {
 			t.Errorf("%s: the answer is %+v", what, l)

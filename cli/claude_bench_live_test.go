@@ -46,16 +46,14 @@ func mustClaudeRig(b *testing.B) *claudeRig {
 	b.Helper()
 	w, model := mustClaude(b)
 	w.config(b, freely)
-	h, err := home.At(w.home)
-	testworld.Must(b, err)
+	h := testworld.Got(home.At(w.home))(b)
 	r := &claudeRig{
 		world: w, agent: h, config: filepath.Join(w.dir, "cc"), model: model, events: home.Events(h).Tail("agent1"),
 		bucket: bucketSize, filled: time.Now(), arrived: make(map[string]time.Time),
 	}
 	b.Cleanup(func() { r.events.Close() })
 	w.must(b, "netsky", "agent", "1", "--type", "claude", "--dir", filepath.Join(w.dir, "src"))
-	k, err := h.LoadKeeper("agent1")
-	testworld.Must(b, err)
+	k := testworld.Got(h.LoadKeeper("agent1"))(b)
 	r.pid = k.PID
 	return r
 }
@@ -108,12 +106,11 @@ func (r *claudeRig) mustArrive(b *testing.B, id string) (at time.Time) {
 
 func (r *claudeRig) countStops(b *testing.B) int {
 	b.Helper()
-	err := r.events.Read(func(e agent.Event) {
+	testworld.Must(b, r.events.Read(func(e agent.Event) {
 		if e.Event == agent.EventStop {
 			r.stops++
 		}
-	})
-	testworld.Must(b, err)
+	}))
 	return r.stops
 }
 
@@ -134,18 +131,14 @@ func (r *claudeRig) until(b *testing.B, what string, ok func() bool) {
 // bare writes a text to the messaging socket, as the shortest program would.
 func (r *claudeRig) bare(b *testing.B, text string) (began time.Time) {
 	b.Helper()
-	s, err := claude.FindSession(r.config, r.pid)
-	testworld.Must(b, err)
+	s := testworld.Got(claude.FindSession(r.config, r.pid))(b)
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)
 	enc.SetEscapeHTML(false)
 	testworld.Must(b, enc.Encode(map[string]any{"type": "user", "message": map[string]string{"role": "user", "content": text}}))
 	began = time.Now()
-	conn, err := net.Dial("unix", s.Socket)
-	testworld.Must(b, err)
-	if _, err := conn.Write(line.Bytes()); err != nil {
-		b.Fatal(err)
-	}
+	conn := testworld.Got(net.Dial("unix", s.Socket))(b)
+	testworld.Got(conn.Write(line.Bytes()))(b)
 	testworld.Must(b, conn.Close())
 	return began
 }
@@ -165,8 +158,7 @@ func BenchmarkClaudeDelivery(b *testing.B) {
 	send := func() {
 		n++
 		e := envelope.Envelope{From: agent.Owner, To: "agent1", Text: fmt.Sprintf("say something about number %d", n)}
-		receipt, err := mail.Send(b.Context(), e)
-		testworld.Must(b, err)
+		receipt := testworld.Got(mail.Send(b.Context(), e))(b)
 		began := time.Now()
 		ours = append(ours, r.mustArrive(b, receipt.ID).Sub(began))
 	}
@@ -225,13 +217,10 @@ func BenchmarkClaudeAgent(b *testing.B) {
 // they share once, and is 0 where the system does not tell.
 func (r *claudeRig) memory(b *testing.B) (rss, pss float64) {
 	b.Helper()
-	below, err := proc.Descendants(r.pid, "")
-	testworld.Must(b, err)
+	below := testworld.Got(proc.Descendants(r.pid, ""))(b)
 	for _, p := range append(below, proc.Process{PID: r.pid}) {
-		out, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(p.PID)).Output()
-		testworld.Must(b, err)
-		kib, err := strconv.Atoi(strings.TrimSpace(string(out)))
-		testworld.Must(b, err)
+		out := testworld.Got(exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(p.PID)).Output())(b)
+		kib := testworld.Got(strconv.Atoi(strings.TrimSpace(string(out))))(b)
 		rss += float64(kib) / 1024
 		pss += proportional(p.PID) / 1024
 	}

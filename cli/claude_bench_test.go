@@ -54,8 +54,7 @@ func BenchmarkHook(b *testing.B) {
 func hooks(b *testing.B, event string, data func(n int) string) {
 	w := mustWorld(b)
 	hello := mustHello(b, b.TempDir())
-	h, err := home.At(w.home)
-	testworld.Must(b, err)
+	h := testworld.Got(home.At(w.home))(b)
 	testworld.Must(b, bus.New(h, bus.Options{}).Make("agent1"))
 	w.env = append(w.env, "AGENT_N=1", "NETSKY_START=0123456789abcdef")
 	run := func(in string, name string, args ...string) time.Duration {

@@ -48,7 +48,5 @@ func TestClaudeBeside(t *testing.T) {
 		}
 	}
 	w.must(t, "netsky", "down", "agent1", "--force")
-	if out := w.up1(t, "--here"); !strings.Contains(out, "agent1 begins a new conversation: its last, ") {
-		t.Errorf("here: %s", out)
-	}
+	testworld.Contains(t, w.up1(t, "--here"), "agent1 begins a new conversation: its last, ", "here")
 }

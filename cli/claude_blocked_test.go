@@ -9,6 +9,7 @@ import (
 
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/loopmodel/openai"
+	"netsky/internal/testworld"
 )
 
 // Of an agent that can't work, status and netsky alone say what there is to do. A message for
@@ -36,9 +37,7 @@ func TestClaudeBlockedSaysWhatToDo(t *testing.T) {
 // mustAnswerAfresh checks that a message for which there was no room is answered in a new conversation, and not before.
 func (w *world) mustAnswerAfresh(t *testing.T, id string, full *atomic.Bool) {
 	t.Helper()
-	if n := len(w.answers(t, id)); n != 0 {
-		t.Errorf("%d answers to a message for which there was no room", n)
-	}
+	testworld.Equal(t, len(w.answers(t, id)), 0, "answers to a message for which there was no room")
 	full.Store(false)
 	w.must(t, "netsky", "agent", "1", "--fresh")
 	if l := w.mustOne(t, id); l.Kind != "reply" {

@@ -21,12 +21,9 @@ func TestClaudeFinishedForADeadDown(t *testing.T) {
 	w, _ := mustClaude(t)
 	w.config(t, freely)
 	w.up1(t)
-	if got := w.mustAsk(t, "loop: users"); got != "users: 1" {
-		t.Errorf("before: %q", got)
-	}
+	testworld.Equal(t, w.mustAsk(t, "loop: users"), "users: 1", "before")
 	w.mustBe(t, "idle")
-	la, err := w.mustHome(t).LoadLaunch("agent1")
-	testworld.Must(t, err)
+	la := testworld.Got(w.mustHome(t).LoadLaunch("agent1"))(t)
 	request := fmt.Sprintf(`{"from":"owner","kind":"shutdown","start":%q,"text":"the end","ts":%q}`, la.Start, time.Now().UTC().Format(time.RFC3339))
 	testworld.Must(t, os.WriteFile(filepath.Join(w.home, home.Mailbox("agent1"), "inbox", "end.json"), []byte(request), 0o600))
 	w.mustShow(t, "status", "agent1         down", "finished as requested")

@@ -116,9 +116,7 @@ func TestClaudeApproval(t *testing.T) {
 			})
 		}
 		w.mustOne(t, id)
-		if _, err := os.Stat(file); (err == nil) != (how != "deny") {
-			t.Errorf("%s: the command ran: %v", how, err == nil)
-		}
+		testworld.Equal(t, testworld.Err(os.Stat(file)) == nil, how != "deny", "%s: the command ran", how)
 		testworld.Wait(t, "nothing left to approve", func() bool {
 			return strings.Contains(w.must(t, "netsky", "approvals"), "nothing waits for your approval")
 		})
@@ -135,13 +133,9 @@ func TestClaudeApproval(t *testing.T) {
 				return strings.Contains(w.must(t, "netsky", verb...), decision)
 			})
 		}
-		if out := w.must(t, "netsky", "inbox"); strings.Contains(out, code) {
-			t.Errorf("%s: the decided question is unread:\n%s", how, out)
-		}
+		testworld.Lacks(t, w.must(t, "netsky", "inbox"), code, "%s: the decided question is unread", how)
 	}
-	if n := strings.Count(w.must(t, "netsky", "log"), " by the owner, with netsky approve: "); n != 3 {
-		t.Errorf("%d decisions in the log, want 3", n)
-	}
+	testworld.Equal(t, strings.Count(w.must(t, "netsky", "log"), " by the owner, with netsky approve: "), 3, "decisions in the log")
 }
 
 // mustAnswerInDashboard allows what the item with that code and text asks for, as a page of
@@ -184,8 +178,7 @@ func TestClaudeConversation(t *testing.T) {
 	w, _ := mustClaude(t)
 	h := w.mustHome(t)
 	session := func() claude.State {
-		s, err := claude.LoadState(h, "agent1")
-		testworld.Must(t, err)
+		s := testworld.Got(claude.LoadState(h, "agent1"))(t)
 		return s
 	}
 	users := func(want string) {
@@ -253,9 +246,7 @@ func TestClaudeConversation(t *testing.T) {
 	w.mustBe(t, "dead")
 	w.up1(t)
 	users("2")
-	if s := session(); s.Session != second.Session {
-		t.Errorf("it goes on with %s, want %s", s.Session, second.Session)
-	}
+	testworld.Equal(t, session().Session, second.Session, "it goes on with")
 	w.up1(t, "--fresh")
 	users("1")
 	w.must(t, "netsky", "down", "--all", "--force", "--verify")
@@ -302,9 +293,7 @@ func TestClaudeOwnSettings(t *testing.T) {
 		})
 	}
 	w.must(t, "netsky", "down", "1")
-	if out := w.up1(t); strings.Contains(out, "github") {
-		t.Errorf("said twice:\n%s", out)
-	}
+	testworld.Lacks(t, w.up1(t), "github", "said twice")
 	servers, err := os.ReadFile(filepath.Join(w.home, home.Mailbox("agent1"), "mcp-config.json"))
 	testworld.Must(t, err)
 	mustContain(t, "mcp-config.json", string(servers), `"agent"`, `"notes"`)

@@ -22,8 +22,7 @@ func TestClaudeConversationGone(t *testing.T) {
 	w.up1(t)
 	mustContain(t, "the answer", w.mustAsk(t, "hello first"), "hello first")
 	w.must(t, "netsky", "down", "agent1")
-	s, err := claude.LoadState(h, "agent1")
-	testworld.Must(t, err)
+	s := testworld.Got(claude.LoadState(h, "agent1"))(t)
 	testworld.Must(t, os.Remove(s.Transcript))
 	if _, out := w.within(t, nil, "", "netsky", "doctor"); !strings.Contains(out, "agent1: the file of its conversation is gone") {
 		t.Errorf("doctor:\n%s", out)

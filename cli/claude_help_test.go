@@ -12,8 +12,7 @@ import (
 
 func (w *world) mustHome(t testing.TB) home.Dir {
 	t.Helper()
-	h, err := home.At(w.home)
-	testworld.Must(t, err)
+	h := testworld.Got(home.At(w.home))(t)
 	return h
 }
 

@@ -5,6 +5,8 @@ package cli_test
 import (
 	"strings"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 // An agent that waits for a yes has a turn that no Escape may end, as the dialog
@@ -19,9 +21,7 @@ func TestClaudeInterruptAtQuestion(t *testing.T) {
 	code := w.mustApproval(t, "touch ")
 	w.mustShow(t, "status", "waiting", "permission: Bash")
 	out, err := w.command(t.Context(), "netsky", "interrupt", "agent1", "never mind").CombinedOutput()
-	if err == nil {
-		t.Errorf("interrupt said that it is done:\n%s", out)
-	}
+	testworld.Fails(t, err, "", "interrupt said that it is done:\n%s", out)
 	mustContain(t, "interrupt", string(out), "is waiting (permission: Bash: touch ", "nothing was interrupted", "netsky approvals", "netsky attach agent1")
 	if list := w.must(t, "netsky", "channel", "ls", "agent1"); strings.Contains(list, "cancel") || strings.Contains(list, "never mind") {
 		t.Errorf("left in its mailbox:\n%s", list)

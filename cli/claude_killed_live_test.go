@@ -107,9 +107,7 @@ func TestClaudeEndNotTold(t *testing.T) {
 	s.onItsWay(1)
 	close(s.held)
 	s.settled("without a word of its end")
-	if _, err := os.Stat(filepath.Join(s.w.dir, "first")); err != nil {
-		t.Errorf("the first end was told: %v", err)
-	}
+	testworld.Equal(t, testworld.Err(os.Stat(filepath.Join(s.w.dir, "first"))), nil, "the first end was told")
 	s.ended(func(e, answer envelope.Envelope) {
 		if want := "echo: " + e.Text; answer.Kind != envelope.KindReply || answer.Text != want || !isImplicit(answer) {
 			t.Errorf("%s: %s %q, want %q", e.ID, answer.Kind, answer.Text, want)

@@ -29,8 +29,7 @@ func (w *world) addClaude(t testing.TB) *anthropic.Server {
 	if program == "" {
 		t.Fatal("NETSKY_TEST_CLAUDE is not set: scripts/test installs Claude Code and sets it")
 	}
-	model, err := anthropic.Start()
-	testworld.Must(t, err)
+	model := testworld.Got(anthropic.Start())(t)
 	t.Cleanup(func() { model.Close() })
 	config, bin, src := filepath.Join(w.dir, "cc"), filepath.Join(w.dir, "b"), filepath.Join(w.dir, "src")
 	for _, dir := range []string{config, bin, src} {
@@ -171,9 +170,7 @@ func TestClonesShareARepository(t *testing.T) {
 			"edit "+line+" of poem")))
 	}
 	w.mustAnswer(t, ids...)
-	if out := git("status", "--porcelain"); out != "?? CLAUDE.md\n" {
-		t.Errorf("the owner's directory was changed:\n%s", out)
-	}
+	testworld.Equal(t, git("status", "--porcelain"), "?? CLAUDE.md\n", "the owner's directory was changed")
 	for n := 1; n <= 2; n++ {
 		name := fmt.Sprintf("agent%d", n)
 		if out, want := git("log", "-1", "--format=%an %s %(trailers:only)", "netsky/"+name), "Ada edit Netsky-Agent: "+name; strings.TrimSpace(out) != want {

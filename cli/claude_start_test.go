@@ -40,14 +40,11 @@ func TestClaudeDialogs(t *testing.T) {
 		t.Errorf("the answer is %+v", l)
 	}
 	mustContain(t, "log", w.must(t, "netsky", "log"), "answered with yes, implied by how it was started: workspace trust: "+filepath.Join(w.dir, "src"))
-	known, err := os.ReadFile(filepath.Join(config, ".claude.json"))
-	testworld.Must(t, err)
+	known := testworld.Got(os.ReadFile(filepath.Join(config, ".claude.json")))(t)
 	if n := strings.Count(string(known), `"hasTrustDialogAccepted": true`); n != 1 {
 		t.Errorf("%d directories are trusted, want one:\n%s", n, known)
 	}
-	if strays := model.Strays(); len(strays) > 0 {
-		t.Errorf("asked for what the model does not have: %q", strays)
-	}
+	testworld.Len(t, model.Strays(), 0, "asked for what the model does not")
 }
 
 // One answer of the owner's to the dialog that several agents show: nobody has to
@@ -99,9 +96,7 @@ func TestClaudeSameDialog(t *testing.T) {
 		mustContain(t, "log", log, "answered with yes, as the owner decided, with netsky approve: custom API key")
 	}
 	status, out := w.within(t, nil, "", "netsky", "approve", "agent1")
-	if status != 1 {
-		t.Errorf("an answer to nothing: exit status %d", status)
-	}
+	testworld.Equal(t, status, 1, "an answer to nothing: exit status")
 	mustContain(t, "an answer to nothing", out, "agent1: nothing was answered: it is idle")
 }
 
@@ -110,10 +105,8 @@ func TestClaudeSameDialog(t *testing.T) {
 func (w *world) mustDecidable(t *testing.T, want ...agent.ID) {
 	t.Helper()
 	h := w.mustHome(t)
-	url, err := h.ReadFile("run/url", 1<<10)
-	testworld.Must(t, err)
-	token, err := h.ReadFile("run/token", 1<<10)
-	testworld.Must(t, err)
+	url := testworld.Got(h.ReadFile("run/url", 1<<10))(t)
+	token := testworld.Got(h.ReadFile("run/token", 1<<10))(t)
 	var got []agent.ID
 	testworld.WaitOr(t, func() bool {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", strings.TrimSpace(string(url))+"/api/agents", nil)
@@ -149,16 +142,13 @@ func TestClaudeFailedStart(t *testing.T) {
 	w, _ := mustClaude(t)
 	fake := filepath.Join(w.dir, "fake")
 	testworld.Must(t, os.Mkdir(fake, 0o700))
-	screen, err := os.ReadFile("../testdata/screens/claude/offline.70.txt")
-	testworld.Must(t, err)
+	screen := testworld.Got(os.ReadFile("../testdata/screens/claude/offline.70.txt"))(t)
 	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo '2.1.329 (Claude Code)'; exit; }\ncat <<'END'\n" + string(screen) + "END\nexit 1\n"
 	testworld.Must(t, os.WriteFile(filepath.Join(fake, "claude"), []byte(script), 0o700))
 	w.prepend(fake)
 	w.config(t, freely)
 	status, out := w.within(t, nil, "", "netsky", "up", "agent1", "agent2", "--type", "claude", "--dir", filepath.Join(w.dir, "src"))
-	if status != 1 {
-		t.Errorf("exit status %d, want 1", status)
-	}
+	testworld.Equal(t, status, 1, "exit status")
 	if strings.Contains(out, "█") || strings.Contains(out, "░") || strings.Contains(out, "Welcome") {
 		t.Errorf("it prints pictures:\n%s", out)
 	}
@@ -224,9 +214,7 @@ func TestClaudeConsent(t *testing.T) {
 		mustContain(t, "as root", out, "refuses bypassPermissions as root unless IS_SANDBOX=1", "acceptEdits")
 		nothing("as root outside of a sandbox")
 		data, _ := os.ReadFile(filepath.Join(w.home, home.ConfigFile))
-		if strings.Contains(string(data), "permission_mode = \"b") {
-			t.Errorf("an answer was put down with which nothing can start:\n%s", data)
-		}
+		testworld.Lacks(t, string(data), "permission_mode = \"b", "an answer was put down with which nothing can start:\n%s", data)
 	}
 
 	// On a terminal it asks.
@@ -242,7 +230,6 @@ func TestClaudeConsent(t *testing.T) {
 	s.shows(`1, 2 or 3 \(anything else starts nothing\):\s*$`)
 	s.types("3", "Enter")
 	s.shows(`agent1 +ready +claude .* may read; ask for all else`)
-	data, err := os.ReadFile(filepath.Join(w.home, home.ConfigFile))
-	testworld.Must(t, err)
+	data := testworld.Got(os.ReadFile(filepath.Join(w.home, home.ConfigFile)))(t)
 	mustContain(t, "netsky.toml", string(data), "[claude]", `permission_mode = "manual"`)
 }

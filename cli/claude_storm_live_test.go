@@ -43,8 +43,7 @@ func mustStorm(t *testing.T, config string, agents ...agent.ID) *storm {
 	t.Helper()
 	w, model := mustClaude(t)
 	w.config(t, config+"[agents]\nruntime = \"claude\"\ndir = \""+filepath.Join(w.dir, "src")+"\"\n[agents.infinity]\nruntime = \"demo\"\n")
-	home, err := home.At(w.home)
-	testworld.Must(t, err)
+	home := testworld.Got(home.At(w.home))(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	s := &storm{
@@ -113,9 +112,7 @@ func (s *storm) send(from, to agent.ID, text string) {
 	e := envelope.Envelope{
 		ID: fmt.Sprintf("m-%s-%03d", to, len(s.sent[to])), From: from, To: to, Text: text, RequiresAck: from != agent.Owner,
 	}
-	if _, err := s.bus.Send(s.Context(), e); err != nil {
-		s.Fatal(err)
-	}
+	testworld.Got(s.bus.Send(s.Context(), e))(s)
 	s.sent[to] = append(s.sent[to], e)
 }
 
@@ -172,8 +169,7 @@ func (s *storm) answers(id, to agent.ID) map[string][]envelope.Envelope {
 	got := make(map[string][]envelope.Envelope)
 	seen := make(map[string]bool) // an answer that is moved on meanwhile is listed twice
 	for _, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Delivered} {
-		list, err := s.bus.List(to, p, 5000)
-		testworld.Must(s, err)
+		list := testworld.Got(s.bus.List(to, p, 5000))(s)
 		for _, e := range list {
 			if e.Err == nil && e.Envelope.From == id && e.Envelope.InReplyTo != "" && !seen[e.Name] {
 				seen[e.Name] = true
@@ -251,8 +247,7 @@ func (s *storm) ended(check func(e, answer envelope.Envelope)) {
 		if n, err := s.bus.Count(id, bus.Poison); err == nil && n > 0 {
 			s.Errorf("%s: %d poisoned", id, n)
 		}
-		list, err := s.bus.List(id, bus.Delivered, 5000)
-		testworld.Must(s, err)
+		list := testworld.Got(s.bus.List(id, bus.Delivered, 5000))(s)
 		filed := make(map[string]int)
 		for _, e := range list {
 			filed[e.Envelope.ID]++
@@ -313,9 +308,7 @@ func (s *storm) inOrder(id agent.ID) {
 				have = append(have, m)
 			}
 		}
-		if !slices.Equal(have, want) {
-			s.Errorf("%s was told of %s's messages in the order\n%v, want\n%v", id, from, have, want)
-		}
+		testworld.EqualList(s, have, want, "%s was told of %s's messages in the order", id, from)
 	}
 }
 
@@ -340,8 +333,7 @@ func (s *storm) stands(id agent.ID) {
 // questions are the codes of the questions that wait, by who asks.
 func (s *storm) questions() map[agent.ID]agent.Approval {
 	s.Helper()
-	list, err := home.Approvals(s.home).List()
-	testworld.Must(s, err)
+	list := testworld.Got(home.Approvals(s.home).List())(s)
 	got := make(map[agent.ID]agent.Approval)
 	for _, a := range list {
 		got[a.Agent] = a
@@ -413,20 +405,14 @@ func TestClaudeStorm(t *testing.T) {
 	s.onItsWay(13)
 	for range 5 {
 		for _, id := range s.agents {
-			if text := s.pane(id); !strings.Contains(text, "Do you want to proceed?") {
-				t.Errorf("%s: the question is gone:\n%s", id, text)
-			}
-			if there("asked", id) {
-				t.Errorf("%s: did what it asks about", id)
-			}
+			testworld.Contains(t, s.pane(id), "Do you want to proceed?", "%s: the question is gone", id)
+			testworld.Equal(t, there("asked", id), false, "%s: did what it asks about", id)
 		}
 	}
 	s.approve(file("asked"), "agent2")
 	s.settled("asking")
 	for _, id := range s.agents {
-		if there("asked", id) != (id != "agent2") {
-			t.Errorf("%s: what it was answered was not obeyed", id)
-		}
+		testworld.Equal(t, there("asked", id), (id != "agent2"), "%s: what it was answered was not obeyed", id)
 	}
 
 	person := s.w.mustScreen(t, "person", "env -u TMUX -u TMUX_PANE sh")

@@ -28,12 +28,8 @@ func TestCodexDialog(t *testing.T) {
 	w.mustShow(t, "inbox", "agent1 is waiting at a dialog in its pane (model): Select Model", "netsky attach agent1")
 
 	// Mail goes on behind it, and the dialog stays a person's.
-	if got := w.must(t, "netsky", "ask", "agent1", "loop: say behind it"); !strings.Contains(got, "behind it") {
-		t.Errorf("answer %q", got)
-	}
-	if screen := w.must(t, "netsky", "peek", "agent1"); !strings.Contains(screen, "Select Model") {
-		t.Errorf("the dialog was answered:\n%s", screen)
-	}
+	testworld.Contains(t, w.must(t, "netsky", "ask", "agent1", "loop: say behind it"), "behind it", "answer")
+	testworld.Contains(t, w.must(t, "netsky", "peek", "agent1"), "Select Model", "the dialog was answered")
 	waitState(t, w, "agent1", agent.Idle)
 	mustContain(t, "interrupt", w.must(t, "netsky", "interrupt", "agent1"), "agent1: is waiting (model: Select Model", "no turn is running: nothing to interrupt")
 	w.pane(t, "send-keys", "-t", "=agent1:", "Escape")

@@ -36,8 +36,7 @@ func (w *world) addCodex(t testing.TB) *openai.Server {
 	if program == "" {
 		t.Fatal("NETSKY_TEST_CODEX is not set: scripts/test installs Codex and sets it")
 	}
-	model, err := openai.Start()
-	testworld.Must(t, err)
+	model := testworld.Got(openai.Start())(t)
 	t.Cleanup(func() { model.Close() })
 	home := filepath.Join(w.dir, "c")
 	testworld.Must(t, os.Mkdir(home, 0o700))
@@ -65,9 +64,7 @@ func TestCodexConsent(t *testing.T) {
 	w, _ := mustCodex(t)
 	out := w.refused(t, "netsky", "up", "1", "--type", "codex")
 	mustContain(t, "the refusal", out, "sandbox", "approval", "netsky.toml", "--yes")
-	if out := w.must(t, "netsky", "status"); !strings.Contains(out, "no agents yet") {
-		t.Errorf("refused, and yet there are agents:\n%s", out)
-	}
+	testworld.Contains(t, w.must(t, "netsky", "status"), "no agents yet", "refused, and yet there are agents")
 	out = w.mustUp(t, "up", "0", "--type", "codex", "--yes")
 	mustContain(t, "up", out, "agent0         ready     codex", "may do everything you can do, without asking")
 	data, err := os.ReadFile(filepath.Join(w.home, home.ConfigFile))
@@ -127,9 +124,7 @@ func TestAskNamesTheApproval(t *testing.T) {
 	id := strings.TrimSpace(w.must(t, "netsky", "channel", "send", "agent1", "loop: ask touch "+file))
 	code := w.mustApproval(t, "touch "+file)
 	status, out := w.within(t, nil, "", "netsky", "ask", "agent1", "and then?", "--wait", "3s")
-	if status != 3 {
-		t.Errorf("exit status %d, want 3", status)
-	}
+	testworld.Equal(t, status, 3, "exit status")
 	mustContain(t, "ask", out, "agent1 asks for permission to use shell: ", "`netsky approve "+code+"` allows it once, with --deny it denies it")
 	if n := strings.Count(out, "asks for permission"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, out)
@@ -226,8 +221,7 @@ func TestCodexConstellation(t *testing.T) {
 
 func waitState(t *testing.T, w *world, id agent.ID, want agent.State) {
 	t.Helper()
-	h, err := home.At(w.home)
-	testworld.Must(t, err)
+	h := testworld.Got(home.At(w.home))(t)
 	testworld.Wait(t, fmt.Sprintf("%s to be %s", id, want), func() bool { r, err := h.LoadReport(id); return err == nil && r.State == want })
 }
 
@@ -274,12 +268,9 @@ func TestCodexKilled(t *testing.T) {
 // which it was.
 func (w *world) killOne(t *testing.T, random *rand.Rand, id agent.ID) string {
 	t.Helper()
-	h, err := home.At(w.home)
-	testworld.Must(t, err)
-	k, err := h.LoadKeeper(id)
-	testworld.Must(t, err)
-	list, err := proc.Descendants(k.PID, "")
-	testworld.Must(t, err)
+	h := testworld.Got(home.At(w.home))(t)
+	k := testworld.Got(h.LoadKeeper(id))(t)
+	list := testworld.Got(proc.Descendants(k.PID, ""))(t)
 	list = append([]proc.Process{k.Process}, list...)
 	p := list[random.IntN(len(list))]
 	name := "a process below"
@@ -310,17 +301,13 @@ func TestCodexTools(t *testing.T) {
 	mustContain(t, "agent0's mail", list, "agent1", "by tool")
 	out = w.must(t, "netsky", "ask", "agent1", `loop: call mcp__agent send {"to":"owner","text":"unasked"}`)
 	mustContain(t, "the refusal", out, "owner")
-	if mail := w.must(t, "netsky", "inbox", "--all"); strings.Contains(mail, "    unasked") {
-		t.Errorf("a clone wrote to the owner unasked:\n%s", mail)
-	}
+	testworld.Lacks(t, w.must(t, "netsky", "inbox", "--all"), "    unasked", "a clone wrote to the owner unasked")
 	// What is handed to it by hand beside its own Codex.
 	out = w.must(t, "netsky", "codex", "1", "--prompt", "loop: say asked beside it")
 	mustContain(t, "a prompt beside it", out, "sent over the bus as prompt-", "its own Codex is running and will process it; the answer goes to agent0's inbox")
 	w.mustShow(t, "channel ls agent0", "asked beside it")
 	drained, err := w.command(t.Context(), "netsky", "codex", "1", "--drain").CombinedOutput()
-	if err == nil {
-		t.Error("a drain beside it: exit status 0")
-	}
+	testworld.Fails(t, err, "", "a drain beside it: exit status 0")
 	mustContain(t, "a drain beside it", string(drained), "netsky: agent1: is running and takes its mail itself (it runs on codex)")
 	if n := len(model.Requests()); n < 4 {
 		t.Errorf("%d requests, want one and another after each tool", n)

@@ -1,15 +1,14 @@
 package cli_test
 
 import (
-	"strings"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 func mustContain(t testing.TB, what, text string, want ...string) {
 	t.Helper()
 	for _, s := range want {
-		if !strings.Contains(text, s) {
-			t.Errorf("%s lacks %q:\n%s", what, s, text)
-		}
+		testworld.Contains(t, text, s, "%s lacks", what)
 	}
 }

@@ -56,8 +56,7 @@ func TestClaudeCompacted(t *testing.T) {
 		}
 	}
 
-	before, err := claude.LoadState(h, "agent0")
-	testworld.Must(t, err)
+	before := testworld.Got(claude.LoadState(h, "agent0"))(t)
 	testworld.Wait(t, "the conversation's file", func() bool {
 		data, err := os.ReadFile(before.Transcript)
 		return err == nil && strings.Contains(string(data), "hello third")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // An agent gives nobody more power: what agents of a runtime may do is the owner's
@@ -18,9 +19,7 @@ func TestConsentIsTheOwners(t *testing.T) {
 	w.must(t, "netsky", "agent", "0", "--type", "demo")
 	for _, n := range []string{"0", "infinity"} {
 		status, out := w.within(t, []string{"AGENT_N=" + n}, "", "netsky", "agent", "1", "--type", "claude", "--yes")
-		if status != 2 {
-			t.Errorf("agent%s: exit status %d, want 2", n, status)
-		}
+		testworld.Equal(t, status, 2, "agent%s: exit status", n)
 		mustContain(t, "the refusal", out, "no permission mode is set for", "only the owner can set one", "permission_mode")
 	}
 	if _, err := os.Stat(filepath.Join(w.home, home.ConfigFile)); err == nil {

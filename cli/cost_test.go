@@ -89,9 +89,7 @@ func TestCost(t *testing.T) {
 		t.Errorf("ask: exit status %d, %s", status, out)
 	}
 	w.config(t, freely+limited+"[budget]\nagent_tokens = 250\n")
-	if len(w.answers(t, id)) != 0 {
-		t.Error("it was answered beyond the budget")
-	}
+	testworld.Equal(t, len(w.answers(t, id)), 0, "it was answered beyond the budget")
 	var v struct{ Needs []struct{ Code, Kind string } }
 	testworld.Must(t, json.Unmarshal([]byte(w.must(t, "netsky", "needs", "--json")), &v))
 	for _, n := range v.Needs {

@@ -29,9 +29,7 @@ type page struct {
 func mustPage(tb testing.TB) page {
 	tb.Helper()
 	program, err := exec.LookPath("chromium")
-	if err != nil {
-		tb.Fatal("chromium is not on the PATH: scripts/test installs it")
-	}
+	testworld.Must(tb, err, "chromium is not on the PATH: scripts/test installs it")
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
 		chromedp.UserDataDir(tb.TempDir()), chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(time.Minute))
 	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
@@ -99,14 +97,10 @@ func TestDashboard(t *testing.T) {
 	p := mustPage(t)
 	p.open(base + "/")
 	p.shows("netsky dashboard") // without the token it says how to come in
-	if text := p.eval("document.body.innerText"); strings.Contains(text, "agent1") {
-		t.Errorf("without the token the page shows:\n%s", text)
-	}
+	testworld.Lacks(t, p.eval("document.body.innerText"), "agent1", "without the token the page shows")
 	p.open(link)
 	p.shows("agent0", "agent1", "agentinfinity", "idle", "live")
-	if url := p.eval("location.href"); strings.Contains(url, "code") {
-		t.Errorf("the code stays in the address: %s", url)
-	}
+	testworld.Lacks(t, p.eval("location.href"), "code", "the code stays in the address")
 
 	// The pane changes as the agent works, and the message said here is answered.
 	p.open(base + "/agents/agent1")
@@ -115,8 +109,7 @@ func TestDashboard(t *testing.T) {
 	p.shows("what is your name?", "My name is agent1", "answered")
 
 	// The daemon dies; another serves the same page on, which comes back by itself.
-	who, err := w.holder()
-	testworld.Must(t, err)
+	who := testworld.Got(w.holder())(t)
 	testworld.Must(t, syscall.Kill(who.PID, syscall.SIGKILL))
 	w.must(t, "netsky", "watchdog", "tick")
 	w.must(t, "netsky", "ask", "agent1", "are you still there?")
@@ -136,8 +129,7 @@ func TestDashboardBrowsers(t *testing.T) {
 	w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
 	link := func(args ...string) string {
 		t.Helper()
-		out, err := w.command(t.Context(), "netsky", append([]string{"dashboard"}, args...)...).Output()
-		testworld.Must(t, err)
+		out := testworld.Got(w.command(t.Context(), "netsky", append([]string{"dashboard"}, args...)...).Output())(t)
 		return strings.TrimSpace(string(out))
 	}
 	mustContain(t, "browsers", w.must(t, "netsky", "dashboard", "--browsers"), "no browser is signed in")

@@ -22,8 +22,7 @@ func TestDashboardPortTaken(t *testing.T) {
 	base, _, _ := strings.Cut(first.link(t), "/login")
 	second := mustWorld(t)
 	second.env = append(second.env, "NETSKY_LISTEN="+strings.TrimPrefix(base, "http://"))
-	who, err := first.holder()
-	testworld.Must(t, err)
+	who := testworld.Got(first.holder())(t)
 	want := fmt.Sprintf("is taken by the netsky of %s (pid %d)", first.home, who.PID)
 	if runtime.GOOS != "linux" {
 		want = "is taken by another program"
@@ -34,9 +33,7 @@ func TestDashboardPortTaken(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		mustContain(t, "dashboard", string(out), want, `listen = "127.0.0.1:0"`, "netsky dashboard --free-port")
-		if strings.Contains(string(out), "http") {
-			t.Errorf("a link was printed: %s", out)
-		}
+		testworld.Lacks(t, string(out), "http", "a link was printed: %s", out)
 	}
 	mustContain(t, "status", second.must(t, "netsky", "status"), "! the dashboard is not served: ", want, "--free-port")
 	first.must(t, "netsky", "daemon", "stop")
@@ -47,9 +44,7 @@ func TestDashboardPortTaken(t *testing.T) {
 		return err == nil
 	}, func() string { return fmt.Sprintf("the port is free, and: %s", out) })
 	mustContain(t, "dashboard", string(out), base+"/login")
-	if out := second.must(t, "netsky", "status"); strings.Contains(out, "dashboard") {
-		t.Errorf("status: %s", out)
-	}
+	testworld.Lacks(t, second.must(t, "netsky", "status"), "dashboard", "status")
 }
 
 // A second home takes a free port by one command, and keeps it.

@@ -38,9 +38,7 @@ func TestDashboardRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(string(out), want) || strings.Contains(string(out), "wide = true") != strings.Contains(want, "loopback") {
 			t.Errorf("%s: %v, %s", listen, err, out)
 		}
-		if _, err := os.Stat(filepath.Join(w.home, "run", "daemon.pid")); err == nil {
-			t.Errorf("%s: a daemon was started", listen)
-		}
+		testworld.Fails(t, testworld.Err(os.Stat(filepath.Join(w.home, "run", "daemon.pid"))), "", "%s: a daemon was started", listen)
 	}
 }
 
@@ -49,9 +47,7 @@ func TestDashboardRefuses(t *testing.T) {
 func (w *world) link(tb testing.TB) string {
 	tb.Helper()
 	out, err := w.command(tb.Context(), "netsky", "dashboard").Output()
-	if err != nil {
-		tb.Fatalf("netsky dashboard: %v", err)
-	}
+	testworld.Must(tb, err, "netsky dashboard")
 	return strings.TrimSpace(string(out))
 }
 
@@ -99,9 +95,7 @@ func TestDashboardLink(t *testing.T) {
 			resp, err := client.Get(said.URL)
 			testworld.Must(t, err)
 			resp.Body.Close()
-			if resp.StatusCode != http.StatusOK {
-				t.Errorf("the link leads to %s", resp.Status)
-			}
+			testworld.Equal(t, resp.StatusCode, http.StatusOK, "the link leads to %s", resp.Status)
 		})
 	}
 }
@@ -112,13 +106,10 @@ func TestDashboardTLS(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	w.env = append(w.env, "NETSKY_LISTEN=") // the file says it
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	testworld.Must(t, err)
+	key := testworld.Got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"box.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	testworld.Must(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	testworld.Must(t, err)
+	der := testworld.Got(x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key))(t)
+	secret := testworld.Got(x509.MarshalPKCS8PrivateKey(key))(t)
 	for name, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: secret}} {
 		testworld.Must(t, os.WriteFile(filepath.Join(w.dir, name), pem.EncodeToMemory(block), 0o600))
 	}
@@ -138,12 +129,10 @@ func TestDashboardTLS(t *testing.T) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	base, query, _ := strings.Cut(link, "?")
-	r, err := http.NewRequestWithContext(t.Context(), "POST", base, strings.NewReader(query))
-	testworld.Must(t, err)
+	r := testworld.Got(http.NewRequestWithContext(t.Context(), "POST", base, strings.NewReader(query)))(t)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", strings.TrimSuffix(base, "/login"))
-	resp, err := client.Do(r)
-	testworld.Must(t, err)
+	resp := testworld.Got(client.Do(r))(t)
 	resp.Body.Close()
 	if !strings.HasPrefix(link, "https://127.0.0.1:") || resp.StatusCode != http.StatusSeeOther || len(resp.Cookies()) != 1 || !resp.Cookies()[0].Secure {
 		t.Errorf("%s: %s, cookies %v", link, resp.Status, resp.Cookies())

@@ -35,8 +35,7 @@ func TestDocsUpToDate(t *testing.T) {
 // TestLessons: each test that docs/lessons.md names exists, and no requirement is dropped.
 func TestLessons(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../docs/lessons.md")
-	testworld.Must(t, err)
+	data := testworld.Got(os.ReadFile("../docs/lessons.md"))(t)
 	named := regexp.MustCompile("`(?:([a-z/]+) ((?:Test|Fuzz)[A-Za-z]+)|([a-z_]+\\.txtar))`")
 	lessons := 0
 	for line := range strings.Lines(string(data)) {
@@ -70,8 +69,7 @@ func testExists(t *testing.T, pkg, name, script string) bool {
 		}
 		return err == nil
 	}
-	files, err := filepath.Glob("../" + pkg + "/*_test.go")
-	testworld.Must(t, err)
+	files := testworld.Got(filepath.Glob("../" + pkg + "/*_test.go"))(t)
 	return slices.ContainsFunc(files, func(file string) bool {
 		data, err := os.ReadFile(file)
 		return err == nil && bytes.Contains(data, []byte("\nfunc "+name+"("))
@@ -145,8 +143,7 @@ func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // TestHelpGroups: `netsky help` lists the verbs of the README's tables together, in their order.
 func TestHelpGroups(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
-	testworld.Must(t, err)
+	readme := testworld.Got(os.ReadFile("../README.md"))(t)
 	verb := regexp.MustCompile("`netsky ([a-z]+)")
 	for _, g := range (commandTable{(&app{})}).groups()[:2] {
 		_, table, ok := strings.Cut(string(readme), "\n## "+g.title+"\n")

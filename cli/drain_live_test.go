@@ -26,15 +26,11 @@ func TestDrainLateReader(t *testing.T) {
 	wr.Close()
 	testworld.Must(t, err)
 	var got bytes.Buffer
-	if _, err := got.ReadFrom(r); err != nil {
-		t.Fatal(err)
-	}
+	testworld.Got(got.ReadFrom(r))(t)
 	if n := strings.Count(got.String(), "</channel>"); n != 3 {
 		t.Errorf("%d messages, want 3:\n%s", n, got.String())
 	}
-	if left := run("channel", "ls", "agent1"); strings.Contains(left, "inbox ") {
-		t.Errorf("left: %s", left)
-	}
+	testworld.Lacks(t, run("channel", "ls", "agent1"), "inbox ", "left")
 }
 
 // What lies in the pipe of a reader that goes was printed for nobody.

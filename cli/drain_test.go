@@ -15,8 +15,7 @@ import (
 // drained is a world with three messages for an agent that is down.
 func drained(t *testing.T) (w *world, run func(args ...string) string) {
 	t.Helper()
-	w, err := newWorld()
-	testworld.Must(t, err)
+	w = testworld.Got(newWorld())(t)
 	t.Cleanup(func() {
 		if err := w.end(); err != nil {
 			t.Error(err)

@@ -67,13 +67,12 @@ func TestDrillFinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := mustWorld(t)
 			world := night{demos: 3}.world(t, w)
-			r, err := chaos.Run(t.Context(), chaos.Options{
+			r := testworld.Got(chaos.Run(t.Context(), chaos.Options{
 				World: world, Every: 200 * time.Millisecond, Within: 5 * time.Second, Say: func(l chaos.Line) { t.Log(l) },
 				Faults: []chaos.Fault{{Name: name, Do: func(ctx context.Context, d *chaos.Drill) (chaos.Hit, error) {
 					return chaos.Hit{On: name}, tc.do(ctx, d)
 				}}},
-			})
-			testworld.Must(t, err)
+			}))(t)
 			if !slices.ContainsFunc(r.Lines, func(l chaos.Line) bool { return l.Name == tc.fails && l.Result == chaos.Failed }) {
 				t.Errorf("the report has no failure of %q: %+v", tc.fails, r.Lines)
 			}

@@ -25,8 +25,7 @@ func TestHookNeverBlocks(t *testing.T) {
 	prompt := `{"hook_event_name":"UserPromptSubmit","session_id":"s","prompt":"hello"}`
 	ours := func(id string) string {
 		text := envelope.Render(envelope.Envelope{ID: id, From: agent.Root, To: "agent1", Text: "do it", Time: time.Unix(0, 0)}, time.Unix(0, 0))
-		data, err := json.Marshal(map[string]string{"session_id": "s", "prompt": text})
-		testworld.Must(t, err)
+		data := testworld.Got(json.Marshal(map[string]string{"session_id": "s", "prompt": text}))(t)
 		return string(data)
 	}
 	for _, c := range []struct {
@@ -116,8 +115,7 @@ func TestHookBlocksWhatComesTwice(t *testing.T) {
 		{"hello", 0},
 		{"hello", 0},
 	} {
-		data, err := json.Marshal(map[string]string{"session_id": "s", "prompt": c.prompt})
-		testworld.Must(t, err)
+		data := testworld.Got(json.Marshal(map[string]string{"session_id": "s", "prompt": c.prompt}))(t)
 		status, out := w.within(t, []string{"AGENT_N=1", "NETSKY_START=s1"}, string(data), "netsky", "hook", "UserPromptSubmit")
 		if status != c.status {
 			t.Errorf("prompt %d: exit status %d, want %d\n%s", i, status, c.status, out)

@@ -208,24 +208,14 @@ func TestAnHourOfWork(t *testing.T) {
 			t.Errorf("%s has %d commits that did not land; netsky work shows %+v", st.Agent, of, st)
 		}
 	}
-	if out := f.git("status", "--porcelain"); out != "" {
-		t.Errorf("the owner's directory was changed:\n%s", out)
-	}
+	testworld.Equal(t, f.git("status", "--porcelain"), "", "the owner's directory was changed")
 	f.must(t, "netsky", "down", "--all", "--verify")
 }
 
 // kill kills what keeps a clone's program, and so the program.
 func (f field) kill(id agent.ID) {
 	f.t.Helper()
-	h, err := home.At(f.home)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	k, err := h.LoadKeeper(id)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	if err := syscall.Kill(k.PID, syscall.SIGKILL); err != nil {
-		f.t.Fatal(err)
-	}
+	h := testworld.Got(home.At(f.home))(f.t)
+	k := testworld.Got(h.LoadKeeper(id))(f.t)
+	testworld.Must(f.t, syscall.Kill(k.PID, syscall.SIGKILL))
 }

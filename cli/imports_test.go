@@ -9,15 +9,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"netsky/internal/testworld"
 )
 
 // mustRooms reads the table of rooms in ARCHITECTURE.md: what the packages of each may import.
 func mustRooms(t *testing.T) map[string][]string {
 	t.Helper()
-	data, err := os.ReadFile("../ARCHITECTURE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testworld.Got(os.ReadFile("../ARCHITECTURE.md"))(t)
 	rooms := make(map[string][]string)
 	row := regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|[^|]*\\| ([^|]*) \\|$")
 	for _, m := range row.FindAllStringSubmatch(string(data), -1) {
@@ -32,10 +31,7 @@ func within(name, entry string) bool {
 }
 
 func TestImports(t *testing.T) {
-	out, err := exec.Command("go", "list", "-tags", "faults,pictures", "-json=ImportPath,Imports,Doc", "netsky/...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testworld.Got(exec.Command("go", "list", "-tags", "faults,pictures", "-json=ImportPath,Imports,Doc", "netsky/...").Output())(t)
 	rooms, used := mustRooms(t), make(map[string]bool)
 	dec := json.NewDecoder(strings.NewReader(string(out)))
 	for {
@@ -83,13 +79,8 @@ func TestImports(t *testing.T) {
 
 // The binary holds nothing that is only for tests.
 func TestImportsOfTheBinary(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "netsky").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testworld.Got(exec.Command("go", "list", "-deps", "netsky").Output())(t)
 	for _, name := range []string{"netsky/internal/testworld", "gotmux", "chromedp", "rogpeppe", "testing"} {
-		if found := regexp.MustCompile(`(?m)^.*\b` + name + `\b.*$`).FindString(string(out)); found != "" {
-			t.Errorf("the binary holds %s", found)
-		}
+		testworld.Equal(t, regexp.MustCompile(`(?m)^.*\b`+name+`\b.*$`).FindString(string(out)), "", "the binary holds")
 	}
 }

@@ -71,8 +71,7 @@ func mustDemos(b *testing.B, n int) *world {
 // mustRecord waits until the daemon has recorded so many messages.
 func (w *world) mustRecord(b *testing.B, n int) {
 	b.Helper()
-	db, err := sql.Open("sqlite3", w.mustHome(b).Path(home.DBFile)+"?_busy_timeout=5000")
-	testworld.Must(b, err)
+	db := testworld.Got(sql.Open("sqlite3", w.mustHome(b).Path(home.DBFile)+"?_busy_timeout=5000"))(b)
 	defer db.Close()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -59,8 +59,7 @@ func TestNight(t *testing.T) {
 
 func duration(t *testing.T, name string) time.Duration {
 	t.Helper()
-	d, err := time.ParseDuration(os.Getenv(name))
-	testworld.Must(t, err)
+	d := testworld.Got(time.ParseDuration(os.Getenv(name)))(t)
 	return d
 }
 
@@ -109,9 +108,7 @@ func (n night) run(t *testing.T, noDisk error) {
 	defer trace.Close()
 	o.Trace = trace
 	r, err := chaos.Run(t.Context(), o)
-	if err != nil {
-		t.Error(err)
-	}
+	testworld.Equal(t, err, nil)
 	t.Logf("seed %d: %s", seed, r.Counts())
 	t.Logf("counts\n%s", r.Table())
 	n.witness(t, w, 0)

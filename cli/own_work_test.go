@@ -44,9 +44,7 @@ func TestCommitUnasked(t *testing.T) {
 			code := w.mustApproval(t, more)
 			w.must(t, "netsky", "approve", code, "--deny")
 			w.mustAnswer(t, id)
-			if got := at.Git("log", "-1", "--format=%s"); got != "it's b" {
-				t.Errorf("committed after all: %q", got)
-			}
+			testworld.Equal(t, at.Git("log", "-1", "--format=%s"), "it's b", "committed after all")
 		})
 	}
 }

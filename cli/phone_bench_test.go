@@ -72,21 +72,12 @@ func BenchmarkPhoneIdle(b *testing.B) {
 // daemonTime is the processor time that the daemon and its children have used.
 func (w *phoneWorld) daemonTime() time.Duration {
 	w.t.Helper()
-	pid, err := os.ReadFile(filepath.Join(w.world.home, home.DaemonPID))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	stat, err := os.ReadFile("/proc/" + string(bytes.Fields(pid)[0]) + "/stat")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	pid := testworld.Got(os.ReadFile(filepath.Join(w.world.home, home.DaemonPID)))(w.t)
+	stat := testworld.Got(os.ReadFile("/proc/" + string(bytes.Fields(pid)[0]) + "/stat"))(w.t)
 	f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')'):])
 	sum := 0
 	for _, i := range []int{12, 13, 14, 15} {
-		n, err := strconv.Atoi(string(f[i]))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		n := testworld.Got(strconv.Atoi(string(f[i])))(w.t)
 		sum += n
 	}
 	return time.Duration(sum) * time.Second / 100

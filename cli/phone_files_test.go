@@ -76,7 +76,5 @@ func TestPhonePicture(t *testing.T) {
 		mustContain(t, "what the model is told", q.Last(), name)
 	}
 	mustContain(t, "what the owner is told", told, "larger than 16 MiB", "missing.png: its file is not there", "loading.png: still being transferred")
-	if list, err := os.ReadDir(filepath.Join(box, "attach")); err != nil || len(list) != 1 {
-		t.Errorf("attach/ holds %v, %v", list, err)
-	}
+	testworld.Len(t, testworld.Got(os.ReadDir(filepath.Join(box, "attach")))(t), 1, "attach/ holds")
 }

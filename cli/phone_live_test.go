@@ -89,9 +89,7 @@ func (w *phoneWorld) killDaemon() {
 	if err != nil || pid <= 1 {
 		w.t.Fatalf("no daemon to kill: %v", err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		w.t.Fatal(err)
-	}
+	testworld.Must(w.t, syscall.Kill(pid, syscall.SIGKILL))
 	testworld.Wait(w.t, "the daemon is gone", func() bool { return syscall.Kill(pid, 0) != nil })
 }
 
@@ -160,9 +158,7 @@ func TestPhoneUnread(t *testing.T) {
 	testworld.Wait(t, "reading to begin", func() bool { return !strings.Contains(up(), unread) }) // up waits for a while only, and says so
 	w.killDaemon()
 	w.says("good evening")
-	if out := up(); strings.Contains(out, unread) {
-		t.Errorf("up after reading has begun:\n%s", out)
-	}
+	testworld.Lacks(t, up(), unread, "up after reading has begun")
 	w.gets("good evening")
 }
 
@@ -181,9 +177,7 @@ func TestPhoneEnabledLater(t *testing.T) {
 	testworld.Must(t, os.WriteFile(toml, text, 0o600))
 	mustContain(t, "up beside that daemon", up(), "phone: reading has not begun: the daemon has not looked yet", "`netsky daemon stop`, then `netsky up`")
 	w.must(t, "netsky", "daemon", "stop")
-	if out := up(); strings.Contains(out, "phone:") {
-		t.Errorf("up after that:\n%s", out)
-	}
+	testworld.Lacks(t, up(), "phone:", "up after that")
 	w.says("good morning")
 	w.gets("good morning")
 }
@@ -255,9 +249,7 @@ func TestPhoneEscalates(t *testing.T) {
 		} {
 			w.script.Mode(tt.mode)
 			subject := fmt.Sprintf("alert %d, daemon %v, %s", i, daemon, tt.mode)
-			if out, want := w.must(t, "netsky", "escalate", subject), "sent by "+tt.by+"\n"; out != want {
-				t.Errorf("%s: printed %q, want %q", subject, out, want)
-			}
+			testworld.Equal(t, w.must(t, "netsky", "escalate", subject), "sent by "+tt.by+"\n", "%s: printed", subject)
 			if got, want := strings.Count(alerts(), subject), map[bool]int{false: 1}[tt.by == "the phone"]; got != want {
 				t.Errorf("%s: the command ran %d times, want %d", subject, got, want)
 			}

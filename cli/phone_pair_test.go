@@ -23,8 +23,7 @@ func TestPairing(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	s := w.mustScreen(t, "pairing", "env -u TMUX -u TMUX_PANE sh")
-	h, err := home.At(w.home)
-	testworld.Must(t, err)
+	h := testworld.Got(home.At(w.home))(t)
 	const pairing = "state/phone-pairing.json"
 	pair := func() (code string) {
 		t.Helper()
@@ -56,9 +55,7 @@ func TestPairing(t *testing.T) {
 	pair()
 	s.keys("C-c")
 	s.shows(`(?s)ended; nobody was allowed.*status 1`)
-	if h.Mark(pairing).Exists() {
-		t.Error("the pairing is still there")
-	}
+	testworld.Equal(t, h.Mark(pairing).Exists(), false, "the pairing is still there")
 	sends("987654321", pair())
 	s.shows(`987654321 sent the code by Telegram\. Allow it to give orders by phone\? \[y/N\]`)
 	s.keys("C-c")
@@ -103,12 +100,8 @@ func TestPairedPhone(t *testing.T) {
 	w.gets("iMessage;-;" + other + "\x00text\x00[netsky] You may give orders from here now.")
 	says("status")
 	w.gets("iMessage;-;" + other + "\x00text\x00[netsky] agent0 idle")
-	if n := w.count("agent0 idle"); n != 1 {
-		t.Errorf("%d answers to what was written before and after the pairing", n)
-	}
-	if out := w.must(t, "netsky", "imessage", "history"); !strings.Contains(out, " netsky: You may give orders from here now.") {
-		t.Errorf("history:\n%s", out)
-	}
+	testworld.Equal(t, w.count("agent0 idle"), 1, "answers to what was written before and after the pairing")
+	testworld.Contains(t, w.must(t, "netsky", "imessage", "history"), " netsky: You may give orders from here now.", "history")
 	out, _ := w.command(t.Context(), "netsky", "imessage", "doctor").CombinedOutput()
 	for _, want := range []string{"not heard: texts since the bridge began: 2 from others", "sending: the last text that was seen to go out was sent "} {
 		if !strings.Contains(string(out), want) {
@@ -116,7 +109,5 @@ func TestPairedPhone(t *testing.T) {
 		}
 	}
 	w.must(t, "netsky", "daemon", "stop")
-	if out := w.must(t, "netsky", "status"); !strings.Contains(out, "nobody reads or sends texts, since the bridge does not run") {
-		t.Errorf("status without the daemon:\n%s", out)
-	}
+	testworld.Contains(t, w.must(t, "netsky", "status"), "nobody reads or sends texts, since the bridge does not run", "status without the daemon")
 }

@@ -44,8 +44,7 @@ var scripts = []string{"testdata/script/*.txtar"}
 func TestScripts(t *testing.T) {
 	var files []string
 	for _, pattern := range scripts {
-		list, err := filepath.Glob(pattern)
-		testworld.Must(t, err)
+		list := testworld.Got(filepath.Glob(pattern))(t)
 		files = append(files, list...)
 	}
 	testscript.Run(t, testscript.Params{

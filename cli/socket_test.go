@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"errors"
 	"io/fs"
 	"net"
 	"os"
@@ -24,9 +23,7 @@ func TestOwnSocket(t *testing.T) {
 	}
 	gone := func(when string) {
 		t.Helper()
-		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: %s is still there (%v)", when, path, err)
-		}
+		testworld.ErrorIs(t, testworld.Err(os.Lstat(path)), fs.ErrNotExist, "%s: %s is still there", when, path)
 	}
 	must := func(err error) {
 		t.Helper()

@@ -43,16 +43,14 @@ func (w *world) mustBecome(t testing.TB, id, word string) (s dispatch.Story) {
 // mustKillDaemon ends the daemon by SIGKILL.
 func (w *world) mustKillDaemon(t testing.TB) {
 	t.Helper()
-	who, err := w.holder()
-	testworld.Must(t, err)
+	who := testworld.Got(w.holder())(t)
 	testworld.Must(t, syscall.Kill(who.PID, syscall.SIGKILL))
 }
 
 // briefs counts the files in a worker's mailbox that give it the task.
 func (w *world) briefs(t testing.TB, worker, id string) (n int) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(w.home, "channels", "agent", worker, "*", "*.json"))
-	testworld.Must(t, err)
+	files := testworld.Got(filepath.Glob(filepath.Join(w.home, "channels", "agent", worker, "*", "*.json")))(t)
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -78,8 +76,7 @@ func TestTasksSurvive(t *testing.T) {
 	w.mustBe(t, "busy")
 	w.mustKillDaemon(t)
 	h := w.mustHome(t)
-	k, err := h.LoadKeeper("agent1")
-	testworld.Must(t, err)
+	k := testworld.Got(h.LoadKeeper("agent1"))(t)
 	if err := syscall.Kill(k.PID, syscall.SIGKILL); err != nil { // with nobody there to see it
 		t.Fatal(err)
 	}
@@ -101,13 +98,9 @@ func TestTaskIsHandedOn(t *testing.T) {
 	w.must(t, "netsky", "task", "start", id)
 	w.mustBe(t, "busy")
 	w.must(t, "netsky", "down", "agent1", "--force")
-	if list := w.must(t, "netsky", "task", "ls"); !strings.Contains(list, "crash  agent1 is down") {
-		t.Errorf("ls: %s", list)
-	}
+	testworld.Contains(t, w.must(t, "netsky", "task", "ls"), "crash  agent1 is down", "ls")
 	out := w.must(t, "netsky", "task", "start", id, "--agent", "2")
-	if !strings.Contains(out, "given to agent2 (brief-"+id+"-2)") {
-		t.Errorf("start: %s", out)
-	}
+	testworld.Contains(t, out, "given to agent2 (brief-"+id+"-2)", "start")
 	s := w.story(t, id)
 	if s.Word != "in_progress" || s.Assignee != "agent2" || s.Task.Starts != 2 {
 		t.Errorf("%+v", s)
@@ -140,7 +133,5 @@ func TestToolTakesTaskBack(t *testing.T) {
 		t.Error(text)
 	}
 	w.mustBecome(t, id, "cancelled")
-	if list, err := filepath.Glob(inbox); err != nil || len(list) != 0 {
-		t.Errorf("agent1 still has the brief of a cancelled task: %v, %v", list, err)
-	}
+	testworld.Len(t, testworld.Got(filepath.Glob(inbox))(t), 0, "agent1 still has the brief of a cancelled task")
 }

@@ -96,9 +96,7 @@ func TestTerminal(t *testing.T) {
 	s.shows(`(?m)[$#] *$`)
 	s.types(binDir()+"/netsky attach agent0", "Enter") // a login shell has a PATH of its own
 	s.shows(`(?m)^ agent0 .*C-b d leaves *$`)
-	if out := w.must(t, "netsky", "peek", "agent1"); !strings.Contains(out, "received: good morning") {
-		t.Errorf("peek agent1 shows another window:\n%s", out)
-	}
+	testworld.Contains(t, w.must(t, "netsky", "peek", "agent1"), "received: good morning", "peek agent1 shows another window")
 	s.keys("C-b", "d")
 	s.shows(`\[detached \(from session agent0\)\]`)
 
@@ -126,9 +124,7 @@ func (s *screen) watches(t *testing.T) {
 	for _, env := range []string{"TERM=dumb", "NO_COLOR=1"} {
 		s.types("clear; "+env+" netsky status; echo with "+env, "Enter")
 		s.shows(`(?s)● agent1 +busy.*\nwith ` + env)
-		if out := s.tmux("capture-pane", "-pe", "-t", "=alone:"); strings.Contains(out, "\x1b[3") {
-			t.Errorf("with %s there are colours:\n%q", env, out)
-		}
+		testworld.Lacks(t, s.tmux("capture-pane", "-pe", "-t", "=alone:"), "\x1b[3", "with %s there are colours", env)
 	}
 	s.types("clear; netsky peek agent1 --follow", "Enter")
 	s.shows(`busy for 1h0m0s`)
@@ -160,14 +156,10 @@ func TestTerminalInTmux(t *testing.T) {
 	// Attach opens a window in that tmux; the other windows stay as they are.
 	s.types("clear; netsky attach agent1", "Enter")
 	s.shows(`agent1, a demo agent of netsky`)
-	if out := s.tmux("list-windows", "-F", "#{window_name}"); !strings.Contains(out, "agent1\n") {
-		t.Errorf("the windows are %q", out)
-	}
+	testworld.Contains(t, s.tmux("list-windows", "-F", "#{window_name}"), "agent1\n", "the windows")
 	s.keys("C-b", "d")
 	s.shows(`opened agent1 in a new window of your tmux`)
-	if out := s.tmux("list-windows", "-F", "#{window_name}"); strings.Contains(out, "agent1\n") {
-		t.Errorf("after leaving it the windows are %q", out)
-	}
+	testworld.Lacks(t, s.tmux("list-windows", "-F", "#{window_name}"), "agent1\n", "after leaving it the windows")
 
 	// An agent that ends while someone looks leaves its last words to be read.
 	w.must(t, "netsky", "daemon", "stop") // which starts it again a second later

@@ -14,8 +14,7 @@ import (
 
 func mustWorld(t testing.TB) *world {
 	t.Helper()
-	w, err := newWorld()
-	testworld.Must(t, err)
+	w := testworld.Got(newWorld())(t)
 	t.Cleanup(func() {
 		if err := w.end(); err != nil {
 			t.Error(err)

@@ -37,9 +37,7 @@ func (w *world) mustTools(t *testing.T, n string) func(tool, args string) (text 
 	ask := func(method, params string) string {
 		t.Helper()
 		id++
-		if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params); err != nil {
-			t.Fatal(err)
-		}
+		testworld.Got(fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params))(t)
 		for lines.Scan() {
 			if strings.Contains(lines.Text(), fmt.Sprintf(`"id":%d`, id)) {
 				return lines.Text()

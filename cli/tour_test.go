@@ -80,9 +80,7 @@ func TestTourKilled(t *testing.T) {
 				return err == nil && len(list) == 0 && len(left) == 0
 			})
 			_ = cmd.Wait() // it was killed
-			if !strings.Contains(said.String(), "the tour was killed; its processes have ended and its home is removed") {
-				t.Errorf("it says:\n%s", said.String())
-			}
+			testworld.Contains(t, said.String(), "the tour was killed; its processes have ended and its home is removed")
 		})
 	}
 }

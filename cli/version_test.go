@@ -23,8 +23,7 @@ func TestStatusNamesOtherVersion(t *testing.T) {
 	w := mustWorld(t)
 	w.must(t, "netsky", "init")
 	testworld.Must(t, os.MkdirAll(filepath.Join(w.home, home.RunDir), 0o700))
-	l, err := net.Listen("unix", filepath.Join(w.home, home.DaemonSocket))
-	testworld.Must(t, err)
+	l := testworld.Got(net.Listen("unix", filepath.Join(w.home, home.DaemonSocket)))(t)
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, `{"pid":%d,"start_ms":1,"version":"0.0.9","binary":%q}`, os.Getpid(), os.Args[0])
 	})}
@@ -43,14 +42,10 @@ func TestNamesAgentsOfOtherVersion(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	w.must(t, "netsky", "up", "1", "--type", "demo", "--no-attach")
-	if out := w.must(t, "netsky", "status", "-v"); strings.Contains(out, "still run") {
-		t.Errorf("status -v of one version says:\n%s", out)
-	}
-	h, err := home.At(w.home)
-	testworld.Must(t, err)
+	testworld.Lacks(t, w.must(t, "netsky", "status", "-v"), "still run", "status -v of one version says")
+	h := testworld.Got(home.At(w.home))(t)
 	for _, id := range []agent.ID{"agent0", "agent1"} {
-		k, err := h.LoadKeeper(id)
-		testworld.Must(t, err)
+		k := testworld.Got(h.LoadKeeper(id))(t)
 		k.Version = "0.0.9"
 		testworld.Must(t, h.SaveKeeper(id, k))
 	}
@@ -67,9 +62,7 @@ func TestNamesAgentsOfOtherVersion(t *testing.T) {
 	}
 	w.must(t, "netsky", "down", "agent0", "agent1")
 	w.must(t, "netsky", "up", "agent0", "agent1")
-	if out := w.must(t, "netsky", "status", "-v"); strings.Contains(out, "0.0.9") {
-		t.Errorf("after a new start:\n%s", out)
-	}
+	testworld.Lacks(t, w.must(t, "netsky", "status", "-v"), "0.0.9", "after a new start")
 }
 
 // The scripts install the releases that the programs are compared with.

@@ -67,12 +67,10 @@ func BenchmarkWork(b *testing.B) {
 	}
 	r.Commit("many", files...)
 	h := w.mustHome(b)
-	repo, err := git.Open(b.Context(), r.Dir, "")
-	testworld.Must(b, err)
+	repo := testworld.Got(git.Open(b.Context(), r.Dir, ""))(b)
 	args := []string{"-c", `for d; do git -C "$d" status -sb; git -C "$d" rev-list --count --left-right main...HEAD; git -C "$d" merge-tree --write-tree main HEAD; done`, "sh"}
 	for n := range 20 {
-		p, err := tree.Make(b.Context(), h, agent.Clone(n+1), repo, false)
-		testworld.Must(b, err)
+		p := testworld.Got(tree.Make(b.Context(), h, agent.Clone(n+1), repo, false))(b)
 		at := r.At(p.Dir)
 		at.Write(fmt.Sprintf("d%d/f%d", n, n), "mine\n")
 		if n%2 == 0 {

@@ -264,9 +264,7 @@ func TestOldMail(t *testing.T) {
 	h, o := patient(t)
 	now := time.Now().Add(25 * time.Hour)
 	o.Now = func() time.Time { return now }
-	if got := lines(doctor.Run(t.Context(), *o), "mail", doctor.Warn); len(got) != 0 {
-		t.Errorf("no mail: %q", got)
-	}
+	testworld.Len(t, lines(doctor.Run(t.Context(), *o), "mail", doctor.Warn), 0, "no mail")
 	for _, p := range []bus.Place{bus.Inbox, bus.Claimed, bus.Outbox} {
 		write(t, h, home.Mailbox("agent1")+"/"+string(p)+"/m.json", `{"from":"owner"}`, 0o600)
 	}

@@ -120,9 +120,7 @@ func TestScreenFits(t *testing.T) {
 		}
 	}
 	lines := v.Screen(false).Fit(80, 8, false)
-	if got, want := lines[len(lines)-1], "… 25 more: 2 busy, 20 idle, 3 down  (every second; Ctrl-C ends)"; got != want {
-		t.Errorf("the last line is %q, want %q", got, want)
-	}
+	testworld.Equal(t, lines[len(lines)-1], "… 25 more: 2 busy, 20 idle, 3 down  (every second; Ctrl-C ends)", "the last line")
 	for range 30 {
 		v.Notes = append(v.Notes, "something is wrong")
 	}
