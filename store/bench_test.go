@@ -97,8 +97,8 @@ func BenchmarkJournal(b *testing.B) {
 	mustOpen(b, home) // as beside a daemon
 	for b.Loop() {
 		j := store.NewJournal(home)
-		mustDo(b, j.Record(b.Context(), store.AddLog{Text: "x"}))
-		mustDo(b, j.Close())
+		testworld.Must(b, j.Record(b.Context(), store.AddLog{Text: "x"}))
+		testworld.Must(b, j.Close())
 	}
 }
 
@@ -135,7 +135,7 @@ func BenchmarkPrune(b *testing.B) {
 		longest := time.Duration(0)
 		for !p.Done() {
 			began := time.Now()
-			mustDo(b, db.Prune(b.Context(), p))
+			testworld.Must(b, db.Prune(b.Context(), p))
 			longest = max(longest, time.Since(began))
 		}
 		b.ReportMetric(float64(longest.Milliseconds()), "longest-ms")

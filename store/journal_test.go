@@ -18,14 +18,13 @@ import (
 func mustJournal(tb testing.TB, home home.Dir) *store.Journal {
 	tb.Helper()
 	j := store.NewJournal(home)
-	tb.Cleanup(func() { mustDo(tb, j.Close()) })
+	tb.Cleanup(func() { testworld.Must(tb, j.Close()) })
 	return j
 }
 
 func mustSpool(tb testing.TB, home home.Dir) store.Spool {
 	tb.Helper()
-	s := testworld.Got(store.SpoolSize(home))(tb)
-	return s
+	return testworld.Got(store.SpoolSize(home))(tb)
 }
 
 func TestJournal(t *testing.T) {
@@ -41,18 +40,18 @@ func TestJournal(t *testing.T) {
 			mustSQL(t, h.Path(home.DBFile), "PRAGMA user_version = 99")
 		}, store.ErrSpooled, "newer"},
 		{"corrupt", func(t *testing.T, h home.Dir) {
-			mustDo(t, os.WriteFile(h.Path(home.DBFile), []byte(strings.Repeat("garbage!", 1000)), 0o600))
+			testworld.Must(t, os.WriteFile(h.Path(home.DBFile), []byte(strings.Repeat("garbage!", 1000)), 0o600))
 		}, store.ErrSpooled, "not a database"},
 		{"locked", func(t *testing.T, h home.Dir) {
-			mustDo(t, mustOpen(t, h).Close())
+			testworld.Must(t, mustOpen(t, h).Close())
 			db := testworld.Got(sql.Open("sqlite3", h.Path(home.DBFile)+"?_txlock=exclusive"))(t)
 			tx := testworld.Got(db.Begin())(t)
 			t.Cleanup(func() { tx.Rollback(); db.Close() })
 		}, store.ErrSpooled, "locked"},
 		{"nothing can be written", func(t *testing.T, h home.Dir) {
-			mustDo(t, os.Mkdir(h.Path(home.DBFile), 0o700))
-			mustDo(t, os.Remove(h.Path(home.SpoolDir)))
-			mustDo(t, os.WriteFile(h.Path(home.SpoolDir), nil, 0o600))
+			testworld.Must(t, os.Mkdir(h.Path(home.DBFile), 0o700))
+			testworld.Must(t, os.Remove(h.Path(home.SpoolDir)))
+			testworld.Must(t, os.WriteFile(h.Path(home.SpoolDir), nil, 0o600))
 		}, store.ErrUnrecorded, "not a directory"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,15 +91,15 @@ func mustSpooled(tb testing.TB, h home.Dir, ops ...store.Op) {
 	tb.Helper()
 	file := h.Path(home.DBFile)
 	os.Rename(file, file+".away")
-	mustDo(tb, os.Mkdir(file, 0o700))
+	testworld.Must(tb, os.Mkdir(file, 0o700))
 	j := store.NewJournal(h)
 	for _, op := range ops {
 		if err := j.Record(tb.Context(), op); !errors.Is(err, store.ErrSpooled) {
 			tb.Fatalf("Record(%T): %v, want spooled", op, err)
 		}
 	}
-	mustDo(tb, j.Close())
-	mustDo(tb, os.Remove(file))
+	testworld.Must(tb, j.Close())
+	testworld.Must(tb, os.Remove(file))
 	os.Rename(file+".away", file)
 }
 
@@ -126,7 +125,7 @@ func TestReplay(t *testing.T) {
 		testworld.Equal(t, dump(t, h), want, "round %d", round)
 		testworld.Equal(t, mustSpool(t, h), (store.Spool{}), "spool")
 		for name, data := range copies { // as after a crash before the removal
-			mustDo(t, os.WriteFile(name, data, 0o600))
+			testworld.Must(t, os.WriteFile(name, data, 0o600))
 		}
 	}
 }
@@ -145,9 +144,9 @@ func TestReplayBad(t *testing.T) {
 		"99999999999999999999.json": `[{"op":"add_log","args":{"key":"k","text":"by hand"}}]`,
 		".tmp-1-1":                  "half",
 	} {
-		mustDo(t, os.WriteFile(h.Path(home.SpoolDir, name), []byte(text), 0o600))
+		testworld.Must(t, os.WriteFile(h.Path(home.SpoolDir, name), []byte(text), 0o600))
 	}
-	mustDo(t, os.Symlink("/etc/passwd", h.Path(home.SpoolDir, "4-link.json")))
+	testworld.Must(t, os.Symlink("/etc/passwd", h.Path(home.SpoolDir, "4-link.json")))
 	db := mustOpen(t, h)
 	n, err := db.ReplaySpool(t.Context())
 	if n != 3 || err == nil || !strings.Contains(err.Error(), "explode") || !strings.Contains(err.Error(), "nobody") {
@@ -186,12 +185,12 @@ func TestReplayWaits(t *testing.T) {
 func TestSpoolIsBounded(t *testing.T) {
 	t.Parallel()
 	h := testworld.Home(t)
-	mustDo(t, os.Mkdir(h.Path(home.DBFile), 0o700))
+	testworld.Must(t, os.Mkdir(h.Path(home.DBFile), 0o700))
 	j := mustJournal(t, h)
 	testworld.ErrorIs(t, j.Record(t.Context(), store.AddLog{Text: strings.Repeat("x", 5<<20)}), store.ErrUnrecorded, "a record of 5 MiB")
 	full := h.Path(home.SpoolDir, "0-full.json")
-	mustDo(t, os.WriteFile(full, nil, 0o600))
-	mustDo(t, os.Truncate(full, 64<<20))
+	testworld.Must(t, os.WriteFile(full, nil, 0o600))
+	testworld.Must(t, os.Truncate(full, 64<<20))
 	if err := j.Record(t.Context(), store.AddLog{Text: "x"}); !errors.Is(err, store.ErrUnrecorded) || !strings.Contains(fmt.Sprint(err), "full") {
 		t.Errorf("a full spool: %v, want ErrUnrecorded, full", err)
 	}

@@ -43,25 +43,25 @@ func TestPruneKilled(t *testing.T) {
 	for round := range 12 {
 		cmd := mustChild(t, h, "prune:0")
 		out := testworld.Got(cmd.StdoutPipe())(t)
-		mustDo(t, cmd.Start())
+		testworld.Must(t, cmd.Start())
 		lines := bufio.NewScanner(out)
 		for i := 0; i < 2+round%5 && lines.Scan(); i++ {
 		}
-		mustDo(t, cmd.Process.Kill())
+		testworld.Must(t, cmd.Process.Kill())
 		for lines.Scan() {
 		}
 		cmd.Wait()
 		db := testworld.Got(store.Open(t.Context(), h))(t)
-		mustDo(t, db.Check(t.Context()))
+		testworld.Must(t, db.Check(t.Context()))
 		old, young := mustCount(t, db)
 		counted := counted(t, db)
 		if young != n || old+counted != n {
 			t.Fatalf("round %d: %d young, %d old and %d that the log counts as removed, want %d and %d", round, young, old, counted, n, n)
 		}
-		mustDo(t, db.Close())
+		testworld.Must(t, db.Close())
 	}
 	cmd := mustChild(t, h, "prune:0")
-	mustDo(t, cmd.Run())
+	testworld.Must(t, cmd.Run())
 	if old, young := mustCount(t, mustOpen(t, h)); old != 0 || young != n {
 		t.Errorf("%d old, %d young", old, young)
 	}
@@ -95,10 +95,10 @@ func TestShorten(t *testing.T) {
 		if !s.Spare() {
 			break
 		}
-		mustDo(t, db.Shorten(t.Context()))
+		testworld.Must(t, db.Shorten(t.Context()))
 	}
 	after := testworld.Got(db.Space(t.Context()))(t)
-	mustDo(t, db.Check(t.Context()))
+	testworld.Must(t, db.Check(t.Context()))
 	if after.File > before.File*3/4 || after.Whole() {
 		t.Errorf("%+v, was %+v", after, before)
 	}

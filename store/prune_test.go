@@ -21,7 +21,7 @@ const day = 24 * time.Hour
 func mustPrune(tb testing.TB, db *store.DB, p *store.Pass) {
 	tb.Helper()
 	for !p.Done() {
-		mustDo(tb, db.Prune(tb.Context(), p))
+		testworld.Must(tb, db.Prune(tb.Context(), p))
 	}
 }
 
@@ -151,7 +151,7 @@ func TestPrune(t *testing.T) {
 	if logs, err := db.Logs(t.Context(), store.LogFilter{}); err != nil || len(logs.Items) != 2 {
 		t.Errorf("a pass that removed nothing left %+v, %v", logs.Items, err)
 	}
-	mustDo(t, db.Check(t.Context()))
+	testworld.Must(t, db.Check(t.Context()))
 }
 
 // A question stays answered when the record of its answer is gone, and becomes open by
@@ -246,11 +246,11 @@ func TestRewrite(t *testing.T) {
 	db := mustOpen(t, h)
 	was := testworld.Got(db.Space(t.Context()))(t)
 	mustPrune(t, db, &store.Pass{Before: time.Now().Add(-30 * day), Key: "k"})
-	mustDo(t, db.Rewrite(t.Context()))
+	testworld.Must(t, db.Rewrite(t.Context()))
 	mustApply(t, db, store.AddLog{Text: "still the same file"})
 	is := testworld.Got(db.Space(t.Context()))(t)
 	if !was.Whole() || is.Whole() || is.File > was.File*2/3 || db.Replaced() != 0 {
 		t.Errorf("%+v, was %+v", is, was)
 	}
-	mustDo(t, db.Check(t.Context()))
+	testworld.Must(t, db.Check(t.Context()))
 }

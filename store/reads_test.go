@@ -76,7 +76,7 @@ func TestPages(t *testing.T) {
 		p := store.Page{Limit: 4}
 		for {
 			items, cursor, err := page(p)
-			mustDo(t, err)
+			testworld.Must(t, err)
 			got = append(got, items...)
 			if p.Cursor = cursor; cursor == "" || len(got) > 100 {
 				break
@@ -202,14 +202,14 @@ func TestRoundTrip(t *testing.T) {
 	db := mustOpen(t, testworld.Home(t))
 	mustApply(t, db, story()...)
 	m, err := db.Message(t.Context(), "m-question")
-	mustDo(t, err)
+	testworld.Must(t, err)
 	data, err := json.Marshal(m)
-	mustDo(t, err)
+	testworld.Must(t, err)
 	want := `{"id":"m-question","from":"owner","to":"agent0","text":"what?","time":"1970-01-01T00:00:01.003Z","via":"cli",` +
 		`"requires_ack":true,"attachments":["attach/a.png"],"metadata":{"chat":"c1"}}`
 	testworld.Equal(t, string(data), want, "message %s", data)
 	s, err := db.Session(t.Context(), "00000000000000aa")
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if s.Status == nil || *s.Status != 0 || s.LastLines != "bye\n" || s.State != agent.Down || s.Thread != "th-1" {
 		t.Errorf("session %+v", s)
 	}

@@ -18,8 +18,8 @@ func launch(tb testing.TB, h home.Dir, id agent.ID, at time.Time) agent.Launch {
 	tb.Helper()
 	la := agent.Launch{Agent: id, Start: "start-of-" + string(id), Runtime: "codex", Dir: "/src/" + string(id),
 		Argv: []string{"/bin/true"}, Resume: "thread-" + string(id), StartedMS: at.UnixMilli()}
-	mustDo(tb, h.SaveLaunch(la))
-	mustDo(tb, home.Desired(h).Set(string(id), true, "owner"))
+	testworld.Must(tb, h.SaveLaunch(la))
+	testworld.Must(tb, home.Desired(h).Set(string(id), true, "owner"))
 	return la
 }
 
@@ -30,14 +30,14 @@ func TestRebuilt(t *testing.T) {
 	hour := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	three := 3
 	root := launch(t, h, agent.Root, hour)
-	mustDo(t, h.SaveReport(agent.Root, agent.Report{Start: root.Start, State: agent.Idle, SinceMS: hour.Add(time.Minute).UnixMilli()}))
-	mustDo(t, h.SaveKeeper(agent.Root, agent.Keeper{Start: root.Start, Process: proc.Self(), StartedMS: root.StartedMS}))
+	testworld.Must(t, h.SaveReport(agent.Root, agent.Report{Start: root.Start, State: agent.Idle, SinceMS: hour.Add(time.Minute).UnixMilli()}))
+	testworld.Must(t, h.SaveKeeper(agent.Root, agent.Keeper{Start: root.Start, Process: proc.Self(), StartedMS: root.StartedMS}))
 	dead := launch(t, h, "agent1", hour)
-	mustDo(t, h.SaveKeeper("agent1", agent.Keeper{Start: dead.Start, Process: proc.Process{PID: 1 << 22}, StartedMS: dead.StartedMS,
+	testworld.Must(t, h.SaveKeeper("agent1", agent.Keeper{Start: dead.Start, Process: proc.Process{PID: 1 << 22}, StartedMS: dead.StartedMS,
 		EndedMS: hour.Add(time.Second).UnixMilli(), Status: &three}))
 	launch(t, h, "agent2", hour)
-	mustDo(t, home.Desired(h).Set("agent2", false, "owner"))
-	mustDo(t, os.WriteFile(h.Path(home.LaunchDir, "agent3.json"), []byte("{"), 0o600)) // costs the others nothing
+	testworld.Must(t, home.Desired(h).Set("agent2", false, "owner"))
+	testworld.Must(t, os.WriteFile(h.Path(home.LaunchDir, "agent3.json"), []byte("{"), 0o600)) // costs the others nothing
 
 	db := mustOpen(t, h)
 	actors := testworld.Got(db.Actors(t.Context()))(t)
@@ -49,8 +49,7 @@ func TestRebuilt(t *testing.T) {
 	testworld.Equal(t, strings.Join(got, ", "), want, "actors")
 	session := func(start string) store.Session {
 		t.Helper()
-		s := testworld.Got(db.Session(t.Context(), start))(t)
-		return s
+		return testworld.Got(db.Session(t.Context(), start))(t)
 	}
 	if s := session(root.Start); s.State != agent.Idle || s.Ended != 0 || s.Started != store.At(hour) || s.PID != os.Getpid() || s.Thread != root.Resume {
 		t.Errorf("running session %+v", s)
@@ -89,21 +88,21 @@ func TestRefresh(t *testing.T) {
 	db := mustOpen(t, h)
 	mustApply(t, db, store.AddLog{Text: "old"})
 	launch(t, h, agent.Root, time.Now().Add(-time.Hour))
-	mustDo(t, db.Refresh(t.Context()))
+	testworld.Must(t, db.Refresh(t.Context()))
 	if n := db.Replaced(); n != 0 {
 		t.Fatalf("replaced %d times", n)
 	}
-	mustDo(t, os.Remove(h.Path(home.DBFile)))
-	mustDo(t, db.Refresh(t.Context()))
+	testworld.Must(t, os.Remove(h.Path(home.DBFile)))
+	testworld.Must(t, db.Refresh(t.Context()))
 	if _, err := db.Session(t.Context(), "start-of-agent0"); err != nil || db.Replaced() != 1 {
 		t.Errorf("session: %v, replaced %d", err, db.Replaced())
 	}
 	// Put back from a copy that is older than the agent.
-	mustDo(t, os.Remove(h.Path(home.DBFile)))
+	testworld.Must(t, os.Remove(h.Path(home.DBFile)))
 	old := testworld.Home(t)
-	mustDo(t, mustOpen(t, old).Close())
-	mustDo(t, os.Rename(old.Path(home.DBFile), h.Path(home.DBFile)))
-	mustDo(t, db.Refresh(t.Context()))
+	testworld.Must(t, mustOpen(t, old).Close())
+	testworld.Must(t, os.Rename(old.Path(home.DBFile), h.Path(home.DBFile)))
+	testworld.Must(t, db.Refresh(t.Context()))
 	if _, err := db.Session(t.Context(), "start-of-agent0"); err != nil || db.Replaced() != 2 {
 		t.Errorf("session: %v, replaced %d", err, db.Replaced())
 	}
@@ -125,17 +124,17 @@ func TestRemovedWithoutItsLog(t *testing.T) {
 			}
 			wal := testworld.Got(os.ReadFile(h.Path(home.DBFile + "-wal")))(t)
 			if !tt.open {
-				mustDo(t, db.Close())
-				mustDo(t, os.WriteFile(h.Path(home.DBFile+"-wal"), wal, 0o600))
+				testworld.Must(t, db.Close())
+				testworld.Must(t, os.WriteFile(h.Path(home.DBFile+"-wal"), wal, 0o600))
 			}
-			mustDo(t, os.Remove(h.Path(home.DBFile)))
+			testworld.Must(t, os.Remove(h.Path(home.DBFile)))
 			next := mustOpen(t, h)
 			mustApply(t, next, store.AddLog{Text: "new"})
 			if tt.open {
 				mustApply(t, db, store.AddLog{Text: "new too"})
-				mustDo(t, db.Check(t.Context()))
+				testworld.Must(t, db.Check(t.Context()))
 			}
-			mustDo(t, next.Check(t.Context()))
+			testworld.Must(t, next.Check(t.Context()))
 			logs := testworld.Got(next.Logs(t.Context(), store.LogFilter{}))(t)
 			for _, l := range logs.Items {
 				if !strings.HasPrefix(l.Text, "new") {

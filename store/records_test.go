@@ -102,8 +102,8 @@ func TestOrderOfDeliveries(t *testing.T) {
 			}
 		}
 		var x, y []store.Delivery
-		mustDo(t, json.Unmarshal(got, &x))
-		mustDo(t, json.Unmarshal([]byte(want), &y))
+		testworld.Must(t, json.Unmarshal(got, &x))
+		testworld.Must(t, json.Unmarshal([]byte(want), &y))
 		byMessage := func(l []store.Delivery) map[string]store.Delivery {
 			m := map[string]store.Delivery{}
 			for _, d := range l {
@@ -207,12 +207,12 @@ func TestSessionState(t *testing.T) {
 		store.SessionState{Start: "nobody", State: agent.Busy, Time: 20},
 		store.EndSession{Start: "unknown", Actor: "agent2", Time: 40})
 	s, err := db.Session(t.Context(), "a")
-	mustDo(t, err)
+	testworld.Must(t, err)
 	if s.State != agent.Idle || s.Changed != 30 || s.PID != 7 || s.PIDStart != 8 || s.Thread != "th" {
 		t.Errorf("%+v, want idle since 30, pid 7, thread th", s)
 	}
 	l, err := db.Sessions(t.Context(), store.SessionFilter{Open: true})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	testworld.Equal(t, len(l.Items), 1, "open sessions")
 	if s, err = db.Session(t.Context(), "unknown"); err != nil || s.Actor != "agent2" || s.Ended != 40 {
 		t.Errorf("an end without a start: %+v, %v, want a session of agent2", s, err)
@@ -303,7 +303,7 @@ func TestSameIDOfTwoSenders(t *testing.T) {
 	}
 	mustApply(t, db, store.UpsertMessage{ID: "r", From: "agent1", To: "agent3", Kind: "reply", InReplyTo: "1", Text: "x"})
 	l, err := db.Deliveries(t.Context(), store.DeliveryFilter{Message: "1"})
-	mustDo(t, err)
+	testworld.Must(t, err)
 	got := map[agent.ID]store.DeliveryState{}
 	for _, d := range l.Items {
 		got[d.From] = d.State

@@ -32,18 +32,13 @@ func TestMain(m *testing.M) {
 func mustOpen(tb testing.TB, home home.Dir) *store.DB {
 	tb.Helper()
 	db := testworld.Got(store.Open(tb.Context(), home))(tb)
-	tb.Cleanup(func() { mustDo(tb, db.Close()) })
+	tb.Cleanup(func() { testworld.Must(tb, db.Close()) })
 	return db
-}
-
-func mustDo(tb testing.TB, err error) {
-	tb.Helper()
-	testworld.Must(tb, err)
 }
 
 func mustApply(tb testing.TB, db *store.DB, ops ...store.Op) {
 	tb.Helper()
-	mustDo(tb, db.Apply(tb.Context(), ops...))
+	testworld.Must(tb, db.Apply(tb.Context(), ops...))
 }
 
 // mustSQL runs statements on the file past the package.
@@ -71,7 +66,7 @@ func dump(tb testing.TB, h home.Dir) string {
 			for i := range row {
 				to[i] = &row[i]
 			}
-			mustDo(tb, rows.Scan(to...))
+			testworld.Must(tb, rows.Scan(to...))
 			for i, v := range row {
 				if names[i] != "seq" {
 					fmt.Fprintf(&out, "%s.%s=%v ", table, names[i], v)
@@ -79,7 +74,7 @@ func dump(tb testing.TB, h home.Dir) string {
 			}
 			out.WriteByte('\n')
 		}
-		mustDo(tb, rows.Err())
+		testworld.Must(tb, rows.Err())
 		rows.Close()
 	}
 	return out.String()
@@ -95,7 +90,7 @@ func TestMigrate(t *testing.T) {
 		setup func(t *testing.T, file string)
 	}{
 		{"no file", func(*testing.T, string) {}},
-		{"empty file", func(t *testing.T, file string) { mustDo(t, os.WriteFile(file, nil, 0o644)) }},
+		{"empty file", func(t *testing.T, file string) { testworld.Must(t, os.WriteFile(file, nil, 0o644)) }},
 		{"user_version 0", func(t *testing.T, file string) { mustSQL(t, file, "CREATE TABLE other (a)") }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -104,14 +99,14 @@ func TestMigrate(t *testing.T) {
 			tt.setup(t, file)
 			db := mustOpen(t, h)
 			mustApply(t, db, store.AddLog{Text: "one"})
-			mustDo(t, db.Check(t.Context()))
+			testworld.Must(t, db.Check(t.Context()))
 			raw, err := sql.Open("sqlite3", file)
-			mustDo(t, err)
+			testworld.Must(t, err)
 			defer raw.Close()
 			var version int
 			var mode string
-			mustDo(t, raw.QueryRow("PRAGMA user_version").Scan(&version))
-			mustDo(t, raw.QueryRow("PRAGMA journal_mode").Scan(&mode))
+			testworld.Must(t, raw.QueryRow("PRAGMA user_version").Scan(&version))
+			testworld.Must(t, raw.QueryRow("PRAGMA journal_mode").Scan(&mode))
 			if version != store.Schema() || mode != "wal" {
 				t.Errorf("user_version %d, journal_mode %s, want %d, wal", version, mode, store.Schema())
 			}
@@ -143,13 +138,13 @@ func TestOpenRefuses(t *testing.T) {
 			mustSQL(t, file, "PRAGMA user_version = 99")
 		}, store.ErrNewer, "99"},
 		{"garbage", func(t *testing.T, _ home.Dir, file string) {
-			mustDo(t, os.WriteFile(file, bytes.Repeat([]byte("no database "), 1000), 0o600))
+			testworld.Must(t, os.WriteFile(file, bytes.Repeat([]byte("no database "), 1000), 0o600))
 		}, nil, "not a database"},
 		{"link", func(t *testing.T, home home.Dir, file string) {
-			mustDo(t, os.WriteFile(home.Path("other.db"), nil, 0o600))
-			mustDo(t, os.Symlink(home.Path("other.db"), file))
+			testworld.Must(t, os.WriteFile(home.Path("other.db"), nil, 0o600))
+			testworld.Must(t, os.Symlink(home.Path("other.db"), file))
 		}, home.ErrLink, "symbolic link"},
-		{"directory", func(t *testing.T, _ home.Dir, file string) { mustDo(t, os.Mkdir(file, 0o700)) }, nil, "not a regular file"},
+		{"directory", func(t *testing.T, _ home.Dir, file string) { testworld.Must(t, os.Mkdir(file, 0o700)) }, nil, "not a regular file"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := testworld.Home(t)
@@ -179,7 +174,7 @@ func TestOpenReadMakesNothing(t *testing.T) {
 	testworld.ErrorIs(t, testworld.Err(store.OpenRead(t.Context(), h)), fs.ErrNotExist, "OpenRead without a file")
 	mustSQL(t, h.Path(home.DBFile), "CREATE TABLE other (a)")
 	testworld.Fails(t, testworld.Err(store.OpenRead(t.Context(), h)), "older", "OpenRead of schema 0")
-	mustDo(t, mustOpen(t, h).Close())
+	testworld.Must(t, mustOpen(t, h).Close())
 	db := testworld.Got(store.OpenRead(t.Context(), h))(t)
 	defer db.Close()
 	testworld.Fails(t, db.Apply(t.Context(), store.AddLog{Text: "x"}), "", "Apply on a read-only database: no error")
@@ -192,7 +187,7 @@ func TestMode(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		h := testworld.Home(t)
 		if before {
-			mustDo(t, os.WriteFile(h.Path(home.DBFile), nil, 0o666))
+			testworld.Must(t, os.WriteFile(h.Path(home.DBFile), nil, 0o666))
 		}
 		db := mustOpen(t, h)
 		mustApply(t, db, store.AddLog{Text: "x"})
@@ -212,11 +207,11 @@ func TestCheckFindsDamage(t *testing.T) {
 	for i := range 200 {
 		mustApply(t, db, store.AddLog{Text: strings.Repeat("x", 200), About: fmt.Sprint("about-", i)})
 	}
-	mustDo(t, db.Close())
+	testworld.Must(t, db.Close())
 	file := h.Path(home.DBFile)
 	data := testworld.Got(os.ReadFile(file))(t)
 	copy(data[len(data)-3*4096:], bytes.Repeat([]byte{0xff}, 2*4096))
-	mustDo(t, os.WriteFile(file, data, 0o600))
+	testworld.Must(t, os.WriteFile(file, data, 0o600))
 	db = testworld.Got(store.OpenRead(t.Context(), h))(t)
 	defer db.Close()
 	testworld.Fails(t, db.Check(t.Context()), file, "an error that names it")
@@ -231,7 +226,7 @@ func TestReplaced(t *testing.T) {
 	mustApply(t, db, store.AddLog{Text: "old"})
 	before := testworld.Got(db.DataVersion(t.Context()))(t)
 	for _, suffix := range []string{"", "-wal", "-shm"} {
-		mustDo(t, os.Remove(h.Path(home.DBFile+suffix)))
+		testworld.Must(t, os.Remove(h.Path(home.DBFile+suffix)))
 	}
 	mustApply(t, db, store.AddLog{Text: "new"})
 	l := testworld.Got(db.Logs(t.Context(), store.LogFilter{}))(t)
@@ -250,8 +245,7 @@ func TestDataVersion(t *testing.T) {
 	db, other := mustOpen(t, home), mustOpen(t, home)
 	version := func() int64 {
 		t.Helper()
-		v := testworld.Got(db.DataVersion(t.Context()))(t)
-		return v
+		return testworld.Got(db.DataVersion(t.Context()))(t)
 	}
 	a := version()
 	if b := version(); a != b {

@@ -40,7 +40,7 @@ func TestManyProcesses(t *testing.T) {
 	all.Wait()
 	db := mustOpen(t, home)
 	testworld.Equal(t, len(mustTexts(t, db)), 4*each, "logs")
-	mustDo(t, db.Check(t.Context()))
+	testworld.Must(t, db.Check(t.Context()))
 }
 
 // A process is killed while it writes, also while it makes the database: what
@@ -52,12 +52,12 @@ func TestKilled(t *testing.T) {
 	for round := range 8 {
 		cmd := mustChild(t, home, fmt.Sprintf("r%d:1000000", round))
 		out := testworld.Got(cmd.StdoutPipe())(t)
-		mustDo(t, cmd.Start())
+		testworld.Must(t, cmd.Start())
 		lines := bufio.NewScanner(out)
 		for n := 0; n < round*7 && lines.Scan(); n++ {
 			acked[lines.Text()] = true
 		}
-		mustDo(t, cmd.Process.Kill())
+		testworld.Must(t, cmd.Process.Kill())
 		for lines.Scan() { // what it had printed before it died
 			acked[lines.Text()] = true
 		}
@@ -73,5 +73,5 @@ func TestKilled(t *testing.T) {
 	if len(acked) == 0 {
 		t.Error("nothing was acknowledged")
 	}
-	mustDo(t, db.Check(t.Context()))
+	testworld.Must(t, db.Check(t.Context()))
 }

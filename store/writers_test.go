@@ -101,7 +101,7 @@ func TestManyGoroutines(t *testing.T) {
 			t.Errorf("agent%d: %d waiting, %v, want %d", g+1, len(w), err, each)
 		}
 	}
-	mustDo(t, db.Check(t.Context()))
+	testworld.Must(t, db.Check(t.Context()))
 }
 
 // Of those that are committed together, who brings a wrong record is undone
@@ -130,7 +130,7 @@ func TestWrongAmongOthers(t *testing.T) {
 func TestApplyAfterClose(t *testing.T) {
 	t.Parallel()
 	db := testworld.Got(store.Open(t.Context(), testworld.Home(t)))(t)
-	mustDo(t, db.Close())
-	mustDo(t, db.Close())
+	testworld.Must(t, db.Close())
+	testworld.Must(t, db.Close())
 	testworld.Fails(t, db.Apply(t.Context(), store.AddLog{Text: "x"}), "closed", "Apply after Close")
 }

@@ -46,8 +46,7 @@ func patient(t *testing.T) (home.Dir, *doctor.Options) {
 
 func mustExecutable(t *testing.T) string {
 	t.Helper()
-	file := testworld.Got(os.Executable())(t)
-	return file
+	return testworld.Got(os.Executable())(t)
 }
 
 func lines(r doctor.Report, check string, level doctor.Level) (list []string) {
@@ -59,15 +58,10 @@ func lines(r doctor.Report, check string, level doctor.Level) (list []string) {
 	return list
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	testworld.Must(t, err)
-}
-
 func write(t *testing.T, h home.Dir, rel, text string, mode os.FileMode) {
 	t.Helper()
-	must(t, os.WriteFile(h.Path(rel), []byte(text), 0o600))
-	must(t, os.Chmod(h.Path(rel), mode))
+	testworld.Must(t, os.WriteFile(h.Path(rel), []byte(text), 0o600))
+	testworld.Must(t, os.Chmod(h.Path(rel), mode))
 }
 
 // Each broken thing is reported, repaired in one pass, and leaves nothing for a second.
@@ -81,44 +75,44 @@ func TestFixConverges(t *testing.T) {
 		harm  func(t *testing.T, h home.Dir)
 		stays bool // only a person can repair it
 	}{
-		"open directory":    {"files", doctor.Wrong, "state", func(t *testing.T, h home.Dir) { must(t, os.Chmod(h.Path("state"), 0o755)) }, false},
-		"closed directory":  {"files", doctor.Wrong, "state/launch", func(t *testing.T, h home.Dir) { must(t, os.Chmod(h.Path("state/launch"), 0o500)) }, false},
-		"open mailbox":      {"files", doctor.Wrong, box + "inbox", func(t *testing.T, h home.Dir) { must(t, os.Chmod(h.Path(box, "inbox"), 0o711)) }, false},
+		"open directory":    {"files", doctor.Wrong, "state", func(t *testing.T, h home.Dir) { testworld.Must(t, os.Chmod(h.Path("state"), 0o755)) }, false},
+		"closed directory":  {"files", doctor.Wrong, "state/launch", func(t *testing.T, h home.Dir) { testworld.Must(t, os.Chmod(h.Path("state/launch"), 0o500)) }, false},
+		"open mailbox":      {"files", doctor.Wrong, box + "inbox", func(t *testing.T, h home.Dir) { testworld.Must(t, os.Chmod(h.Path(box, "inbox"), 0o711)) }, false},
 		"open file":         {"files", doctor.Wrong, "state/owner-read", func(t *testing.T, h home.Dir) { write(t, h, "state/owner-read", "", 0o644) }, false},
-		"missing directory": {"home", doctor.Wrong, "state/approvals", func(t *testing.T, h home.Dir) { must(t, os.Remove(h.Path("state/approvals"))) }, false},
+		"missing directory": {"home", doctor.Wrong, "state/approvals", func(t *testing.T, h home.Dir) { testworld.Must(t, os.Remove(h.Path("state/approvals"))) }, false},
 		"missing and open": {"files", doctor.Wrong, "state/agents", func(t *testing.T, h home.Dir) {
-			must(t, os.Remove(h.Path("state/approvals")))
-			must(t, os.Chmod(h.Path("state/agents"), 0o777))
+			testworld.Must(t, os.Remove(h.Path("state/approvals")))
+			testworld.Must(t, os.Chmod(h.Path("state/agents"), 0o777))
 		}, false},
 		"half a mailbox": {"mailboxes", doctor.Wrong, "agent1: its mailbox lacks sent", func(t *testing.T, h home.Dir) {
-			must(t, os.Remove(h.Path(box, "sent")))
-			must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Runtime: "demo", Dir: "/"}))
+			testworld.Must(t, os.Remove(h.Path(box, "sent")))
+			testworld.Must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Runtime: "demo", Dir: "/"}))
 		}, false},
 		"temporary file": {"files", doctor.Warn, "1 unfinished file", func(t *testing.T, h home.Dir) {
 			write(t, h, "state/.tmp-4194999-1", "x", 0o600)
 			old := time.Now().Add(-time.Hour)
-			must(t, os.Chtimes(h.Path("state/.tmp-4194999-1"), old, old))
+			testworld.Must(t, os.Chtimes(h.Path("state/.tmp-4194999-1"), old, old))
 		}, false},
 		"spool": {"spool", doctor.Warn, "1 record", func(t *testing.T, h home.Dir) {
-			must(t, os.Rename(h.Path(home.DBFile), h.Path("meta.away"))) // a journal without a database
-			must(t, os.Mkdir(h.Path(home.DBFile), 0o700))
+			testworld.Must(t, os.Rename(h.Path(home.DBFile), h.Path("meta.away"))) // a journal without a database
+			testworld.Must(t, os.Mkdir(h.Path(home.DBFile), 0o700))
 			if err := store.NewJournal(h).Record(t.Context(), store.AddLog{Part: "test", Text: "spooled"}); !errors.Is(err, store.ErrSpooled) {
 				t.Fatal(err)
 			}
-			must(t, os.Remove(h.Path(home.DBFile)))
-			must(t, os.Rename(h.Path("meta.away"), h.Path(home.DBFile)))
+			testworld.Must(t, os.Remove(h.Path(home.DBFile)))
+			testworld.Must(t, os.Rename(h.Path("meta.away"), h.Path(home.DBFile)))
 		}, false},
 		"dead daemon": {"daemon", doctor.Wrong, "not running, but should be", func(t *testing.T, h home.Dir) {
-			must(t, home.Desired(h).Set(agent.DaemonName, true, "owner"))
+			testworld.Must(t, home.Desired(h).Set(agent.DaemonName, true, "owner"))
 		}, false},
 		"killed daemon": {"daemon", doctor.Warn, "run/daemon.pid", func(t *testing.T, h home.Dir) { write(t, h, home.DaemonPID, "1\n", 0o600) }, false},
 		"a link in a mailbox": {"files", doctor.Wrong, box + "claimed", func(t *testing.T, h home.Dir) {
-			must(t, os.Remove(h.Path(box, "claimed")))
-			must(t, os.Symlink("/", h.Path(box, "claimed")))
+			testworld.Must(t, os.Remove(h.Path(box, "claimed")))
+			testworld.Must(t, os.Symlink("/", h.Path(box, "claimed")))
 		}, true},
 		"stray":           {"mailboxes", doctor.Warn, "x.txt", func(t *testing.T, h home.Dir) { write(t, h, box+"inbox/x.txt", "x", 0o644) }, true},
 		"poison":          {"mailboxes", doctor.Warn, "1 message set aside", func(t *testing.T, h home.Dir) { write(t, h, box+"poison/x.json", "x", 0o600) }, true},
-		"no mailbox":      {"mailboxes", doctor.Warn, "channels/agent/mine", func(t *testing.T, h home.Dir) { must(t, os.Mkdir(h.Path(home.Channels, "mine"), 0o700)) }, true},
+		"no mailbox":      {"mailboxes", doctor.Warn, "channels/agent/mine", func(t *testing.T, h home.Dir) { testworld.Must(t, os.Mkdir(h.Path(home.Channels, "mine"), 0o700)) }, true},
 		"bad spool":       {"spool", doctor.Warn, "could not be read", func(t *testing.T, h home.Dir) { write(t, h, home.SpoolDir+"/x.bad", "x", 0o600) }, true},
 		"damaged records": {"records", doctor.Wrong, "repairs it", func(t *testing.T, h home.Dir) { write(t, h, home.DBFile, strings.Repeat("no database ", 900), 0o600) }, true},
 	} {
@@ -166,11 +160,11 @@ func TestAccounts(t *testing.T) {
 func TestDirectoryGone(t *testing.T) {
 	t.Parallel()
 	h, o := patient(t)
-	must(t, home.Desired(h).Set("agent1", true, "owner"))
-	must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "demo", Dir: filepath.Join(t.TempDir(), "gone")}))
+	testworld.Must(t, home.Desired(h).Set("agent1", true, "owner"))
+	testworld.Must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "demo", Dir: filepath.Join(t.TempDir(), "gone")}))
 	says := func() string { return strings.Join(lines(doctor.Run(t.Context(), *o), "paths", doctor.Wrong), "\n") }
 	testworld.Contains(t, says(), " is gone; `netsky up agent1 --dir DIR` starts it elsewhere", "a dead agent")
-	must(t, h.SaveKeeper("agent1", agent.Keeper{Start: "s1", Process: proc.Self()}))
+	testworld.Must(t, h.SaveKeeper("agent1", agent.Keeper{Start: "s1", Process: proc.Self()}))
 	testworld.Contains(t, says(), " is gone; `netsky down agent1 && netsky up agent1 --dir DIR` starts it elsewhere", "one that is up")
 }
 
@@ -180,19 +174,19 @@ func TestConversations(t *testing.T) {
 	h, o := patient(t)
 	config := t.TempDir()
 	file := filepath.Join(config, "projects", "x", "c.jsonl")
-	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
-	must(t, os.WriteFile(file, []byte("{}\n"), 0o600))
-	must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "claude", Env: []string{"CLAUDE_CONFIG_DIR=" + config}}))
-	must(t, claude.SaveState(h, "agent1", claude.State{Session: "0b5c2a34-6d1f-4a6b-9c33-0123456789ab", Transcript: file, Start: "s1", Used: true}))
+	testworld.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	testworld.Must(t, os.WriteFile(file, []byte("{}\n"), 0o600))
+	testworld.Must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "claude", Env: []string{"CLAUDE_CONFIG_DIR=" + config}}))
+	testworld.Must(t, claude.SaveState(h, "agent1", claude.State{Session: "0b5c2a34-6d1f-4a6b-9c33-0123456789ab", Transcript: file, Start: "s1", Used: true}))
 	says := func(days int, level doctor.Level) string {
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(days)*24*time.Hour + time.Hour) }
 		return strings.Join(lines(doctor.Run(t.Context(), *o), "conversations", level), "\n")
 	}
 	testworld.Contains(t, says(20, doctor.OK), "1 conversation on Claude Code", "after 20 days")
 	testworld.Contains(t, says(26, doctor.Warn), "agent1: nothing was written to its conversation for 26 days; Claude Code removes it after 30", "after 26 days")
-	must(t, os.WriteFile(filepath.Join(config, "settings.json"), []byte(`{"cleanupPeriodDays": 90}`), 0o600))
+	testworld.Must(t, os.WriteFile(filepath.Join(config, "settings.json"), []byte(`{"cleanupPeriodDays": 90}`), 0o600))
 	testworld.Equal(t, says(26, doctor.Warn), "", "with a longer period")
-	must(t, os.Remove(file))
+	testworld.Must(t, os.Remove(file))
 	testworld.Contains(t, says(0, doctor.Warn), "agent1: the file of its conversation is gone", "without its file")
 }
 
@@ -204,7 +198,7 @@ func TestFixKeepsMail(t *testing.T) {
 		write(t, h, home.Mailbox("agent1")+"/"+string(p)+"/m.json", `{"from":"owner"}`, 0o644)
 		write(t, h, home.Mailbox("agent1")+"/"+string(p)+"/other", "mine", 0o644)
 	}
-	must(t, os.MkdirAll(h.Path("state/mine"), 0o755))
+	testworld.Must(t, os.MkdirAll(h.Path("state/mine"), 0o755))
 	write(t, h, "state/mine/file", "mine", 0o644)
 	doctor.Fix(t.Context(), *o)
 	for _, p := range bus.Places() {
@@ -223,25 +217,25 @@ func TestFixKeepsMail(t *testing.T) {
 func TestRestartIsDue(t *testing.T) {
 	t.Parallel()
 	h, o := patient(t)
-	must(t, home.Desired(h).Set("agent1", true, "owner"))
-	must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "demo"}))
+	testworld.Must(t, home.Desired(h).Set("agent1", true, "owner"))
+	testworld.Must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "demo"}))
 	says := func() string { return strings.Join(lines(doctor.Run(t.Context(), *o), "agents", doctor.Warn), "\n") }
 	if got := says(); !strings.Contains(got, "agent1 is wanted up, and is dead") || !strings.Contains(got, "`netsky up agent1` starts it") {
 		t.Errorf("without a watchdog: %q", got)
 	}
 	lock, err := h.Lock(home.WatchdogLock)
-	must(t, err)
+	testworld.Must(t, err)
 	defer lock.Unlock()
 	d, err := home.Desired(h).Load("agent1")
-	must(t, err)
+	testworld.Must(t, err)
 	r := backoff.Record{WordMS: d.AtMS}
 	r.Ended("s1", "exited 3", backoff.Crash, time.Now())
-	must(t, backoff.Save(h, "agent1", r))
+	testworld.Must(t, backoff.Save(h, "agent1", r))
 	if got := says(); !strings.Contains(got, "; restart") || !strings.Contains(got, "(attempt 1); nothing needs to be done: the watchdog starts it") {
 		t.Errorf("with one: %q", got)
 	}
 	r.NextMS += time.Hour.Milliseconds() / 4
-	must(t, backoff.Save(h, "agent1", r))
+	testworld.Must(t, backoff.Save(h, "agent1", r))
 	testworld.Contains(t, says(), "; restart in 15m (attempt 1); `netsky up agent1` starts it", "much later")
 }
 
@@ -249,7 +243,7 @@ func TestRestartIsDue(t *testing.T) {
 func TestNoStartWithoutConfig(t *testing.T) {
 	t.Parallel()
 	h, o := patient(t)
-	must(t, home.Desired(h).Set(agent.DaemonName, true, "owner"))
+	testworld.Must(t, home.Desired(h).Set(agent.DaemonName, true, "owner"))
 	o.ConfigErr = errors.New("netsky.toml: line 3: what?")
 	o.Start = func(context.Context) error { t.Error("started"); return nil }
 	r := doctor.Fix(t.Context(), *o)
@@ -280,8 +274,8 @@ func TestOldMail(t *testing.T) {
 func TestMailOfTheDead(t *testing.T) {
 	t.Parallel()
 	h, o := patient(t)
-	must(t, home.Desired(h).Set("agent1", true, "owner"))
-	must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "demo"}))
+	testworld.Must(t, home.Desired(h).Set("agent1", true, "owner"))
+	testworld.Must(t, h.SaveLaunch(agent.Launch{Agent: "agent1", Start: "s1", Runtime: "demo"}))
 	write(t, h, home.Mailbox("agent1")+"/"+string(bus.Inbox)+"/m.json", `{"from":"owner"}`, 0o600)
 	got := strings.Join(lines(doctor.Run(t.Context(), *o), "mail", doctor.Warn), "\n")
 	testworld.Contains(t, got, "agent1: 1 message waiting for it, and it is dead")
@@ -294,7 +288,7 @@ func TestFixKeepsTemporaryOfTheLiving(t *testing.T) {
 	rel := "state/.tmp-" + strconv.Itoa(proc.Self().PID) + "-77"
 	write(t, h, rel, "x", 0o600)
 	old := time.Now().Add(-time.Hour)
-	must(t, os.Chtimes(h.Path(rel), old, old))
+	testworld.Must(t, os.Chtimes(h.Path(rel), old, old))
 	if r := doctor.Fix(t.Context(), *o); len(r.Fixed) > 0 || !h.Mark(rel).Exists() {
 		t.Errorf("fixed %q", r.Fixed)
 	}

@@ -17,13 +17,13 @@ func TestGrowth(t *testing.T) {
 	h, o := patient(t)
 	o.Upkeep = upkeep.Keeper{Home: h, Bounds: upkeep.Bounds{Mail: time.Hour, Records: 24 * time.Hour, Bytes: 1}}
 	db, err := store.Open(t.Context(), h)
-	must(t, err)
+	testworld.Must(t, err)
 	defer db.Close()
 	text, old := strings.Repeat("x", 100<<10), store.At(time.Now().Add(-48*time.Hour))
 	for range 200 {
-		must(t, db.Apply(t.Context(), store.AddLog{Text: text, Time: old}))
+		testworld.Must(t, db.Apply(t.Context(), store.AddLog{Text: text, Time: old}))
 	}
-	must(t, db.Apply(t.Context(), store.AddLog{Key: "young", Text: "young"}))
+	testworld.Must(t, db.Apply(t.Context(), store.AddLog{Key: "young", Text: "young"}))
 	if got := strings.Join(lines(doctor.Run(t.Context(), *o), "growth", doctor.Warn), "\n"); !strings.Contains(got, "records ") || !strings.Contains(got, "--fix") {
 		t.Fatalf("%q", got)
 	}
