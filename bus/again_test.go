@@ -8,6 +8,8 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/home"
+	"netsky/internal/testworld"
 )
 
 // TestSendOnce: an ID that its sender chose stands for one message to a recipient.
@@ -56,4 +58,25 @@ func TestSendOnceExpired(t *testing.T) {
 	if _, again, err := b.SendOnce(t.Context(), e); again || !errors.Is(err, bus.ErrUsed) {
 		t.Errorf("again %v, %v; want ErrUsed", again, err)
 	}
+}
+
+// TestWitnessOfAnother: that the runtime was seen with a message says nothing about a later
+// one of another sender with the same ID, which a dead receiver had claimed.
+func TestWitnessOfAnother(t *testing.T) {
+	b, h := mustBus(t, bus.Options{}, agent.Root, a1)
+	before := agent.Event{MS: time.Now().Add(-time.Second).UnixMilli(), Event: agent.EventSeen, ID: "1"}
+	testworld.Must(t, home.Events(h).Append(a1, before))
+	e := message(agent.Infinity, a1, "of another")
+	e.ID = "1"
+	mustSend(t, b, e)
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	mustNext(t, r)
+	testworld.Must(t, r.Close())
+	r = mustReceive(t, b, a1, bus.ReceiveOptions{})
+	mustCount(t, b, a1, bus.Delivered, 0)
+	d := mustNext(t, r) // and once it was seen it is not
+	testworld.Must(t, b.Witness(a1, d.Envelope().ID))
+	testworld.Must(t, r.Close())
+	mustReceive(t, b, a1, bus.ReceiveOptions{})
+	mustCount(t, b, a1, bus.Delivered, 1)
 }

@@ -91,7 +91,7 @@ func TestAnswersAreBoundedByHops(t *testing.T) {
 			}
 			return
 		}
-		mustDo(t, err)
+		testworld.Must(t, err)
 		from, to, last = to, from, r.ID
 	}
 }

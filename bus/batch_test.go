@@ -92,7 +92,7 @@ func TestBatchLeaves(t *testing.T) {
 	})
 	mustCount(t, b, a1, bus.Claimed, 0)
 	mustCount(t, b, a1, bus.Inbox, 2)
-	mustDo(t, r.Close())
+	testworld.Must(t, r.Close())
 	r = mustReceive(t, b, a1, bus.ReceiveOptions{})
 	list, got := mustBatch(t, r, 9, 10_000)
 	testworld.Equal(t, got, "long last", "the next holder's batch")
@@ -141,6 +141,6 @@ func TestBatchEnds(t *testing.T) {
 	e.Kind, e.Start = envelope.KindShutdown, "s"
 	mustSend(t, b, e)
 	testworld.ErrorIs(t, testworld.Err(r.Batch(t.Context(), 9, 1000)), bus.ErrShutdown, "Batch after a shutdown")
-	mustDo(t, r.Close())
+	testworld.Must(t, r.Close())
 	testworld.ErrorIs(t, testworld.Err(r.Batch(t.Context(), 9, 1000)), bus.ErrClosed, "Batch after Close")
 }

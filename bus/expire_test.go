@@ -40,7 +40,7 @@ func TestExpiresUntaken(t *testing.T) {
 				if d := mustNext(t, r); d.Envelope().ID != sent.ID {
 					t.Fatalf("took %+v", d.Envelope())
 				}
-				mustDo(t, r.Close())
+				testworld.Must(t, r.Close())
 				r = mustReceive(t, b, a1, bus.ReceiveOptions{})
 			} else {
 				r = mustReceive(t, b, a1, bus.ReceiveOptions{})
@@ -89,7 +89,7 @@ func TestOfferedStays(t *testing.T) {
 		mustSend(t, b, e)
 		mustNext(t, r)
 	}
-	mustDo(t, r.Close())
+	testworld.Must(t, r.Close())
 	passed := make(chan struct{})
 	var once sync.Once
 	offered.Offered = func(envelope.Envelope) bool { once.Do(func() { close(passed) }); return true }

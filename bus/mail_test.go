@@ -61,7 +61,7 @@ func TestFileAfterACrash(t *testing.T) {
 	sent := mustSend(t, b, message(agent.Root, agent.Owner, "hi"))
 	r := mustReceive(t, b, agent.Owner, bus.ReceiveOptions{})
 	mustNext(t, r)
-	mustDo(t, r.Close())
+	testworld.Must(t, r.Close())
 	mustCount(t, b, agent.Owner, bus.Claimed, 1)
 	if n, err := b.File(agent.Owner, []string{sent.File}); err != nil || n != 1 {
 		t.Fatalf("File = %d, %v", n, err)

@@ -81,9 +81,9 @@ func TestPoisonRetryAndDrop(t *testing.T) {
 	age(t, mustDrop(t, home, a1, bus.Inbox, "y.json", "bad"))
 	testworld.Got(b.Drain(t.Context(), a1, 0, nil))(t)
 	mustCount(t, b, a1, bus.Poison, 2)
-	mustDo(t, os.WriteFile(box(home, bus.Poison, "x.json"), []byte(handmade), 0o600)) // mended
+	testworld.Must(t, os.WriteFile(box(home, bus.Poison, "x.json"), []byte(handmade), 0o600)) // mended
 	mustRetry(t, b, a1, "x.json", bus.Inbox)
-	mustDo(t, b.PoisonDrop(a1, "y.json"))
+	testworld.Must(t, b.PoisonDrop(a1, "y.json"))
 	testworld.Len(t, testworld.Got(os.ReadDir(box(home, bus.Poison, "")))(t), 0, "left in poison")
 	n, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil })
 	if err != nil || n != 1 {
@@ -98,8 +98,8 @@ func TestDeliveryPoison(t *testing.T) {
 	sent := mustSend(t, b, message(agent.Root, a1, "hi"))
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	d := mustNext(t, r)
-	mustDo(t, d.Poison("the runtime refused it"))
-	mustDo(t, d.Confirm()) // over is over
+	testworld.Must(t, d.Poison("the runtime refused it"))
+	testworld.Must(t, d.Confirm()) // over is over
 	e, ok, err := b.FindAnswer(t.Context(), "", agent.Root, sent.ID, time.Time{})
 	if err != nil || !ok || e.Envelope.Kind != envelope.KindError || !strings.Contains(e.Envelope.Text, "the runtime refused it") {
 		t.Errorf("FindAnswer = %+v, %v, %v", e, ok, err)
@@ -180,7 +180,7 @@ func TestLists(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("Mailboxes = %v, %v, want %v", got, err, want)
 	}
-	mustDo(t, b.Make(agent.Root)) // again
+	testworld.Must(t, b.Make(agent.Root)) // again
 	if b.Exists(a1) || !b.Exists(agent.Root) {
 		t.Error("Exists is wrong")
 	}
@@ -188,7 +188,7 @@ func TestLists(t *testing.T) {
 		mustSend(t, b, message(agent.Root, agent.Clone(9), text))
 	}
 	later := time.Now().Add(time.Second) // files' times lag a few ms behind the clock
-	mustDo(t, os.Chtimes(mustDrop(t, home, agent.Clone(9), bus.Inbox, "zz.json", "bad"), later, later))
+	testworld.Must(t, os.Chtimes(mustDrop(t, home, agent.Clone(9), bus.Inbox, "zz.json", "bad"), later, later))
 	list, err := b.List(agent.Clone(9), bus.Inbox, 3)
 	if err != nil || len(list) != 3 || list[0].Envelope.Text != "b" || list[0].Err != nil || list[2].Err == nil || list[2].Name != "zz.json" {
 		t.Errorf("List = %+v, %v", list, err)
@@ -220,7 +220,7 @@ func TestWatch(t *testing.T) {
 	hint("the first")
 	mustSend(t, b, message(agent.Owner, agent.Root, "hi"))
 	hint("a message")
-	mustDo(t, b.Make(a1))
+	testworld.Must(t, b.Make(a1))
 	testworld.Wait(t, "the new mailbox to be watched", func() bool {
 		for len(w.C) > 0 {
 			<-w.C
@@ -255,7 +255,7 @@ func TestReasons(t *testing.T) {
 	want[refused.File] = mailbox.Refused
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	mustConfirm(t, mustNext(t, r))
-	mustDo(t, mustNext(t, r).Poison("a test refuses it"))
+	testworld.Must(t, mustNext(t, r).Poison("a test refuses it"))
 	for name, reason := range want {
 		testworld.Wait(t, name+" is put aside", func() bool {
 			e, err := b.Find(a1, name)

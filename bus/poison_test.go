@@ -50,7 +50,7 @@ func TestPoisonRetryChecks(t *testing.T) {
 			b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 			age(t, mustDrop(t, home, a1, tt.found, "x.json", "bad"))
 			if tt.found == bus.Outbox {
-				mustDo(t, b.Route(t.Context()))
+				testworld.Must(t, b.Route(t.Context()))
 			} else if _, err := b.Drain(t.Context(), a1, 0, nil); err != nil {
 				t.Fatal(err)
 			}

@@ -24,7 +24,7 @@ func mustRemember(tb testing.TB, h home.Dir, n int) {
 		fmt.Fprintf(&b, "%d\tagent0\tm-%020x\t1\t\n", now, i)
 	}
 	b.WriteString(fmt.Sprint(now) + "\tagent0\thalf\t0\t")
-	mustDo(tb, os.WriteFile(h.Path(home.Mailbox(a1), "seen"), []byte(b.String()), 0o600))
+	testworld.Must(tb, os.WriteFile(h.Path(home.Mailbox(a1), "seen"), []byte(b.String()), 0o600))
 }
 
 // seen renders messages of agent0 with these IDs, and asks whether the mailbox remembers them.

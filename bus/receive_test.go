@@ -89,7 +89,7 @@ func TestOnce(t *testing.T) {
 	mustNone(t, r)
 	send(agent.Clone(2), "one", "key") // another sender's one is another one
 	mustConfirm(t, mustNext(t, r))
-	mustDo(t, r.Close())
+	testworld.Must(t, r.Close())
 	// The next holder remembers.
 	send(agent.Root, "two", "")
 	r = mustReceive(t, bus.New(home, bus.Options{}), a1, bus.ReceiveOptions{})
@@ -189,19 +189,19 @@ func TestWitness(t *testing.T) {
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Witness: true})
 	d := mustNext(t, r)
 	mustNext(t, r)
-	mustDo(t, b.Witness(a1, "nothing-we-know"))
-	mustDo(t, b.Witness(a1, seen.ID))
+	testworld.Must(t, b.Witness(a1, "nothing-we-know"))
+	testworld.Must(t, b.Witness(a1, seen.ID))
 	select {
 	case <-d.Witnessed():
 	case <-time.After(patience):
 		t.Fatal("not witnessed")
 	}
-	mustDo(t, r.Close()) // before it is confirmed
+	testworld.Must(t, r.Close()) // before it is confirmed
 	testworld.ErrorIs(t, d.Confirm(), bus.ErrClosed, "Confirm after Close")
 	// A hook's half line at a crash, and other programs' lines.
 	f := testworld.Got(h.OpenAppend(home.EventsFile(a1)))(t)
 	fmt.Fprintf(f, "not JSON\n{\"ms\":1,\"event\":\"stop\",\"id\":%q}\n{\"ms\":1,\"event\":\"seen\",\"id\":%q", unseen.ID, unseen.ID)
-	mustDo(t, f.Close())
+	testworld.Must(t, f.Close())
 	mustSend(t, b, message(agent.Owner, a1, "new"))
 	r = mustReceive(t, b, a1, bus.ReceiveOptions{})
 	for _, want := range []string{"unseen", "new"} {
@@ -210,7 +210,7 @@ func TestWitness(t *testing.T) {
 		mustConfirm(t, d)
 	}
 	mustCount(t, b, a1, bus.Delivered, 3)
-	mustDo(t, b.Witness(a1))
+	testworld.Must(t, b.Witness(a1))
 	testworld.ErrorIs(t, b.Witness(a1, "x", "../x"), envelope.ErrInvalid, "Witness of no ID")
 }
 
@@ -231,12 +231,12 @@ func TestWitnessesAndRotation(t *testing.T) {
 		for range ids {
 			held = append(held, mustNext(t, r))
 		}
-		mustDo(t, b.Witness(a1, ids[:3]...))
+		testworld.Must(t, b.Witness(a1, ids[:3]...))
 		f := testworld.Got(h.OpenAppend(home.EventsFile(a1)))(t)
 		fmt.Fprintln(f, strings.Repeat("x", 5<<20))
-		mustDo(t, f.Close())
-		mustDo(t, home.Events(h).Rotate(a1))
-		mustDo(t, b.Witness(a1, ids[3]))
+		testworld.Must(t, f.Close())
+		testworld.Must(t, home.Events(h).Rotate(a1))
+		testworld.Must(t, b.Witness(a1, ids[3]))
 		for _, d := range held {
 			select {
 			case <-d.Witnessed():
@@ -245,7 +245,7 @@ func TestWitnessesAndRotation(t *testing.T) {
 			}
 		}
 		if round == 1 { // the next holder reads what was moved aside, too
-			mustDo(t, r.Close())
+			testworld.Must(t, r.Close())
 			r = mustReceive(t, b, a1, bus.ReceiveOptions{Witness: true})
 			mustCount(t, b, a1, bus.Delivered, 8)
 			continue
@@ -300,7 +300,7 @@ func TestShutdownWaitsForTheTurn(t *testing.T) {
 			}
 		}
 		mustConfirm(t, d) // what the turn was about can still be confirmed
-		mustDo(t, r.Close())
+		testworld.Must(t, r.Close())
 		n, err := b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil })
 		if err != nil || n != 1 {
 			t.Errorf("%s: Drain = %d, %v, want the work that was left", end, n, err)
@@ -371,7 +371,7 @@ func TestSweep(t *testing.T) {
 	b, home := mustBus(t, bus.Options{}, a1)
 	old := mustDrop(t, home, a1, bus.Inbox, ".old.json.tmp", "half")
 	dead := time.Now().Add(-37 * time.Hour)
-	mustDo(t, os.Chtimes(old, dead, dead))
+	testworld.Must(t, os.Chtimes(old, dead, dead))
 	mustDrop(t, home, a1, bus.Inbox, ".new.json.tmp", "half")
 	mustDrop(t, home, a1, bus.Inbox, ".keep", "not ours")
 	mustReceive(t, b, a1, bus.ReceiveOptions{})
@@ -388,7 +388,7 @@ func TestConfirmWhileMailboxIsAway(t *testing.T) {
 	mustSend(t, b, message(agent.Owner, a1, "hi"))
 	d := testworld.Got(r.Next(t.Context()))(t)
 	box, away := h.Path(home.Mailbox(a1)), h.Path("away")
-	mustDo(t, os.Rename(box, away))
+	testworld.Must(t, os.Rename(box, away))
 	testworld.Wait(t, "the receiver makes it anew", func() bool { return b.Exists(a1) })
 	mustConfirm(t, d)
 	testworld.Wait(t, "it is back", func() bool { // unless the receiver makes it anew again in between

@@ -71,8 +71,7 @@ func TestUnfinished(t *testing.T) {
 			look := func() int {
 				t.Helper()
 				testworld.Got(b.Drain(t.Context(), a1, 0, nil))(t)
-				n := testworld.Got(b.Count(a1, bus.Poison))(t)
-				return n
+				return testworld.Got(b.Count(a1, bus.Poison))(t)
 			}
 			testworld.Equal(t, look(), 0, "judged at once")
 			clock.add(5 * time.Second)
@@ -100,14 +99,14 @@ func TestHeldOpen(t *testing.T) {
 			look := func() {
 				t.Helper()
 				if place == bus.Outbox {
-					mustDo(t, b.Route(t.Context()))
+					testworld.Must(t, b.Route(t.Context()))
 					return
 				}
 				testworld.Got(b.Drain(t.Context(), a1, 0, func(envelope.Envelope) error { return nil }))(t)
 			}
 			f := testworld.Got(os.Create(box(home, place, "hello.json")))(t)
 			other := testworld.Got(os.Create(box(home, place, "other.json")))(t)
-			mustDo(t, other.Close())
+			testworld.Must(t, other.Close())
 			for range 3 {
 				clock.add(time.Hour)
 				look()
@@ -115,7 +114,7 @@ func TestHeldOpen(t *testing.T) {
 			mustCount(t, b, a1, bus.Poison, 1) // the one that nobody has open
 			mustCount(t, b, a1, place, 1)
 			testworld.Got(f.WriteString(atLast[place]))(t)
-			mustDo(t, f.Close())
+			testworld.Must(t, f.Close())
 			look()
 			mustCount(t, b, a1, place, 0)
 			mustCount(t, b, a1, bus.Poison, 1)
@@ -136,13 +135,13 @@ func TestMended(t *testing.T) {
 				b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 				late := box(home, place, "late.json")
 				f := testworld.Got(os.Create(late))(t)
-				mustDo(t, f.Close())
+				testworld.Must(t, f.Close())
 				age(t, late)
 				age(t, mustDrop(t, home, a1, place, "never.json", "{"))
 				start := func() (stop func()) {
 					if place == bus.Inbox {
 						r := mustReceive(t, b, a1, bus.ReceiveOptions{Report: told.report})
-						return func() { mustDo(t, r.Close()) }
+						return func() { testworld.Must(t, r.Close()) }
 					}
 					ctx, cancel := context.WithCancel(t.Context())
 					done := make(chan struct{})
@@ -159,11 +158,11 @@ func TestMended(t *testing.T) {
 					start()
 				}
 				// The writer had it open all the time, as far as the system knew.
-				mustDo(t, os.WriteFile(box(home, bus.Poison, "never.json"), []byte(`{"from":`), 0o600))
-				mustDo(t, os.WriteFile(box(home, bus.Poison, "late.json"), []byte(newEnvelope(`"text":"at last","to":"` + map[bus.Place]string{
+				testworld.Must(t, os.WriteFile(box(home, bus.Poison, "never.json"), []byte(`{"from":`), 0o600))
+				testworld.Must(t, os.WriteFile(box(home, bus.Poison, "late.json"), []byte(newEnvelope(`"text":"at last","to":"` + map[bus.Place]string{
 					bus.Inbox: "agent1", bus.Outbox: "agent0"}[place] + `"`)[:]), 0o600))
 				if place == bus.Outbox {
-					mustDo(t, os.WriteFile(box(home, bus.Poison, "late.json"), []byte(`{"to":"agent0","text":"at last"}`), 0o600))
+					testworld.Must(t, os.WriteFile(box(home, bus.Poison, "late.json"), []byte(`{"to":"agent0","text":"at last"}`), 0o600))
 				}
 				testworld.Wait(t, "moved back", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 1 })
 				testworld.Wait(t, "told", func() bool { return told.has("late.json is now a valid envelope: moved back to the " + string(place)) })

@@ -36,7 +36,7 @@ func row07Huge(t *testing.T) {
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 	for name, size := range map[string]int64{"1g.json": 1 << 30, "10g.json": 10 << 30, "just.json": bus.DefaultMaxBytes + 1} {
 		file := mustDrop(t, home, a1, bus.Inbox, name, handmade)
-		mustDo(t, os.Truncate(file, size))
+		testworld.Must(t, os.Truncate(file, size))
 		age(t, file)
 	}
 	var before, after runtime.MemStats
@@ -72,10 +72,10 @@ func row08Growing(t *testing.T) {
 
 func row09NoRegularFile(t *testing.T) {
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
-	mustDo(t, unix.Mkfifo(box(home, bus.Inbox, "fifo.json"), 0o600))
-	mustDo(t, os.Mkdir(box(home, bus.Inbox, "dir.json"), 0o700))
+	testworld.Must(t, unix.Mkfifo(box(home, bus.Inbox, "fifo.json"), 0o600))
+	testworld.Must(t, os.Mkdir(box(home, bus.Inbox, "dir.json"), 0o700))
 	s, err := net.Listen("unix", box(home, bus.Inbox, "socket.json"))
-	mustDo(t, err)
+	testworld.Must(t, err)
 	defer s.Close()
 	want := 3
 	if unix.Mknod(box(home, bus.Inbox, "zero.json"), unix.S_IFCHR|0o600, 1<<8|5) == nil { // root's only
@@ -89,8 +89,8 @@ func row09NoRegularFile(t *testing.T) {
 	if err != nil || len(list) != want || !strings.Contains(list[0].Why, "not a regular file") {
 		t.Errorf("List = %+v, %v", list, err)
 	}
-	mustDo(t, b.PoisonDrop(a1, "dir.json"))
-	mustDo(t, b.PoisonDrop(a1, "fifo.json"))
+	testworld.Must(t, b.PoisonDrop(a1, "dir.json"))
+	testworld.Must(t, b.PoisonDrop(a1, "fifo.json"))
 }
 
 func row10LinksInTheInbox(t *testing.T) {
@@ -99,7 +99,7 @@ func row10LinksInTheInbox(t *testing.T) {
 	for name, target := range map[string]string{
 		"passwd.json": "/etc/passwd", "y.json": "../../agent2/inbox/y.json", "none.json": "nowhere", "loop.json": "loop.json",
 	} {
-		mustDo(t, os.Symlink(target, box(home, bus.Inbox, name)))
+		testworld.Must(t, os.Symlink(target, box(home, bus.Inbox, name)))
 	}
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	testworld.Wait(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 4 })
@@ -110,11 +110,11 @@ func row10LinksInTheInbox(t *testing.T) {
 func row12HardLink(t *testing.T) {
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 	good, bad := home.Path("good"), home.Path("bad")
-	mustDo(t, os.WriteFile(good, []byte(handmade), 0o640))
-	mustDo(t, os.WriteFile(bad, []byte("secret"), 0o640))
+	testworld.Must(t, os.WriteFile(good, []byte(handmade), 0o640))
+	testworld.Must(t, os.WriteFile(bad, []byte("secret"), 0o640))
 	age(t, bad)
-	mustDo(t, os.Link(good, box(home, bus.Inbox, "good.json")))
-	mustDo(t, os.Link(bad, box(home, bus.Inbox, "bad.json")))
+	testworld.Must(t, os.Link(good, box(home, bus.Inbox, "good.json")))
+	testworld.Must(t, os.Link(bad, box(home, bus.Inbox, "bad.json")))
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	mustConfirm(t, mustNext(t, r))
 	testworld.Wait(t, "poison", func() bool { n, _ := b.Count(a1, bus.Poison); return n == 1 })
@@ -168,15 +168,15 @@ func row15AHundredThousandFiles(t *testing.T) {
 func row16OwnersAndModes(t *testing.T) {
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 	for name, mode := range map[string]os.FileMode{"644.json": 0o644, "664.json": 0o664, "666.json": 0o666, "602.json": 0o602} {
-		mustDo(t, os.Chmod(mustDrop(t, home, a1, bus.Inbox, name, handmade), mode))
+		testworld.Must(t, os.Chmod(mustDrop(t, home, a1, bus.Inbox, name, handmade), mode))
 	}
 	want := 2
 	if os.Getuid() == 0 { // only root can give a file away
-		mustDo(t, os.Chown(mustDrop(t, home, a1, bus.Inbox, "foreign.json", handmade), 12345, 12345))
+		testworld.Must(t, os.Chown(mustDrop(t, home, a1, bus.Inbox, "foreign.json", handmade), 12345, 12345))
 		want++
 	}
-	mustDo(t, os.Chmod(box(home, bus.Inbox, ""), 0o777))
-	mustDo(t, os.Chmod(home.Root(), 0o755))
+	testworld.Must(t, os.Chmod(box(home, bus.Inbox, ""), 0o777))
+	testworld.Must(t, os.Chmod(home.Root(), 0o755))
 	testworld.Len(t, testworld.Got(home.Make())(t), 1, "Make")
 	var said atomic.Bool
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{Report: func(what string, _ error) {

@@ -18,11 +18,6 @@ func box(h home.Dir, p bus.Place, name string) string {
 	return h.Path(home.Mailbox(a1), string(p), name)
 }
 
-func mustDo(tb testing.TB, err error) {
-	tb.Helper()
-	testworld.Must(tb, err)
-}
-
 func TestRowsOfDirectories(t *testing.T) {
 	t.Parallel()
 	t.Run("row 11 links on the way", row11LinksOnTheWay)
@@ -34,8 +29,8 @@ func row11LinksOnTheWay(t *testing.T) {
 		b, h := mustBus(t, bus.Options{}, agent.Root, a1)
 		outside := testworld.FastHome(t).Root()
 		mustSend(t, b, message(agent.Owner, a1, "while all is well")) // what is kept open is no way out either
-		mustDo(t, os.Rename(h.Path(rel), filepath.Join(outside, "moved")))
-		mustDo(t, os.Symlink(filepath.Join(outside, "moved"), h.Path(rel)))
+		testworld.Must(t, os.Rename(h.Path(rel), filepath.Join(outside, "moved")))
+		testworld.Must(t, os.Symlink(filepath.Join(outside, "moved"), h.Path(rel)))
 		before := mustTree(t, outside)
 		testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), message(agent.Owner, a1, "hi"))), home.ErrLink, "%s: Send", rel)
 		testworld.ErrorIs(t, testworld.Err(b.Receive(t.Context(), a1, bus.ReceiveOptions{})), home.ErrLink, "%s: Receive", rel)
@@ -48,9 +43,9 @@ func row11LinksOnTheWay(t *testing.T) {
 func row11SwappedInALoop(t *testing.T) {
 	b, home := mustBus(t, bus.Options{}, agent.Root, a1)
 	outside := testworld.FastHome(t).Root()
-	mustDo(t, os.Mkdir(filepath.Join(outside, "inbox"), 0o700))
+	testworld.Must(t, os.Mkdir(filepath.Join(outside, "inbox"), 0o700))
 	bait := filepath.Join(outside, "inbox", "bait.json")
-	mustDo(t, os.WriteFile(bait, []byte(handmade), 0o600))
+	testworld.Must(t, os.WriteFile(bait, []byte(handmade), 0o600))
 	before := mustTree(t, outside)
 	inbox, aside := box(home, bus.Inbox, ""), home.Path("aside")
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})

@@ -64,7 +64,7 @@ func row17Umask(t *testing.T) {
 		}
 		return err
 	})
-	mustDo(t, err)
+	testworld.Must(t, err)
 }
 
 func row19NoRoom(t *testing.T) {
@@ -84,7 +84,7 @@ func row21DeletedWhileRunning(t *testing.T) {
 			r := mustReceive(t, b, a1, bus.ReceiveOptions{Report: func(string, error) { said.Add(1) }})
 			mustSend(t, b, message(agent.Owner, a1, "before"))
 			mustConfirm(t, mustNext(t, r))
-			mustDo(t, os.RemoveAll(home.Path(rel)))
+			testworld.Must(t, os.RemoveAll(home.Path(rel)))
 			testworld.Wait(t, "inbox made anew", func() bool { return b.Exists(a1) })
 			mustSend(t, b, message(agent.Owner, a1, "after"))
 			d := mustNext(t, r)
@@ -159,14 +159,14 @@ func row24TwoHolders(t *testing.T) {
 	sent := mustSend(t, b, message(agent.Owner, a1, "hi"))
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "NETSKY_TEST_ROLE=hold", "NETSKY_HOME="+h.Root())
-	mustDo(t, cmd.Start())
+	testworld.Must(t, cmd.Start())
 	testworld.Wait(t, "claimed", func() bool { n, _ := b.Count(a1, bus.Claimed); return n == 1 })
 	_, err := b.Receive(t.Context(), a1, bus.ReceiveOptions{})
 	if !errors.Is(err, home.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(cmd.Process.Pid)) {
 		t.Errorf("a second Receive = %v, want ErrLocked with the holder's pid", err)
 	}
 	testworld.ErrorIs(t, testworld.Err(b.Drain(t.Context(), a1, 0, nil)), home.ErrLocked, "Drain")
-	mustDo(t, cmd.Process.Kill())
+	testworld.Must(t, cmd.Process.Kill())
 	cmd.Wait()
 	d := mustNext(t, mustReceive(t, b, a1, bus.ReceiveOptions{}))
 	if d.Envelope().ID != sent.ID {

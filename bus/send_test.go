@@ -133,14 +133,14 @@ func TestBrakes(t *testing.T) {
 				}
 				break
 			}
-			mustDo(t, err)
+			testworld.Must(t, err)
 			if n%2 == 0 { // in claimed/ or remembered: both are looked at
 				testworld.Got(b.Drain(t.Context(), to, 0, func(envelope.Envelope) error { return nil }))(t)
 			} else {
 				rc := mustReceive(t, bus.New(home, o), to, bus.ReceiveOptions{})
 				for mustNext(t, rc).Envelope().ID != r.ID { // what is still in hand from before
 				}
-				mustDo(t, rc.Close())
+				testworld.Must(t, rc.Close())
 			}
 			from, to = to, from
 			e = message(from, to, "pong")
@@ -191,7 +191,7 @@ func TestRoute(t *testing.T) {
 	out("good.json", `{"to":"agent2","text":"hi","via":"cli","id":"mine"}`)
 	mustDrop(t, h, a1, bus.Outbox, "4913", "vim")
 	mustDrop(t, h, a1, bus.Outbox, "half.json", `{"to":`) // still being written
-	mustDo(t, b.Route(t.Context()))
+	testworld.Must(t, b.Route(t.Context()))
 	mustCount(t, b, a1, bus.Poison, 5)
 	mustCount(t, b, a1, bus.Sent, 1)
 	mustCount(t, b, a1, bus.Outbox, 1)
@@ -203,7 +203,7 @@ func TestRoute(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- b.RunRouter(ctx, func(what string, err error) { t.Log(what, err) }) }()
-	mustDo(t, b.Make(agent.Clone(3)))
+	testworld.Must(t, b.Make(agent.Clone(3)))
 	mustDrop(t, h, agent.Clone(3), bus.Outbox, "x.json", `{"to":"agent2","text":"new here"}`)
 	testworld.Wait(t, "routed", func() bool { n, _ := b.Count(agent.Clone(2), bus.Inbox); return n == 2 })
 	mustDrop(t, h, a1, bus.Outbox, "half.json", `{"to":"agent2","text":"whole"}`)
@@ -221,11 +221,11 @@ func TestRouteWaitsForTheBrake(t *testing.T) {
 	for i := range 62 {
 		mustDrop(t, home, a1, bus.Outbox, fmt.Sprintf("%02d.json", i), fmt.Sprintf(`{"to":"agent0","text":"%d"}`, i))
 	}
-	mustDo(t, b.Route(t.Context()))
+	testworld.Must(t, b.Route(t.Context()))
 	mustCount(t, b, a1, bus.Outbox, 2)
 	mustCount(t, b, agent.Root, bus.Inbox, 60)
 	now.Add(int64(time.Minute))
-	mustDo(t, b.Route(t.Context()))
+	testworld.Must(t, b.Route(t.Context()))
 	mustCount(t, b, a1, bus.Outbox, 0)
 	mustCount(t, b, a1, bus.Sent, 62)
 }

@@ -28,8 +28,7 @@ func (s *station) mustAdd(call func(tool string, args any) string, args any) str
 
 func (s *station) mustTask(id string) store.Task {
 	s.Helper()
-	k := testworld.Got(s.db.Task(s.ctx, id))(s)
-	return k
+	return testworld.Got(s.db.Task(s.ctx, id))(s)
 }
 
 func TestTaskFromBeginningToEnd(t *testing.T) {
