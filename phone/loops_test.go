@@ -124,6 +124,5 @@ func TestBrakeByCount(t *testing.T) {
 
 func (w *world) heard() []record.Heard {
 	w.t.Helper()
-	list := testworld.Got(record.Records{DB: w.db}.HeardSince(w.t.Context(), "test", mine.Key, time.Now().Add(-time.Hour)))(w.t)
-	return list
+	return testworld.Got(record.Records{DB: w.db}.HeardSince(w.t.Context(), "test", mine.Key, time.Now().Add(-time.Hour)))(w.t)
 }

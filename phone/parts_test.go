@@ -1,11 +1,16 @@
 package phone_test
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"netsky/agent"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/phone"
 	"netsky/phone/chat"
@@ -45,4 +50,54 @@ func TestPartsKeepNothingBack(t *testing.T) {
 	w.wire.Put(chat.Message{GUID: "4", Text: "status", At: now})
 	w.says("2 agents up")
 	testworld.Equal(t, len(w.inbox(agent.Root)), 2, "were sent on")
+}
+
+// A picture that few programs can read is converted, if something does that; else who sent it and the
+// agent are told so.
+func TestHEIC(t *testing.T) {
+	w := newWorld(t, func(o *phone.Options) {
+		o.Convert = func(_ context.Context, picture []byte) ([]byte, error) {
+			if bytes.Contains(picture, []byte("IMG_3")) {
+				return nil, errors.New("no program")
+			}
+			return []byte("JPEG"), nil
+		}
+	})
+	w.wire.Put(chat.Message{Text: "converted", Attachments: []chat.Attachment{{GUID: "a", Name: "IMG_1.HEIC", Bytes: 3}, {GUID: "b", Name: "IMG_2.png", Bytes: 3}}})
+	e := w.arrives(agent.Root, "converted")
+	if len(e.Attachments) != 2 || !strings.HasSuffix(e.Attachments[0], "-1.jpg") || !strings.HasSuffix(e.Attachments[1], "-2.png") {
+		t.Fatalf("files %q", e.Attachments)
+	}
+	if data, err := os.ReadFile(w.home.Path(home.Mailbox(agent.Root), e.Attachments[0])); err != nil || !bytes.Equal(data, []byte("JPEG")) {
+		t.Errorf("%q, %v", data, err)
+	}
+	w.wire.Put(chat.Message{Text: "as it is", Attachments: []chat.Attachment{{GUID: "c", Name: "IMG_3.heic", Bytes: 4}}})
+	const note = "IMG_3.heic: passed on as it is, in HEIC, which many programs cannot read; nothing here could convert it."
+	if e := w.arrives(agent.Root, "as it is\n("+note+")"); len(e.Attachments) != 1 || !strings.HasSuffix(e.Attachments[0], ".heic") {
+		t.Errorf("files %q", e.Attachments)
+	}
+	w.says(note)
+}
+
+// A file that comes slowly keeps back the messages behind it, whose order stays, but no command.
+func TestSlowFile(t *testing.T) {
+	w := newWorld(t, nil)
+	stuck := make(chan struct{})
+	w.wire.Mu.Lock()
+	w.wire.Stuck = stuck
+	w.wire.Mu.Unlock()
+	w.wire.Put(chat.Message{Text: "look", Attachments: []chat.Attachment{{GUID: "f", Name: "f.png", Bytes: 3}}})
+	w.wire.Text("and then this")
+	w.wire.Text("stop agent2")
+	testworld.Wait(t, "the turn has ended", func() bool {
+		w.desk.mu.Lock()
+		defer w.desk.mu.Unlock()
+		return len(w.desk.stopped) == 1
+	})
+	testworld.Equal(t, len(w.inbox(agent.Root)), 0, "messages went before the file")
+	close(stuck)
+	w.arrives(agent.Root, "and then this")
+	if list := w.inbox(agent.Root); len(list) != 2 || list[0].Text != "look" || len(list[0].Attachments) != 1 {
+		t.Errorf("%+v", list)
+	}
 }

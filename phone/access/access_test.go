@@ -29,8 +29,7 @@ func mustWrite(t *testing.T, h home.Dir, text string) {
 
 func mustLoad(t *testing.T, h home.Dir, owner ...string) access.List {
 	t.Helper()
-	l := testworld.Got(access.Load(h, owner))(t)
-	return l
+	return testworld.Got(access.Load(h, owner))(t)
 }
 
 func TestList(t *testing.T) {

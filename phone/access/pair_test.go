@@ -31,8 +31,7 @@ func from(handle, text string) chat.Message {
 
 func mustBegin(t *testing.T, h home.Dir) access.Pairing {
 	t.Helper()
-	p := testworld.Got(access.Begin(t.Context(), h, noon))(t)
-	return p
+	return testworld.Got(access.Begin(t.Context(), h, noon))(t)
 }
 
 // offer reports whether the message made a candidate.
