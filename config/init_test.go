@@ -1,10 +1,13 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 
@@ -38,5 +41,52 @@ func TestComplete(t *testing.T) {
 				t.Errorf("%q: %s is there %d times:\n%s", have, key, n, full)
 			}
 		}
+	}
+}
+
+// TestWarrantWrite: the answer is in the file, and what else is there stays; where it
+// would not be read as said, nothing is written.
+func TestWarrantWrite(t *testing.T) {
+	claude, codex := Warrants()[0], Warrants()[1]
+	for _, tt := range []struct {
+		name, before string
+		w            Warrant
+		want         string // "" is a refusal
+	}{
+		{"no file", "", claude, "\n[claude]\npermission_mode = \"acceptEdits\"\ncommit_and_check = \"allow\"\n"},
+		{"an empty value gives way", "[claude] # mine\npermission_mode = \"\"\nmodel = \"m\"\n", claude, "[claude] # mine\npermission_mode = \"acceptEdits\"\ncommit_and_check = \"allow\"\nmodel = \"m\"\n"},
+		{"no newline at the end", "[bus]\nkeep = \"1h\"", codex, "[bus]\nkeep = \"1h\"\n\n[codex]\nsandbox = \"workspace-write\"\napproval = \"on-request\"\ncommit_and_check = \"allow\"\n"},
+		{"a table in a text", "[owner]\nname = \"\"\"\n[claude]\n\"\"\"\n", claude, ""},
+		{"an inline table", "claude = {model = \"m\"}\n", claude, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, err := home.At(filepath.Join(t.TempDir(), "h"))
+			testworld.Must(t, err)
+			testworld.Got(h.Make())(t)
+			file := h.Path(home.ConfigFile)
+			testworld.Must(t, os.WriteFile(file, []byte(tt.before), 0o600))
+			err = tt.w.Write(h, tt.w.Modes[1])
+			got := testworld.Got(os.ReadFile(file))(t)
+			if tt.want == "" {
+				if err == nil || !strings.Contains(err.Error(), "set it by hand") || string(got) != tt.before {
+					t.Errorf("Write = %v, file %q", err, got)
+				}
+				return
+			}
+			if err != nil || string(got) != tt.want {
+				t.Errorf("Write = %v, file %q, want %q", err, got, tt.want)
+			}
+			if c, _, err := Load(h); err != nil || !tt.w.Given(c) || c.May(tt.w.Runtime) != "may "+mayEdit {
+				t.Errorf("it is read as %q, %v", c.May(tt.w.Runtime), err)
+			}
+		})
+	}
+	old, err := Parse([]byte("[claude]\npermission_mode = \"acceptEdits\"\n[codex]\nsandbox = \"workspace-write\"\napproval = \"on-request\"\ncommit_and_check = \"ask\"\n"))
+	if err != nil || !claude.Given(old) || !codex.Given(old) || old.May("claude") != "may "+mayEditOnly || old.May("codex") != "may "+mayEditOnly {
+		t.Errorf("an answer of before: %q, %q, %v", old.May("claude"), old.May("codex"), err)
+	}
+	testworld.Fails(t, testworld.Err(Parse([]byte("[codex]\ncommit_and_check = \"yes\"\n"))), "", "another word is taken")
+	if c := Default(); claude.Given(c) || codex.Given(c) {
+		t.Error("without an answer a warrant is given")
 	}
 }

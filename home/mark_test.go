@@ -1,7 +1,10 @@
 package home_test
 
 import (
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -52,4 +55,64 @@ func TestMark(t *testing.T) {
 	if m.Same(h.Mark(dir)) {
 		t.Error("another directory at the path does not show")
 	}
+}
+
+// A home that is reached through a link is the home that it is by its own path; one that was
+// copied or moved is another.
+func TestOneHomeByTwoPaths(t *testing.T) {
+	dir := t.TempDir()
+	testworld.Must(t, os.Mkdir(filepath.Join(dir, "ann"), 0o700))
+	testworld.Must(t, os.Symlink("ann", filepath.Join(dir, "link")))
+	at := func(user string) home.Dir {
+		t.Helper()
+		return testworld.Got(home.Find(func(k string) string { return map[string]string{"HOME": filepath.Join(dir, user)}[k] }))(t)
+	}
+	h := at("ann")
+	testworld.Got(h.Make())(t)
+	if l := at("link"); l.Root() != h.Root() || l.TmuxSocket() != h.TmuxSocket() {
+		t.Errorf("through a link: %s on %s, want %s on %s", l.Root(), l.TmuxSocket(), h.Root(), h.TmuxSocket())
+	}
+	if _, err := at("link").Make(); err != nil || at("ann").Root() != h.Root() {
+		t.Errorf("after it was used through a link: %s, %v", at("ann").Root(), err)
+	}
+	testworld.Must(t, os.CopyFS(filepath.Join(dir, "bob"), os.DirFS(filepath.Join(dir, "ann"))))
+	copied := filepath.Join(dir, "bob", ".netsky")
+	testworld.Equal(t, at("bob").Root(), copied, "a copy")
+	testworld.Must(t, os.Rename(filepath.Join(dir, "ann"), filepath.Join(dir, "eve")))
+	moved := filepath.Join(dir, "eve", ".netsky")
+	testworld.Equal(t, at("eve").Root(), moved, "moved")
+}
+
+// What was settled counts as shown, and is known as settled until it was shown.
+func TestSettledMail(t *testing.T) {
+	h := testworld.Home(t)
+	var cached home.Shown
+	check := func(shown, settled string) {
+		t.Helper()
+		all, err := home.ShownMail(h).Names()
+		now, waits, err2 := new(home.Shown).Names(h)
+		all2, waits2, err3 := cached.Names(h)
+		if err != nil || err2 != nil || err3 != nil || !maps.Equal(all, now) || !maps.Equal(all, all2) || !maps.Equal(waits, waits2) {
+			t.Fatalf("%v %v %v: %v and %v, %v and %v", err, err2, err3, all, all2, waits, waits2)
+		}
+		if have := joined(all) + "; " + joined(waits); have != shown+"; "+settled {
+			t.Errorf("shown; settled: %s, want %s; %s", have, shown, settled)
+		}
+	}
+	check("", "")
+	testworld.Must(t, home.ShownMail(h).Mark("a"))
+	testworld.Must(t, home.ShownMail(h).MarkSettled("a", "b", "c"))
+	check("a b c", "b c")
+	testworld.Must(t, home.ShownMail(h).Mark("b"))
+	check("a b c", "c")
+}
+
+func joined(names map[string]bool) (text string) {
+	for i, name := range slices.Sorted(maps.Keys(names)) {
+		if i > 0 {
+			text += " "
+		}
+		text += name
+	}
+	return text
 }

@@ -153,6 +153,5 @@ func markedByHand(t *testing.T) home.Dir {
 	dir := filepath.Join(t.TempDir(), "h")
 	testworld.Must(t, os.Mkdir(dir, 0o700))
 	files(home.MarkerFile)(t, dir)
-	h := testworld.Got(home.At(dir))(t)
-	return h
+	return testworld.Got(home.At(dir))(t)
 }

@@ -47,8 +47,7 @@ func (e *ear) heard() []string {
 
 func mustScreen(tb testing.TB, c *tmux.Client, pane string, lines int) tmux.Screen {
 	tb.Helper()
-	sc := testworld.Got(c.Screen(tb.Context(), pane, lines))(tb)
-	return sc
+	return testworld.Got(c.Screen(tb.Context(), pane, lines))(tb)
 }
 
 // A followed window tells of what its panes print, and no other does; it stays a

@@ -78,8 +78,7 @@ func plain(tb testing.TB, s *tmux.Server, args ...string) string {
 
 func serverPID(tb testing.TB, s *tmux.Server) int {
 	tb.Helper()
-	pid := testworld.Got(strconv.Atoi(plain(tb, s, "display-message", "-p", "#{pid}")))(tb)
-	return pid
+	return testworld.Got(strconv.Atoi(plain(tb, s, "display-message", "-p", "#{pid}")))(tb)
 }
 
 func mustRead(tb testing.TB, path string) string {

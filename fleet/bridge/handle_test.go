@@ -2,6 +2,7 @@ package bridge_test
 
 import (
 	"database/sql"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,8 +11,10 @@ import (
 	"netsky/fleet/bridge"
 	"netsky/home"
 	"netsky/internal/testworld"
+	"netsky/phone"
 	"netsky/phone/access"
 	"netsky/phone/chat"
+	"netsky/store"
 )
 
 // Handles with which nobody can write are named, by their form.
@@ -59,6 +62,59 @@ func TestCheckHandles(t *testing.T) {
 	} {
 		if !strings.Contains(text+"\n", want) {
 			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+}
+
+// With a list that can't be read nobody may speak, and what the owner can do about it reaches
+// status and the doctor with the reason.
+func TestGateSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, config, list, reason, next string }{
+		{"a damaged list", "[owner]\nimessage = [\"+15550100\"]\n[imessage]\nenabled = true\n", "{", "nobody may speak by phone", "mv "},
+		{"a handle that is none", "[owner]\ntelegram = [\"@owner\"]\n[telegram]\nenabled = true\ntoken_file = \"t\"\n", "", "\"@owner\": not a handle", "under [owner] in "},
+	} {
+		h := testworld.FastHome(t)
+		mustWrite(t, h.Path(home.ConfigFile), tt.config)
+		if tt.list != "" {
+			mustWrite(t, h.Path(home.PhoneAccess), tt.list)
+		}
+		p := bridge.Phone{Home: h}
+		_, err := p.Gate().Speakers()
+		var d *chat.Degraded
+		if !errors.As(err, &d) {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		if !strings.Contains(d.Reason, tt.reason) || !strings.Contains(d.Next, tt.next) {
+			t.Errorf("%s: %q, next %q", tt.name, d.Reason, d.Next)
+		}
+		if f := p.Glance()[0]; f.State != chat.Bad || f.Detail != d.Reason || f.Next != d.Next {
+			t.Errorf("%s: the doctor says %+v", tt.name, f)
+		}
+	}
+}
+
+// A bridge that runs and reports nothing, as on a full disk, is not said to be well.
+func TestSilentBridge(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		age  time.Duration
+		want chat.FactState
+	}{
+		{"a minute", time.Minute, chat.OK},
+		{"ten minutes", 10 * time.Minute, chat.Bad},
+	} {
+		h := testworld.FastHome(t)
+		lock := testworld.Got(h.Lock(home.PhoneLock))(t)
+		defer lock.Unlock()
+		seen := store.At(time.Now().Add(-tt.age))
+		testworld.Must(t, h.Save(phone.StatusFile, phone.Status{Transport: "telegram", State: phone.StateOK, Since: seen, Seen: seen}, false))
+		p := bridge.Phone{Home: h}
+		p.Config.Telegram.Enabled = true
+		f := p.Glance()[1]
+		if f.State != tt.want || (f.State == chat.Bad) != strings.Contains(f.Detail, "reported nothing since") {
+			t.Errorf("%s: %+v", tt.name, f)
 		}
 	}
 }

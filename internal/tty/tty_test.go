@@ -12,8 +12,7 @@ import (
 
 func mustStart(t *testing.T, script string) *tty.Child {
 	t.Helper()
-	c := testworld.Got(tty.Start(nil, "/bin/sh", []string{"sh", "-c", script}, nil, "/"))(t)
-	return c
+	return testworld.Got(tty.Start(nil, "/bin/sh", []string{"sh", "-c", script}, nil, "/"))(t)
 }
 
 // A program that stops is continued, and its end is reported once.

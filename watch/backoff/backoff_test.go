@@ -112,8 +112,7 @@ func TestWord(t *testing.T) {
 	}
 	load := func() backoff.Record {
 		t.Helper()
-		r := testworld.Got(backoff.Load(h, "agent1"))(t)
-		return r
+		return testworld.Got(backoff.Load(h, "agent1"))(t)
 	}
 	set(true)
 	r := load()

@@ -142,8 +142,7 @@ func (w *world) up(ids ...agent.ID) {
 
 func (w *world) statuses() spawn.Statuses {
 	w.Helper()
-	list := testworld.Got(w.l.Inspect(w.Context()))(w)
-	return list
+	return testworld.Got(w.l.Inspect(w.Context()))(w)
 }
 
 // submit asks for a restart.
