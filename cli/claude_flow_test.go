@@ -178,8 +178,7 @@ func TestClaudeConversation(t *testing.T) {
 	w, _ := mustClaude(t)
 	h := w.mustHome(t)
 	session := func() claude.State {
-		s := testworld.Got(claude.LoadState(h, "agent1"))(t)
-		return s
+		return testworld.Got(claude.LoadState(h, "agent1"))(t)
 	}
 	users := func(want string) {
 		t.Helper()

@@ -11,9 +11,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"netsky/agent"
 	"netsky/attention"
+	"netsky/claude"
 	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
 	"netsky/internal/testworld"
@@ -232,4 +234,59 @@ func TestClaudeConsent(t *testing.T) {
 	s.shows(`agent1 +ready +claude .* may read; ask for all else`)
 	data := testworld.Got(os.ReadFile(filepath.Join(w.home, home.ConfigFile)))(t)
 	mustContain(t, "netsky.toml", string(data), "[claude]", `permission_mode = "manual"`)
+}
+
+// A down that dies after its agents have obeyed leaves agents that take no mail:
+// they do not pass for idle, and the next up starts them again, with their
+// conversation and what had come meanwhile.
+func TestClaudeFinishedForADeadDown(t *testing.T) {
+	t.Parallel()
+	w, _ := mustClaude(t)
+	w.config(t, freely)
+	w.up1(t)
+	testworld.Equal(t, w.mustAsk(t, "loop: users"), "users: 1", "before")
+	w.mustBe(t, "idle")
+	la := testworld.Got(w.mustHome(t).LoadLaunch("agent1"))(t)
+	request := fmt.Sprintf(`{"from":"owner","kind":"shutdown","start":%q,"text":"the end","ts":%q}`, la.Start, time.Now().UTC().Format(time.RFC3339))
+	testworld.Must(t, os.WriteFile(filepath.Join(w.home, home.Mailbox("agent1"), "inbox", "end.json"), []byte(request), 0o600))
+	w.mustShow(t, "status", "agent1         down", "finished as requested")
+	if status, out := w.within(t, nil, "", "netsky", "ask", "agent1", "hello"); status != 1 {
+		t.Errorf("asked, it gave status %d:\n%s", status, out)
+	}
+	id := w.mustSend(t, "agent1", "loop: users")
+	mustContain(t, "agent", w.up1(t), "agent1         ready")
+	if l := w.mustOne(t, id); l.Text != "users: 2" {
+		t.Errorf("started again: %+v, want users: 2", l)
+	}
+}
+
+// An agent whose conversation Claude Code has removed begins a new one: up says so, the
+// owner has mail, and the model is told what the records hold.
+func TestClaudeConversationGone(t *testing.T) {
+	t.Parallel()
+	w, model := mustClaude(t)
+	h := w.mustHome(t)
+	w.config(t, freely)
+	w.up1(t)
+	mustContain(t, "the answer", w.mustAsk(t, "hello first"), "hello first")
+	w.must(t, "netsky", "down", "agent1")
+	s := testworld.Got(claude.LoadState(h, "agent1"))(t)
+	testworld.Must(t, os.Remove(s.Transcript))
+	if _, out := w.within(t, nil, "", "netsky", "doctor"); !strings.Contains(out, "agent1: the file of its conversation is gone") {
+		t.Errorf("doctor:\n%s", out)
+	}
+	said := "agent1: its conversation " + s.Session + " can't be continued: Claude Code has no file of it in " + filepath.Dir(filepath.Dir(s.Transcript))
+	mustContain(t, "up", w.up1(t), said)
+	mustContain(t, "the mail", w.must(t, "netsky", "inbox", "--all"), said)
+	mustContain(t, "the log", w.must(t, "netsky", "log"), s.Session+" can't be continued")
+	mustContain(t, "the answer", w.mustAsk(t, "hello second"), "hello second")
+	told := false
+	for _, q := range model.Requests() {
+		for _, text := range q.News() {
+			told = told || strings.Contains(text, "Your conversation before is gone") && strings.Contains(text, "hello first") && strings.Contains(text, "hello second")
+		}
+	}
+	if !told {
+		t.Error("the new conversation was not told that it replaces one")
+	}
 }

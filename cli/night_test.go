@@ -59,8 +59,7 @@ func TestNight(t *testing.T) {
 
 func duration(t *testing.T, name string) time.Duration {
 	t.Helper()
-	d := testworld.Got(time.ParseDuration(os.Getenv(name)))(t)
-	return d
+	return testworld.Got(time.ParseDuration(os.Getenv(name)))(t)
 }
 
 // run runs the night. noDisk is why there is no small disk here; that fault is reported as
