@@ -23,8 +23,7 @@ func text(s string) chat.Outgoing { return chat.Outgoing{ID: "m-1", Chat: peer, 
 
 func mustMark(tb testing.TB, t *bluebubbles.Transport) string {
 	tb.Helper()
-	mark := testworld.Got(t.Mark(tb.Context()))(tb)
-	return mark
+	return testworld.Got(t.Mark(tb.Context()))(tb)
 }
 
 func TestSendText(t *testing.T) {
