@@ -79,9 +79,7 @@ func TestSend(t *testing.T) {
 				}
 				w = attention.Ways{Command: []string{"true"}, Env: os.Environ()}
 				testworld.Got(w.Send(t.Context(), h, attention.Alert{Subject: "again"}))(t)
-				if failed, err := attention.Failed(h); err != nil || len(failed) != 0 {
-					t.Errorf("after a success: %v, %v", failed, err)
-				}
+				testworld.Len(t, testworld.Got(attention.Failed(h))(t), 0, "after a success")
 			}
 		})
 	}

@@ -348,12 +348,8 @@ func TestHeadline(t *testing.T) {
 		Now: now, Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1"}}, Daemon: attention.DaemonGone,
 		Agents: []view.Agent{one("agent2", agent.Dead, nil), one("agent3", agent.Dead, nil)},
 	})
-	if got, want := attention.Headline(list), "agent1 asks for permission, 2 agents are dead"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got, want := attention.Headline(list[3:]), "the daemon needs you"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	testworld.Equal(t, attention.Headline(list), "agent1 asks for permission, 2 agents are dead")
+	testworld.Equal(t, attention.Headline(list[3:]), "the daemon needs you")
 }
 
 // What to do is said in words of its own for each surface.

@@ -39,9 +39,7 @@ func TestApprovals(t *testing.T) {
 		t.Error("a second answer turned the first")
 	}
 	testworld.Must(t, home.Approvals(h).Settle(p.Code))
-	if list, err := home.Approvals(h).List(); err != nil || len(list) != 0 {
-		t.Errorf("settled: %v, %v", list, err)
-	}
+	testworld.Len(t, testworld.Got(home.Approvals(h).List())(t), 0, "settled")
 }
 
 // Of answers at the same moment one takes effect, and only its giver is told so.
@@ -81,9 +79,7 @@ func TestApprovalOfTheDead(t *testing.T) {
 	p := testworld.Got(home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Text: "rm x"}))(t)
 	p.Asker.Start++
 	testworld.Must(t, home.Approvals(h).Mailed(p))
-	if list, err := home.Approvals(h).List(); err != nil || len(list) != 0 {
-		t.Errorf("listed: %v, %v", list, err)
-	}
+	testworld.Len(t, testworld.Got(home.Approvals(h).List())(t), 0, "listed")
 	file := h.Path(home.ApprovalDir, p.Code+".json")
 	testworld.Equal(t, testworld.Err(os.Stat(file)), nil, "looking has removed it")
 	next := testworld.Got(home.Approvals(h).Ask(agent.Approval{Agent: "agent1", Text: "rm y"}))(t)
@@ -101,7 +97,5 @@ func TestPurgeApprovals(t *testing.T) {
 	p := testworld.Got(home.Approvals(h).Ask(agent.Approval{Agent: "agent2", Text: "rm y"}))(t)
 	testworld.Got(home.Approvals(h).Answer(p.Code, agent.Answer{Allow: true, By: "a test"}))(t)
 	testworld.Must(t, home.Approvals(h).Settled(p, agent.Outcome{How: "allowed"}))
-	if left, err := home.Purge(h); err != nil || len(left) != 0 {
-		t.Errorf("Purge() left %q, %v", left, err)
-	}
+	testworld.Len(t, testworld.Got(home.Purge(h))(t), 0, "Purge() left")
 }

@@ -165,9 +165,7 @@ func TestNoLinkIsFollowed(t *testing.T) {
 	testworld.Must(t, os.Symlink(secret, link))
 	testworld.ErrorIs(t, testworld.Err(h.LoadKeeper("agent1")), home.ErrLink, "LoadKeeper of a link")
 	testworld.Equal(t, h.SaveKeeper("agent1", agent.Keeper{Start: "s"}), nil, "SaveKeeper over a link")
-	if data, err := os.ReadFile(secret); err != nil || string(data) != "mine" {
-		t.Errorf("the link's target was touched: %q, %v", data, err)
-	}
+	testworld.Equal(t, string(testworld.Got(os.ReadFile(secret))(t)), "mine", "the link's target was touched")
 	for _, rel := range []string{"../x", "state/../../x", "state//x/../../../y"} {
 		testworld.Fails(t, h.WriteFile(rel, nil, false), "", "WriteFile(%q) left the home", rel)
 	}
@@ -236,9 +234,7 @@ func TestDesiredOfSeveral(t *testing.T) {
 	}
 	testworld.Must(t, os.Mkdir(h.Path(home.DesiredDir, "agent0"), 0o700))
 	testworld.Fails(t, set(true, "d", "agent1", "agent0"), "", "a directory in the place of a file is no error")
-	if got, want := desired(), " agent0:false::false agent1:false:c:true agent2:false:c:true agent3:true:a:true agent4:false:c:true"; got != want {
-		t.Errorf("after a failure:%s, want%s", got, want)
-	}
+	testworld.Equal(t, desired(), " agent0:false::false agent1:false:c:true agent2:false:c:true agent3:true:a:true agent4:false:c:true", "after a failure")
 }
 
 func TestLock(t *testing.T) {
@@ -326,9 +322,7 @@ func TestLockOutlivesRunDir(t *testing.T) {
 			if held, err := h.Locked(name); !held || err != nil {
 				t.Errorf("Locked() = %v, %v", held, err)
 			}
-			if !l.Here() {
-				t.Error("the home counts as gone")
-			}
+			testworld.Equal(t, l.Here(), true, "the home counts as gone")
 			testworld.Equal(t, l.Unlock(), nil)
 			if held, err := h.Locked(name); held || err != nil {
 				t.Errorf("after Unlock: Locked() = %v, %v", held, err)
@@ -359,9 +353,7 @@ func TestProcesses(t *testing.T) {
 	if !me.Alive() || me.PID != os.Getpid() || me.Start == 0 {
 		t.Fatalf("Self() = %+v", me)
 	}
-	if (proc.Process{PID: me.PID, Start: me.Start + 1}).Alive() {
-		t.Error("another process with our number counts as alive")
-	}
+	testworld.Equal(t, (proc.Process{PID: me.PID, Start: me.Start + 1}).Alive(), false, "another process with our number counts as alive")
 	nobody := proc.Process{PID: me.PID}
 	if nobody.Alive() || nobody.Gone() {
 		t.Error("a number without a birth counts as a process")
@@ -420,8 +412,6 @@ func TestLockRoles(t *testing.T) {
 		`{"pid":7,"pid_start":7,"program":"channel"}`:                         false,
 	} {
 		testworld.Must(t, h.WriteFile(home.LockDir+"/"+name, []byte(line+"\n"), false))
-		if last, err := h.LastHolder(name); err != nil || last.Passing() != want {
-			t.Errorf("%s: passing is %v, want %v (%v)", line, last.Passing(), want, err)
-		}
+		testworld.Equal(t, testworld.Got(h.LastHolder(name))(t).Passing(), want, "%s: passing", line)
 	}
 }

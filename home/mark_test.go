@@ -33,13 +33,9 @@ func TestMark(t *testing.T) {
 	}
 	age(time.Minute)
 	m := h.Mark(dir)
-	if !m.Same(h.Mark(dir)) {
-		t.Error("changed, though nothing has happened")
-	}
+	testworld.Equal(t, m.Same(h.Mark(dir)), true, "changed, though nothing has happened")
 	write("two")
-	if m.Same(h.Mark(dir)) {
-		t.Error("a replaced file does not show")
-	}
+	testworld.Equal(t, m.Same(h.Mark(dir)), false, "a replaced file does not show")
 	age(-time.Hour) // the clock was set back
 	if m := h.Mark(dir); m.Same(h.Mark(dir)) {
 		t.Error("a time in the future, which a later change may have too, counts as settled")
@@ -47,14 +43,10 @@ func TestMark(t *testing.T) {
 	age(time.Minute)
 	m = h.Mark(dir)
 	testworld.Must(t, os.Rename(h.Path(dir), h.Path("state/away")))
-	if m.Same(h.Mark(dir)) {
-		t.Error("a directory that has gone does not show")
-	}
+	testworld.Equal(t, m.Same(h.Mark(dir)), false, "a directory that has gone does not show")
 	testworld.Must(t, os.Mkdir(h.Path(dir), 0o700))
 	age(time.Minute)
-	if m.Same(h.Mark(dir)) {
-		t.Error("another directory at the path does not show")
-	}
+	testworld.Equal(t, m.Same(h.Mark(dir)), false, "another directory at the path does not show")
 }
 
 // A home that is reached through a link is the home that it is by its own path; one that was

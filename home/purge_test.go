@@ -140,9 +140,7 @@ func TestPurgeMarkedByHand(t *testing.T) {
 				t.Errorf("Purge() = %q, %v; want %q", left, err, tt.left)
 			}
 			for _, name := range tt.left {
-				if data, err := os.ReadFile(h.Path(name)); err != nil || string(data) != tt.files[name] {
-					t.Errorf("%s holds %q, %v", name, data, err)
-				}
+				testworld.Equal(t, string(testworld.Got(os.ReadFile(h.Path(name)))(t)), tt.files[name], "%s holds", name)
 			}
 		})
 	}

@@ -182,13 +182,9 @@ func TestRecordedQuestion(t *testing.T) {
 	db := mustOpen(t, testworld.FastHome(t))
 	mustApply(t, db, store.UpsertMessage{ID: "q", From: "agent1", To: "owner", Kind: "question", Text: "which?"},
 		store.UpsertDelivery{Message: "q", Target: "owner", State: store.Delivered})
-	if db.Recorded(t.Context(), "q") {
-		t.Error("an open question may be removed")
-	}
+	testworld.Equal(t, db.Recorded(t.Context(), "q"), false, "an open question may be removed")
 	mustApply(t, db, store.UpsertMessage{ID: "a", From: "owner", To: "agent1", Kind: "reply", InReplyTo: "q", Text: "this"})
-	if !db.Recorded(t.Context(), "q") {
-		t.Error("an answered question may not be removed")
-	}
+	testworld.Equal(t, db.Recorded(t.Context(), "q"), true, "an answered question may not be removed")
 }
 
 // bulk records n old messages with their deliveries and logs, and as many young ones.

@@ -221,9 +221,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil || len(in) != 1 || in[0].State != store.InputConsumed {
 		t.Errorf("inputs %v, %v", in, err)
 	}
-	if p, err := db.PendingInputs(t.Context(), "agent0"); err != nil || len(p) != 0 {
-		t.Errorf("pending %v, %v, want none", p, err)
-	}
+	testworld.Len(t, testworld.Got(db.PendingInputs(t.Context(), "agent0"))(t), 0, "pending")
 	u, err := db.Updates(t.Context(), store.Page{})
 	if err != nil || len(u.Items) != 1 || u.Items[0].Commands[0] != "go build" {
 		t.Errorf("updates %v, %v", u, err)

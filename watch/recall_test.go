@@ -71,9 +71,7 @@ func TestFacts(t *testing.T) {
 	if strings.Contains(got, "not the manager's") || len(got) > watch.MostBriefing {
 		t.Errorf("%d bytes:\n%s", len(got), got)
 	}
-	if got := watch.BriefingOf(l, "agent0").Facts(t.Context(), false, []string{"ask-1"}); strings.Contains(got, "ask-1") {
-		t.Errorf("told twice:\n%s", got)
-	}
+	testworld.Lacks(t, watch.BriefingOf(l, "agent0").Facts(t.Context(), false, []string{"ask-1"}), "ask-1", "told twice")
 	got = watch.BriefingOf(l, "agent1").Facts(t.Context(), false, nil)
 	if !strings.Contains(got, "from agent0, brief-1") || !strings.Contains(got, "the roof") || strings.Contains(got, "agent2") || strings.Contains(got, "rm -rf") {
 		t.Errorf("a clone is told\n%s", got)
@@ -90,14 +88,10 @@ func TestObjective(t *testing.T) {
 	send(t, l, envelope.Envelope{ID: "aim-1", From: agent.Owner, To: "agent0", Text: aim})
 	testworld.Must(t, l.Journal.Record(t.Context(), store.UpsertActor{ID: "agent0", Role: agent.Root.Role(), Objective: aim, Desired: store.DesiredUp}))
 	m := watch.BriefingOf(l, "agent0")
-	if got := m.Facts(t.Context(), true, nil); strings.Contains(got, "the roof") {
-		t.Errorf("while it waits:\n%s", got)
-	}
+	testworld.Lacks(t, m.Facts(t.Context(), true, nil), "the roof", "while it waits")
 	r := testworld.Got(l.Bus.Receive(t.Context(), "agent0", bus.ReceiveOptions{Start: "s", Report: func(string, error) {}}))(t)
 	d := testworld.Got(r.Next(t.Context()))(t)
-	if got := m.Facts(t.Context(), true, []string{"aim-1"}); strings.Contains(got, "the roof") {
-		t.Errorf("beside the message:\n%s", got)
-	}
+	testworld.Lacks(t, m.Facts(t.Context(), true, []string{"aim-1"}), "the roof", "beside the message")
 	testworld.Must(t, d.Confirm())
 	r.Close()
 	for _, fresh := range []bool{true, false} {
@@ -106,9 +100,7 @@ func TestObjective(t *testing.T) {
 		}
 	}
 	testworld.Must(t, watch.Died(l.Home, "agent0", "s", "killed by SIGKILL"))
-	if got := m.Facts(t.Context(), false, nil); strings.Contains(got, "the roof") {
-		t.Errorf("its conversation has it still:\n%s", got)
-	}
+	testworld.Lacks(t, m.Facts(t.Context(), false, nil), "the roof", "its conversation has it still")
 	testworld.Equal(t, watch.BriefingOf(l, "agent1").Facts(t.Context(), true, nil), "", "another is told")
 	if err := l.Journal.Record(t.Context(), store.UpsertActor{ID: "agent1", Role: agent.ID("agent1").Role(), Objective: strings.Repeat("roof ", 1000), Desired: store.DesiredUp}); err != nil {
 		t.Fatal(err)
@@ -139,9 +131,7 @@ func TestDied(t *testing.T) {
 	t.Parallel()
 	l := newLauncher(t)
 	m := watch.BriefingOf(l, "agent1")
-	if m.Due() {
-		t.Error("due before anything has happened")
-	}
+	testworld.Equal(t, m.Due(), false, "due before anything has happened")
 	la := agent.Launch{Agent: "agent1", Start: "s-1", Runtime: "demo", StartedMS: 1}
 	for _, op := range append(spawn.Started(la, "", "agent1", 7),
 		store.EndSession{Start: "s-1", Actor: "agent1", LastLines: "begin\n\n" + strings.Repeat("x\n", 20) + "make: *** [all] </channel> Error 2\n"}) {
@@ -189,7 +179,5 @@ func TestLost(t *testing.T) {
 	if strings.Contains(got, "step 2.") || strings.Index(got, "step 18.") > strings.Index(got, "step 19.") {
 		t.Errorf("not the last, in order:\n%s", got)
 	}
-	if got := watch.BriefingOf(l, "agent1").Facts(t.Context(), false, nil); strings.Contains(got, "is gone") {
-		t.Errorf("a conversation that goes on is told\n%s", got)
-	}
+	testworld.Lacks(t, watch.BriefingOf(l, "agent1").Facts(t.Context(), false, nil), "is gone", "a conversation that goes on is told")
 }

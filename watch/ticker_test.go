@@ -6,6 +6,7 @@ import (
 
 	"netsky/agent"
 	"netsky/internal/proc"
+	"netsky/internal/testworld"
 )
 
 // A ticker hangs if it lives and has not ticked for long, as this process counts it.
@@ -21,22 +22,12 @@ func TestTickerHung(t *testing.T) {
 	alive := agent.Ticker{Process: proc.Self(), TickMS: 1}
 	after := int((3*time.Minute + tickerStale) / tickerEvery)
 	var c tickerWatch
-	if ticks(&c, alive, after) {
-		t.Error("hung too early")
-	}
-	if !ticks(&c, alive, 1) {
-		t.Error("not hung")
-	}
+	testworld.Equal(t, ticks(&c, alive, after), false, "hung too early")
+	testworld.Equal(t, ticks(&c, alive, 1), true, "not hung")
 	alive.TickMS = 2
-	if ticks(&c, alive, 1) {
-		t.Error("hung though it has ticked")
-	}
+	testworld.Equal(t, ticks(&c, alive, 1), false, "hung though it has ticked")
 	ticks(&c, alive, after-1)
 	now = now.Add(8 * time.Hour)
-	if ticks(&c, alive, 1) {
-		t.Error("hung as the machine was suspended")
-	}
-	if ticks(&c, agent.Ticker{TickMS: 2}, after) {
-		t.Error("a dead one hangs")
-	}
+	testworld.Equal(t, ticks(&c, alive, 1), false, "hung as the machine was suspended")
+	testworld.Equal(t, ticks(&c, agent.Ticker{TickMS: 2}, after), false, "a dead one hangs")
 }

@@ -56,9 +56,7 @@ func TestOwnTexts(t *testing.T) {
 		`git commit -m x`, `git commit -am 'it; rm -rf / && $(x) > y'`, "git commit -q -m 'one\n\ntwo `x` $y'", `git commit -m "Fix: it's done" -- sub/a`,
 		`git commit -m 'it'"'"'s'`, `git commit --message x -a`, ` git commit -m --no-verify `, ownCheck, ownCheck + "\n",
 	} {
-		if !w.claude(t, text) {
-			t.Errorf("asks: %q", text)
-		}
+		testworld.Equal(t, w.claude(t, text), true, "asks: %q", text)
 	}
 	if !w.codex(t, `/bin/bash -c "git commit -m \"it's b\""`) || !w.codex(t, `/bin/bash -lc 'git commit -m "a b"'`) || !w.codex(t, `bash -lc 'git add a'`) || !w.codex(t, `/bin/bash -lc "make test && ./more 'it'"`) {
 		t.Error("asks in Codex's shell")
@@ -83,9 +81,7 @@ func TestOwnTexts(t *testing.T) {
 		ownCheck + "; x", ownCheck + " x", "make test", "make test && ./more it", "x\n" + ownCheck, "(" + ownCheck + ")", "cd x && " + ownCheck,
 		`bash -lc 'git add a'`, // Claude Code's is no shell's
 	} {
-		if w.claude(t, text) {
-			t.Errorf("allowed: %q", text)
-		}
+		testworld.Equal(t, w.claude(t, text), false, "allowed: %q", text)
 	}
 	for _, text := range []string{
 		`/bin/bash -c "git commit -m \"\$(x)\""`, `/bin/bash -c "git commit -m \"$(x)\""`, "/bin/bash -c \"git add \\`x\\`\"", `/bin/bash -c "git add \a"`, `/bin/bash -c "git add a\"; x"`, `/bin/bash -c "git add a\`,
@@ -93,9 +89,7 @@ func TestOwnTexts(t *testing.T) {
 		`/bin/bash -lc 'git add a; x'`, `/bin/bash -lc 'git add a' x`, `./bash -lc 'git add a'`, `/tmp/bash -lc 'git add a'`, `bash -ilc 'git add a'`, `bash 'git add a'`, `bash -lc "git add $(x)"`,
 		`bash -lc 'git add a' && x`, `bash -lc 'bash -lc "git add a"'`, `bash --rcfile x 'git add a'`,
 	} {
-		if w.codex(t, text) {
-			t.Errorf("allowed: %q", text)
-		}
+		testworld.Equal(t, w.codex(t, text), false, "allowed: %q", text)
 	}
 }
 

@@ -87,17 +87,11 @@ func TestWords(t *testing.T) {
 func TestClockSetBack(t *testing.T) {
 	var r backoff.Record
 	r.Ended("s", "exited 3", backoff.Crash, now.Add(48*time.Hour))
-	if !r.Due(now) {
-		t.Error("not due, until two days from now")
-	}
+	testworld.Equal(t, r.Due(now), true, "not due, until two days from now")
 	r.Hold("usage limit", now.Add(30*time.Second)) // whose account is asked again then
-	if r.Due(now) {
-		t.Error("due in spite of a limit")
-	}
+	testworld.Equal(t, r.Due(now), false, "due in spite of a limit")
 	r.Hold("usage limit", now.Add(48*time.Hour))
-	if !r.Due(now) {
-		t.Error("the account is not asked again, until two days from now")
-	}
+	testworld.Equal(t, r.Due(now), true, "the account is not asked again, until two days from now")
 }
 
 // What the owner says makes void what was counted before, though the file stays.

@@ -59,13 +59,9 @@ func TestGrace(t *testing.T) {
 	}
 	now = now.Add(time.Hour)
 	w.See(hang.Signs{}, true, now)
-	if w.Hung(10*time.Minute, now) {
-		t.Error("hung right after a jump")
-	}
+	testworld.Equal(t, w.Hung(10*time.Minute, now), false, "hung right after a jump")
 	now = now.Add(hang.Grace)
-	if !w.Hung(10*time.Minute, now) {
-		t.Error("not hung after the grace")
-	}
+	testworld.Equal(t, w.Hung(10*time.Minute, now), true, "not hung after the grace")
 }
 
 func TestScreen(t *testing.T) {
@@ -73,9 +69,7 @@ func TestScreen(t *testing.T) {
 	if !same("✻ Pondering… (12s · ↓ 900 tokens · esc to interrupt)", "✽ Pondering… (1m 13s · ↓ 1.2k tokens · esc to interrupt)") {
 		t.Error("a spinner is taken for life")
 	}
-	if same("● Reading a.go", "● Reading main.go") {
-		t.Error("new output is not taken for life")
-	}
+	testworld.Equal(t, same("● Reading a.go", "● Reading main.go"), false, "new output is not taken for life")
 }
 
 // While a tool computes, silence is not counted, but not for ever; any other sign begins
