@@ -191,7 +191,7 @@ func Main(m *testing.M, use func(netsky string)) (status int) {
 	}
 	defer os.RemoveAll(dir)
 	netsky := filepath.Join(dir, "netsky")
-	out, err := exec.Command("go", "build", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-ldflags", "-s -w", "-o", netsky, "netsky").CombinedOutput()
+	out, err := exec.Command("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-ldflags", "-s -w", "-o", netsky, "netsky").CombinedOutput()
 	if err != nil {
 		panic(fmt.Sprintf("go build: %v\n%s", err, out))
 	}
