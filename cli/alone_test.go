@@ -11,7 +11,8 @@ import (
 	"netsky/internal/testworld"
 )
 
-// eachGo calls do with each line of our Go files, the tests' or the others.
+// eachGo calls do with each line of our Go files, the tests' or the others, that names tmux or
+// a place for temporary files.
 func eachGo(t *testing.T, tests bool, do func(file string, n int, line string)) {
 	t.Helper()
 	testworld.Must(t, filepath.WalkDir("..", func(file string, e fs.DirEntry, err error) error {
@@ -20,7 +21,9 @@ func eachGo(t *testing.T, tests bool, do func(file string, n int, line string)) 
 		}
 		data, err := os.ReadFile(file)
 		for i, line := range strings.Split(string(data), "\n") {
-			do(strings.TrimPrefix(file, "../"), i+1, line)
+			if strings.Contains(line, "tmux") || strings.Contains(line, "Temp") || strings.Contains(line, "tmp") {
+				do(strings.TrimPrefix(file, "../"), i+1, line)
+			}
 		}
 		return err
 	}))
