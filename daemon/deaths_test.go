@@ -175,9 +175,14 @@ func TestDeathToldOnce(t *testing.T) {
 	w.ended(db, list.Find("agent1").Start)
 	w.kill(first)
 	syscall.Kill(list.Find("agent2").PID, syscall.SIGKILL)
-	for range 3 {
+	for killed := range 3 { // each daemon after a killed one says so once
 		p := w.start()
 		w.ended(db, list.Find("agent2").Start)
+		testworld.WaitOr(w, func() bool {
+			s, err := db.Session(w.ctx, list.Find("agent0").Start)
+			logs, lerr := db.Logs(w.ctx, store.LogFilter{Part: "daemon"})
+			return err == nil && lerr == nil && s.State == agent.Idle && s.Ended == 0 && len(logs.Items) == killed+1
+		}, func() string { return "agent0 is not idle on record, or the daemons before are not\n" + w.log() })
 		w.kill(p)
 	}
 	want := []string{"agent1 died: exited 3", "agent2 died: killed by SIGKILL"}

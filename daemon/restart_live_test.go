@@ -185,31 +185,6 @@ func TestRestartAll(t *testing.T) {
 	})
 }
 
-// If the owner can't be told that all of tmux is gone, they are told later.
-func TestRestartAllTold(t *testing.T) {
-	t.Parallel()
-	w := newWard(t)
-	ids := []agent.ID{"agent0", "agent1"}
-	w.up(w.r, ids...)
-	was := w.statuses()
-	panes := testworld.Got(w.l.Tmux.Panes(w.ctx))(t)
-	var server int
-	fmt.Sscanf(panes[0].Server, "%d", &server)
-	box := w.home.Path(home.Mailbox(agent.Owner))
-	testworld.Must(t, os.Rename(box, box+".away"))
-	testworld.Must(t, os.WriteFile(box, nil, 0o600)) // a start would make it anew, and then it could be told
-	syscall.Kill(server, syscall.SIGKILL)
-	for _, id := range ids {
-		w.back(was.Find(id))
-	}
-	testworld.Must(t, os.Remove(box))
-	testworld.Must(t, os.Rename(box+".away", box))
-	testworld.Wait(t, "the message about it", func() bool {
-		got := w.owned()
-		return len(got) == 1 && strings.HasPrefix(got[0], "All tmux sessions ended at once: agent0, agent1.")
-	})
-}
-
 // An agent whose start hangs does not delay the others, nor the daemon's end.
 func TestRestartBeside(t *testing.T) {
 	t.Parallel()
