@@ -210,16 +210,19 @@ func TestNoteLost(t *testing.T) {
 	}
 }
 
-// A launch without a keeper's record proves nothing, unless tmux has made no
-// session for it.
+// A launch without a keeper's record, or with one that nobody can read, proves nothing,
+// unless tmux has made no session for it.
 func TestUnprovedWithoutRecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.upReady(demo{}, "agent1")
 	w.down(spawn.DownOptions{Force: true})
 	testworld.EqualList(t, w.unproved(), nil, "unproved")
-	testworld.Must(t, os.Remove(w.home.Path(home.KeeperDir, "agent1.json")))
-	testworld.EqualList(t, w.unproved(), []string{"agent1"}, "unproved")
+	record := w.home.Path(home.KeeperDir, "agent1.json")
+	testworld.Must(t, os.WriteFile(record, []byte(`{"start":`), 0o600))
+	testworld.EqualList(t, w.unproved(), []string{"agent1"}, "with a record that nobody can read")
+	testworld.Must(t, os.Remove(record))
+	testworld.EqualList(t, w.unproved(), []string{"agent1"}, "without one")
 	w.upReady(demo{}, "agent1")
 	w.down(spawn.DownOptions{Force: true})
 	testworld.EqualList(t, w.unproved(), []string{"agent1"}, "after another start")
@@ -315,17 +318,6 @@ func (w *world) keepers(names ...string) (list []agent.Keeper) {
 		list = append(list, k)
 	}
 	return list
-}
-
-// A record that nobody can read proves nothing.
-func TestUnprovedByDamage(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.upReady(demo{}, "agent1")
-	w.down(spawn.DownOptions{Force: true})
-	testworld.EqualList(t, w.unproved(), nil, "unproved")
-	testworld.Must(t, os.WriteFile(w.home.Path(home.KeeperDir, "agent1.json"), []byte(`{"start":`), 0o600))
-	testworld.EqualList(t, w.unproved(), []string{"agent1"}, "unproved")
 }
 
 // A home where nothing was started is clean, whatever it has for mailboxes.
