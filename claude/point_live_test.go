@@ -78,9 +78,7 @@ func TestPoint(t *testing.T) {
 		if got := l.mustStop(1).Text; got != "echo: "+want {
 			t.Errorf("the turn's text = %q, want the echo of %q", got, want)
 		}
-		if n := l.said(want); n != 1 {
-			t.Errorf("the model was told %d times", n)
-		}
+		testworld.Equal(t, l.said(want), 1, "the model was told")
 	})
 	t.Run("busy", func(t *testing.T) {
 		release := l.hold("wait")

@@ -243,9 +243,7 @@ func TestRealModes(t *testing.T) {
 				asks = 2
 			}
 			for event, want := range map[string]int{"SessionStart": 1, "UserPromptSubmit": 1, "PreToolUse": 2, "PostToolUse": 2, "Stop": 1, "PermissionRequest": asks} {
-				if got := w.count(event); got != want {
-					t.Errorf("%s ran %d times, want %d", event, got, want)
-				}
+				testworld.Equal(t, w.count(event), want, "%s ran", event)
 			}
 			if got := w.notes("served"); !strings.Contains(got, "io serve -s agent\n") || !strings.Contains(got, "io serve -s imessage\n") {
 				t.Errorf("served %q", got)

@@ -72,9 +72,7 @@ func TestKillOnce(t *testing.T) {
 		t.Errorf("reply = %+v", reply)
 	}
 	testworld.Equal(t, w.state().Thread, thread, "thread")
-	if n := w.said("the very task"); n != 1 {
-		t.Errorf("the model was told the task %d times", n)
-	}
+	testworld.Equal(t, w.said("the very task"), 1, "the model was told the task")
 	testworld.Equal(t, w.inputs(id), "consumed", "inputs")
 }
 
@@ -95,9 +93,7 @@ func TestKillServer(t *testing.T) {
 	if reply := w.mustReply(agent.Root); reply.InReplyTo != id {
 		t.Errorf("reply = %+v", reply)
 	}
-	if n := w.said("the very task"); n != 1 {
-		t.Errorf("the model was told the task %d times", n)
-	}
+	testworld.Equal(t, w.said("the very task"), 1, "the model was told the task")
 	testworld.Contains(t, w.err.String(), "signal: killed", "stderr")
 }
 
@@ -121,7 +117,5 @@ func TestKillAfterAcceptance(t *testing.T) {
 	}
 	again := w.mustThread(w.mustServer(), func(o *appserver.ThreadOptions) { o.ID = thread.ID() })
 	w.mustAsk(again, "i2", "and?")
-	if n := w.said("remember this"); n != 1 {
-		t.Errorf("the model was told %d times", n)
-	}
+	testworld.Equal(t, w.said("remember this"), 1, "the model was told")
 }

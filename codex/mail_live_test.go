@@ -81,9 +81,7 @@ func TestOnceWithoutRecords(t *testing.T) {
 	}{{store.ErrSpooled, 0}, {store.ErrUnrecorded, 1}} {
 		w.mustOnce(func(o *codex.OnceOptions) { prompting("hello")(o); o.Records = brokenRecords{tt.err} })
 		w.mustReply(agent.Root)
-		if n := strings.Count(w.err.String(), tt.err.Error()); n != tt.says {
-			t.Errorf("%v: said %d times, want %d", tt.err, n, tt.says)
-		}
+		testworld.Equal(t, strings.Count(w.err.String(), tt.err.Error()), tt.says, "%v: said", tt.err)
 	}
 	// The real thing, on a database that is none.
 	testworld.Must(t, os.WriteFile(w.home.Path(home.DBFile), []byte(strings.Repeat("no database ", 1000)), 0o600))

@@ -66,9 +66,7 @@ func TestOncePrompts(t *testing.T) {
 	if second := w.state(); second.Thread != first.Thread {
 		t.Errorf("thread %s, then %s", first.Thread, second.Thread)
 	}
-	if n := w.said("STARTUP"); n != 1 {
-		t.Errorf("the startup text was said %d times", n)
-	}
+	testworld.Equal(t, w.said("STARTUP"), 1, "the startup text was said")
 	if !strings.HasPrefix(w.out.String(), "users: 2\n[codex] agent1: delivered") {
 		t.Errorf("stdout = %q, want the answer before the last line", &w.out)
 	}
@@ -221,9 +219,7 @@ func TestOnceUsesTheAnswerThatIsThere(t *testing.T) {
 	if reply := w.mustReply(agent.Root); reply.Text != "users: 1" || reply.InReplyTo != id {
 		t.Errorf("reply = %+v", reply)
 	}
-	if n := len(w.model.Requests()); n != 1 {
-		t.Errorf("the model was asked %d times", n)
-	}
+	testworld.Equal(t, len(w.model.Requests()), 1, "the model was asked")
 }
 
 // Without a network Codex would try again for ever.

@@ -249,9 +249,7 @@ func TestServeAnswers(t *testing.T) {
 			told++
 		}
 	}
-	if told != 1 {
-		t.Errorf("agent2 was told %d times", told)
-	}
+	testworld.Equal(t, told, 1, "agent2 was told")
 }
 
 // A cancel ends the running turn, and its sender is told.

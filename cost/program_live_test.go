@@ -82,9 +82,7 @@ func (w *world) mustAgree(spent loopmodel.Usage, kills int) {
 		w.Fatalf("%+v, %v", all, err)
 	}
 	want := cost.Usage{Input: int64(spent.Input), Output: int64(spent.Output), CacheRead: int64(spent.CacheRead), CacheWrite: int64(spent.CacheWrite)}
-	if got := all[0].Usage; got != want {
-		w.Errorf("on record %+v, the model has counted %+v", got, want)
-	}
+	testworld.Equal(w, all[0].Usage, want, "on record")
 	w.Logf("%d requests, %d tokens, %.4f stated, %d kills of the reader", all[0].Requests, all[0].Usage.Total(), float64(all[0].Stated)/1e9, kills)
 }
 

@@ -123,9 +123,7 @@ func TestAttendBeside(t *testing.T) {
 		s, err := db.Session(w.ctx, st.Start)
 		return err == nil && s.State == agent.Dead
 	}, func() string { return "the death of agent2 is not on record\n" + w.log() })
-	if n := w.r.looks.Load(); n != 1 {
-		t.Errorf("agent1's runtime was asked %d times at once", n)
-	}
+	testworld.Equal(t, w.r.looks.Load(), 1, "agent1's runtime was asked")
 	w.stop()
 }
 

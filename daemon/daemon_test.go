@@ -272,9 +272,7 @@ func TestRunDirRemoved(t *testing.T) {
 	}
 	testworld.WaitOr(w, func() bool { pong, err := daemon.Ping(w.ctx, w.home); return err == nil && pong.PID == p.PID },
 		func() string { return "no answer\n" + w.log() })
-	if again := w.start(); again != p {
-		t.Errorf("started %+v beside %+v", again, p)
-	}
+	testworld.Equal(t, w.start(), p, "started")
 	testworld.WaitOr(w, func() bool { _, err := os.Stat(w.home.Path(home.DaemonPID)); return err == nil },
 		func() string { return "no pid file" })
 	testworld.Must(t, os.RemoveAll(w.home.Path(home.RunDir)))

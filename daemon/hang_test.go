@@ -54,9 +54,7 @@ func TestHang(t *testing.T) {
 	}
 	w.event("agent1 hangs: no sign of life for ")
 	w.event("agent5 hangs: no sign of life for ")
-	if n := pages("agent1"); n != 0 {
-		t.Errorf("paged %d times while it is quiet", n)
-	}
+	testworld.Equal(t, pages("agent1"), 0, "paged")
 	testworld.Got(attention.EndQuiet(w.ctx, w.home, time.Now()))(t)
 	testworld.WaitOr(w, func() bool { return pages("agent1") == 1 }, func() string { return fmt.Sprintf("not paged: %q\n%s", w.owned(), w.log()) })
 
@@ -169,9 +167,7 @@ func TestWake(t *testing.T) {
 	w.report("agent2", agent.Busy, "Bash: make")
 	w.event("agent2 agentinfinity is not woken about it")
 	testworld.WaitOr(w, func() bool { return len(w.owned()) >= 4 }, func() string { return fmt.Sprintf("%q", w.owned()) }) // the owner goes on being paged
-	if n := told(); n != 1 {
-		t.Errorf("woken %d times", n)
-	}
+	testworld.Equal(t, told(), 1, "woken")
 }
 
 // report has an agent say something about itself.

@@ -69,9 +69,7 @@ func TestReconcile(t *testing.T) {
 				}
 			}
 		}
-		if len(answers) != 1 {
-			t.Errorf("%s: %d answers", id, len(answers))
-		}
+		testworld.Equal(t, len(answers), 1, "answers to %s", id)
 	}
 	if st := w.statuses().Find("agent2"); st.Alive() {
 		t.Errorf("%+v", st)

@@ -96,9 +96,7 @@ func TestBrowserPanesFit(t *testing.T) {
 	}{{"/panes", 4}, {"/panes?columns=1", 1}, {"/panes?columns=2", 2}, {"/panes?columns=3", 3}} {
 		l.open(tt.path)
 		l.live()
-		if n := eval[int](l, `new Set([...document.querySelectorAll(".panes > .pane")].map(p => p.offsetLeft)).size`); n != tt.columns {
-			t.Errorf("%s: %d side by side, want %d", tt.path, n, tt.columns)
-		}
+		testworld.Equal(t, eval[int](l, `new Set([...document.querySelectorAll(".panes > .pane")].map(p => p.offsetLeft)).size`), tt.columns, "%s", tt.path)
 		if wide := eval[int](l, `document.querySelector(".panes").offsetWidth`); wide < 2400 {
 			t.Errorf("%s: %d of 2560 are used", tt.path, wide)
 		}
@@ -160,9 +158,7 @@ func TestBrowserDraft(t *testing.T) {
 	testworld.Equal(t, eval[string](l, `document.querySelector("#text").value`), "", "another agent's box holds")
 	l.open("/agents/agent1")
 	l.waits(`document.querySelector("#text").value === "half a thought"`)
-	if got := eval[string](l, `document.querySelector(".say").elements.id.value`); got != id {
-		t.Errorf("after a reload its id is %s, was %s", got, id)
-	}
+	testworld.Equal(t, eval[string](l, `document.querySelector(".say").elements.id.value`), id, "after a reload its id")
 	l.live()
 	eval[any](l, `document.querySelector(".say").requestSubmit(), null`)
 	l.waits(`document.querySelector("#answer").textContent.includes("inbox")`)
@@ -195,9 +191,7 @@ func TestBrowserDraftMoves(t *testing.T) {
 			t.Errorf("%s: the next message would have the id of the sent one", path)
 		}
 	}
-	if n := len(w.inbox(t, "agent1")); n != 1 {
-		t.Errorf("agent1 has %d messages", n)
-	}
+	testworld.Equal(t, len(w.inbox(t, "agent1")), 1, "messages of agent1")
 	l.clean()
 }
 
@@ -293,9 +287,7 @@ func TestBrowserStandsStill(t *testing.T) {
 			return h;
 		})`
 		loaded, follows := eval[float64](l, high+`("", "as of 23:59:59")`), eval[float64](l, high+`("on", "live")`)
-		if loaded != follows {
-			t.Errorf("%d px wide, the page begins %.1f px down, and %.1f px once it follows", width, loaded, follows)
-		}
+		testworld.Equal(t, loaded, follows, "%d px wide, the page begins", width)
 	}
 	l.clean()
 }

@@ -145,9 +145,7 @@ func TestBrowserComment(t *testing.T) {
 	l.open("/work/agent1?at=tides/south.go:43") // a reload loses nothing
 	l.live()
 	l.waits(`document.querySelector("#remark").value === "what is h?"`)
-	if got := eval[string](l, `document.querySelector(".ask-form").elements.key.value`); got != key {
-		t.Errorf("after a reload its key is %s, was %s", got, key)
-	}
+	testworld.Equal(t, eval[string](l, `document.querySelector(".ask-form").elements.key.value`), key, "after a reload its key")
 	l.open("/work/agent1?at=tides/south.go:41")
 	l.live()
 	testworld.Equal(t, eval[string](l, `document.querySelector("#remark").value`), "", "another line's box holds")

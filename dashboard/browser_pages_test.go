@@ -181,9 +181,7 @@ func TestBrowserLoadsStill(t *testing.T) {
 				places[i] = eval[string](l, `[...document.querySelectorAll("body *")].filter((e) => e.offsetHeight && /^(H[1-3]|SECTION|ARTICLE|TABLE|FORM|FOOTER|PRE|UL|OL|DL)$/.test(e.tagName))
 					.map((e) => e.tagName + "." + e.className + " " + Math.round(e.getBoundingClientRect().top + scrollY)).join("\n")`)
 			}
-			if places[0] != places[1] {
-				t.Errorf("%s, %d: before the script runs and after:\n%s\n\n%s", path, size[0], places[0], places[1])
-			}
+			testworld.Equal(t, places[0], places[1], "%s, %d: before the script runs and after", path, size[0])
 		}
 	}
 	l.clean("ERR_BLOCKED_BY_CLIENT")

@@ -254,15 +254,11 @@ func TestFollowEnds(t *testing.T) {
 	s, e := w.ws(t, "/ws?watch=agent1"), w.sse(t, "/events?watch=agent1", "")
 	s.key(t, "pane:agent1")
 	e.key(t, "pane:agent1")
-	if n := w.panes.watched(); n != 1 {
-		t.Errorf("a pane two browsers look at is watched %d times", n)
-	}
+	testworld.Equal(t, w.panes.watched(), 1, "a pane two browsers look at is watched")
 	s.close()
 	e.close()
 	w.mustRunNothing(t, "access.(*Guard).Serve(", "access.(*limited).Accept") // but what waits for somebody to look
-	if n := w.panes.watched(); n != 0 {
-		t.Errorf("nobody looks, and %d panes are watched", n)
-	}
+	testworld.Equal(t, w.panes.watched(), 0, "panes watched though nobody looks")
 	s, e = w.ws(t, "/ws?watch=agent1"), w.sse(t, "/events?watch=agent1", "")
 	s.key(t, "pane:agent1")
 	e.key(t, "pane:agent1")

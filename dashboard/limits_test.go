@@ -237,9 +237,7 @@ func TestRow35GetsChangeNothing(t *testing.T) {
 			resp.Body.Close()
 		}
 	}
-	if after := hash(t, w.home); after != before {
-		t.Errorf("before:\n%s\nafter:\n%s", before, after)
-	}
+	testworld.Equal(t, hash(t, w.home), before, "after")
 }
 
 // hash is every file below the home with what is in it, but for the memory that

@@ -709,9 +709,7 @@ func TestStoryOnce(t *testing.T) {
 		if text == "Offline tide tables" {
 			n -= strings.Count(shown, "today. Offline tide tables") // words of the message
 		}
-		if n != 1 {
-			t.Errorf("%q stands %d times on the page", text, n)
-		}
+		testworld.Equal(t, n, 1, "%q stands", text)
 	}
 	if n := strings.Count(main, `<details class="hops"`); n < 8 {
 		t.Errorf("%d events can be unfolded", n)

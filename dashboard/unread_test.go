@@ -39,9 +39,7 @@ func TestUnread(t *testing.T) {
 	is := func(step string, n int, ids ...string) {
 		t.Helper()
 		for range 2 { // looking at it does not read it
-			if got := mustGet[dashboard.Overview](t, w, "/api/snapshot").Unread; got != n {
-				t.Errorf("%s: %d are unread, want %d", step, got, n)
-			}
+			testworld.Equal(t, mustGet[dashboard.Overview](t, w, "/api/snapshot").Unread, n, "%s: unread", step)
 		}
 		for _, path := range []string{"/", "/messages", "/messages?to=owner"} {
 			var got []string

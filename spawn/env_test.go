@@ -86,9 +86,7 @@ func TestLongPrompt(t *testing.T) {
 		t.Fatalf("%v %v", ends, err)
 	}
 	env := environ(t, w.status("agent1").PID)
-	if len(env["BIG"]) != 100<<10 {
-		t.Errorf("BIG has %d bytes", len(env["BIG"]))
-	}
+	testworld.Equal(t, len(env["BIG"]), 100<<10, "bytes of BIG")
 	if info, err := os.Stat(env["NETSKY_PROMPT_FILE"]); err != nil || info.Size() < 200<<10 {
 		t.Errorf("prompt %v %v", info, err)
 	}

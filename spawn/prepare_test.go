@@ -35,9 +35,7 @@ func TestUpChecksOnce(t *testing.T) {
 	}
 	plans = append(plans, w.plans(counted{sh(ready + "sleep 1000"), &asked}, "agent2")...) // not prepared
 	testworld.Got(w.l.Up(w.ctx, spawn.UpOptions{Plans: plans, Prepared: prep}))(t)
-	if asked.Load() != 3 {
-		t.Errorf("asked %d times, want 3", asked.Load())
-	}
+	testworld.Equal(t, asked.Load(), 3, "asked")
 	for _, p := range plans {
 		if text, err := os.ReadFile(w.home.Path(home.PromptFile(p.Agent))); err != nil || len(text) == 0 {
 			t.Errorf("%s: no prompt: %v", p.Agent, err)

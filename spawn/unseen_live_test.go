@@ -45,9 +45,7 @@ func TestSocketRemoved(t *testing.T) {
 		t.Errorf("agent1 is %s", st.How())
 	}
 	w.upReady(stays(), "agent2")
-	if now := w.serverPID(); now != server.PID {
-		t.Errorf("agent2 is on server %d, agent1 on %d", now, server.PID)
-	}
+	testworld.Equal(t, w.serverPID(), server.PID, "agent2 is on server")
 	testworld.Must(t, server.Signal(unix.SIGSTOP))
 	t.Cleanup(func() { _ = server.Signal(unix.SIGCONT) })
 	testworld.Must(t, os.Remove(w.socket))

@@ -60,9 +60,7 @@ func TestUp(t *testing.T) {
 			t.Errorf("%s: start %s pid %d, were %s %d", id, st.Start, st.PID, before[id].Start, before[id].PID)
 		}
 	}
-	if now := w.tmux("list-panes", "-a", "-F", "#{session_name} #{pane_id} #{pane_pid}"); now != panes {
-		t.Errorf("panes\n%s\nwere\n%s", now, panes)
-	}
+	testworld.Equal(t, w.tmux("list-panes", "-a", "-F", "#{session_name} #{pane_id} #{pane_pid}"), panes, "panes")
 }
 
 // A dead agent is replaced, however it died, and what was left of it is ended.

@@ -158,7 +158,5 @@ func TestTooLong(t *testing.T) {
 		}
 		ctx = t.Context()
 	}
-	if asked != 1 {
-		t.Errorf("asked %d times, want once", asked)
-	}
+	testworld.Equal(t, asked, 1, "asked")
 }

@@ -78,9 +78,7 @@ func TestTouchesNothing(t *testing.T) {
 	for range 3 {
 		r.sync()
 	}
-	if after := r.shape(); after != before {
-		t.Errorf("before:\n%s\nafter:\n%s", before, after)
-	}
+	testworld.Equal(t, r.shape(), before, "after")
 }
 
 // What is on record is not read again: a file that is written over under the

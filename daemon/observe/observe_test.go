@@ -165,9 +165,7 @@ func TestCopies(t *testing.T) {
 		t.Fatalf("delivered/ holds %v", names)
 	}
 	r.sync()
-	if d := r.state("key-1", "agent1"); d != first {
-		t.Errorf("%+v, want as before, %+v", d, first)
-	}
+	testworld.Equal(t, r.state("key-1", "agent1"), first)
 	late := testworld.Got(store.Open(t.Context(), testworld.Home(t)))(r)
 	t.Cleanup(func() { testworld.Must(r, late.Close()) })
 	testworld.Must(r, (&observe.Observer{Bus: r.bus, DB: late}).Sync(t.Context()))

@@ -74,9 +74,7 @@ func TestNextInTheSecondHour(t *testing.T) {
 		for at := w.Next(time.Date(2026, 10, 24, 23, 59, 59, 0, loc)); at.Before(end); at = w.Next(at) {
 			n++
 		}
-		if n != want {
-			t.Errorf("%s: %d times on the day that has 25 hours, want %d", spec, n, want)
-		}
+		testworld.Equal(t, n, want, "%s: times on the day that has 25 hours", spec)
 	}
 }
 

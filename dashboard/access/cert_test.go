@@ -152,9 +152,7 @@ func TestTLSRenewed(t *testing.T) {
 		t.Fatalf("the certificate has number %d", n)
 	}
 	testworld.Must(t, os.WriteFile(p.cert, []byte("half"), 0o600))
-	if n := serial(); n != 1 {
-		t.Errorf("number %d out of half a file", n)
-	}
+	testworld.Equal(t, serial(), 1, "number")
 	p.write(t, 2, "box.example")
 	testworld.Equal(t, serial(), 2, "the number of the one in use")
 	for name, p := range map[string]pair{"no file": {p.cert, "/nonexistent"}, "swapped": {p.key, p.cert}} {

@@ -53,9 +53,7 @@ func (r *rig) afterEnd(p pane) {
 	r.keys(p, "C-c", `C-\`, "C-z", "C-d", "C-s", "x", "Enter", "C-c")
 	// An answer of the server after that: it has written the keys.
 	r.tmux("resize-window", "-t", p.id, "-y", "26")
-	if after := r.capture(p); after != before {
-		r.tb.Errorf("keys changed the pane:\n%s\n--- to\n%s", before, after)
-	}
+	testworld.Equal(r.tb, r.capture(p), before, "the pane after the keys")
 	if !p.keeper.Alive() {
 		r.tb.Error("keys ended the keeper")
 	}

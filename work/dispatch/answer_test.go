@@ -47,9 +47,7 @@ func TestLateAnswer(t *testing.T) {
 				told++
 			}
 		}
-		if told != 1 {
-			t.Errorf("%s: the owner is told %d times", tt.name, told)
-		}
+		testworld.Equal(t, told, 1, "%s: the owner is told", tt.name)
 		if tt.state != "" {
 			testworld.Got(r.crew(agent.Owner).Edit(t.Context(), id, task.Change{State: tt.state, Note: "so be it", Proof: "seen"}))(r)
 		}

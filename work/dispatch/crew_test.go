@@ -356,9 +356,7 @@ func TestBriefIsSentOnce(t *testing.T) {
 	testworld.Got(r.bus.Drain(t.Context(), "agent1", 100, func(e envelope.Envelope) error { taken++; return nil }))(r)
 	forget()
 	testworld.Got(r.bus.Drain(t.Context(), "agent1", 100, func(e envelope.Envelope) error { taken++; return nil }))(r)
-	if taken != 1 {
-		t.Errorf("the worker got it %d times", taken)
-	}
+	testworld.Equal(t, taken, 1, "the worker got it")
 	r.says(id, "in_progress agent1 1")
 }
 

@@ -149,9 +149,7 @@ func TestHeldBeforeTheBrief(t *testing.T) {
 	r.start(waits, "agent1")
 	held := 0
 	hold := func(worker agent.ID) error {
-		if n := len(r.inbox(worker, envelope.KindBrief)); n != 0 {
-			t.Errorf("%s has %d briefs already", worker, n)
-		}
+		testworld.Equal(t, len(r.inbox(worker, envelope.KindBrief)), 0, "briefs of %s", worker)
 		held++
 		return nil
 	}
@@ -166,9 +164,7 @@ func TestHeldBeforeTheBrief(t *testing.T) {
 	testworld.Must(r, err)
 	r.pass()
 	r.says(waits, "in_progress agent1 1")
-	if held != 2 {
-		t.Errorf("asked %d times, want 2", held)
-	}
+	testworld.Equal(t, held, 2, "asked")
 }
 
 // spooling are records that accept nothing at the moment.

@@ -45,12 +45,8 @@ func TestTake(t *testing.T) {
 	}
 	f.Write("a.txt", "Changed\n")
 	w = testworld.Got(s.Take(t.Context(), opened(t, f), w))(t)
-	if got := f.Git("status", "--porcelain"); got != before {
-		t.Errorf("the index has changed: %s, was %s", got, before)
-	}
-	if got := f.Git("count-objects", "-v"); got != objects {
-		t.Errorf("objects were added: %s, was %s", got, objects)
-	}
+	testworld.Equal(t, f.Git("status", "--porcelain"), before, "the index has changed")
+	testworld.Equal(t, f.Git("count-objects", "-v"), objects, "objects were added")
 	testworld.Fails(t, testworld.Err(f.Try("cat-file", "-e", w.Commit)), "", "the repository itself has the snapshot")
 	d := git.Dir{Path: f.Dir, Env: s.Env()}
 	testworld.Equal(t, testworld.Got(d.First(t.Context(), "rev-parse", w.Commit+"^"))(t), w.Head, "parent")
