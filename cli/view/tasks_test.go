@@ -53,7 +53,7 @@ func TestTaskLines(t *testing.T) {
 				heads = append(heads, l)
 			}
 		}
-		want := "[in progress: 7 waiting for others: 7 open: 150 blocked: 6 claimed: 12 finished: 18]"
+		want := "[in progress: 7 waiting for others: 7 open: 150 blocked: 6 claimed: 6 proved: 6 finished: 18]"
 		testworld.Equal(t, fmt.Sprint(heads), want, "%d columns", width)
 		if len(lines) > 80 {
 			t.Errorf("%d lines", len(lines))
