@@ -18,17 +18,17 @@ type Repo struct {
 // NewRepo makes a repository in the directory, on the branch main, with one commit of a.txt.
 func NewRepo(tb testing.TB, dir string) Repo {
 	tb.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		tb.Fatal(err)
-	}
+	Must(tb, os.MkdirAll(dir, 0o755))
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
 	r := Repo{tb, dir}
 	r.Git("init", "-q", "-b", "main")
-	r.Git("config", "user.name", "Ada")
-	r.Git("config", "user.email", "ada@example.org")
-	r.Git("config", "commit.gpgsign", "false")
+	// A commit starts no maintenance: that would be another process for each.
+	config := "[user]\n\tname = Ada\n\temail = ada@example.org\n[commit]\n\tgpgsign = false\n[maintenance]\n\tauto = false\n"
+	f := Got(os.OpenFile(filepath.Join(r.Dir, ".git", "config"), os.O_APPEND|os.O_WRONLY, 0))(tb)
+	Got(f.WriteString(config))(tb)
+	Must(tb, f.Close())
 	r.Commit("first", "a.txt", "one\n")
 	return r
 }
@@ -41,12 +41,8 @@ func (r Repo) Write(files ...string) {
 	r.tb.Helper()
 	for i := 0; i < len(files); i += 2 {
 		name := filepath.Join(r.Dir, files[i])
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			r.tb.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(files[i+1]), 0o644); err != nil {
-			r.tb.Fatal(err)
-		}
+		Must(r.tb, os.MkdirAll(filepath.Dir(name), 0o755))
+		Must(r.tb, os.WriteFile(name, []byte(files[i+1]), 0o644))
 	}
 }
 
