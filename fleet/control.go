@@ -44,9 +44,10 @@ func (f Daemon) Control() http.Handler {
 		mux.HandleFunc("POST /deeds/"+d.name, func(w http.ResponseWriter, r *http.Request) { control(f).serve(w, r, d) })
 	}
 	mux.HandleFunc("POST /deeds/{name}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/x-ndjson")
 		w.WriteHeader(http.StatusNotFound)
 		err := advice.With(usagef("%q: no such deed", r.PathValue("name")), "`netsky api` lists them")
-		_ = json.MarshalWrite(w, Event{Done: &Done{Failed: failure(err), Status: Status(err)}}, wire)
+		_ = json.MarshalEncode(jsontext.NewEncoder(w), Event{Done: &Done{Failed: failure(err), Status: Status(err)}}, wire)
 	})
 	return mux
 }
