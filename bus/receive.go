@@ -110,7 +110,7 @@ func (b *Bus) hold(id agent.ID, role home.Role, o ReceiveOptions) (*Receiver, er
 	x := &box{
 		bus: b.boxes, filer: b.filer, id: id, report: o.Report,
 		inbox: place(Inbox), claimed: place(Claimed), delivered: place(Delivered), poisons: place(Poison),
-		seen:     mailbox.SeenFile{Home: b.home, Box: home.Mailbox(id), Keep: b.keep, Files: &b.files},
+		seen:     mailbox.SeenFile{Lines: mailbox.Lines{Home: b.home, Box: home.Mailbox(id), Name: mailbox.SeenName, Files: &b.files}, Keep: b.keep},
 		reported: make(map[string]bool),
 		mend:     mending{bus: b.boxes, box: id, place: Inbox},
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // A Spot is a directory to watch. Without a Mailbox it means all mailboxes, including
-// later ones. Inbox, Claimed and Outbox can be watched; other places only grow, and every
-// change in them comes with one in these.
+// later ones; without a Place, the mailbox itself, which has the journal. Inbox, Claimed and
+// Outbox can be watched; other places only grow, and every change in them comes with one in these.
 type Spot struct {
 	Mailbox agent.ID
 	Place   Place

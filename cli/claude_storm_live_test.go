@@ -16,6 +16,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/internal/loopmodel/anthropic"
@@ -208,7 +209,7 @@ func (s *storm) onItsWay(last int) {
 	s.Helper()
 	s.until("handed over", func() bool {
 		return !slices.ContainsFunc(s.agents, func(id agent.ID) bool {
-			data, err := os.ReadFile(s.home.Path("state/owed", string(id)+".json"))
+			data, err := os.ReadFile(s.home.Path(courier.JournalFile(id)))
 			n := len(s.sent[id])
 			return err != nil || !slices.ContainsFunc(s.sent[id][n-last:], func(e envelope.Envelope) bool {
 				return strings.Contains(string(data), `"`+e.ID+`"`)

@@ -97,7 +97,7 @@ const mourning = 5 * time.Second
 func (p *question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, err error) {
 	wctx, cancel := context.WithTimeout(ctx, p.Wait)
 	defer cancel()
-	there, err := p.Launcher.Bus.Watch(wctx, append(bus.Spots(p.Agent), shows...)...) // where the message goes
+	there, err := p.Launcher.Bus.Watch(wctx, append(append(bus.Spots(p.Agent), bus.Spot{Mailbox: p.Agent}), shows...)...) // where the message goes
 	if err != nil {
 		return answer, err
 	}
@@ -156,7 +156,7 @@ const lookRest = time.Second
 // shows are the directories in which a change shows what becomes of the agent and its messages.
 var shows = []bus.Spot{
 	{Dir: home.ReportDir}, {Dir: home.KeeperDir}, {Dir: home.LaunchDir}, {Dir: home.ApprovalDir}, {Dir: home.BreakersDir},
-	{Dir: courier.LedgerDir}, {Dir: pane.ScreensDir},
+	{Dir: pane.ScreensDir},
 }
 
 // look reads what a judgement needs. The death of the keeper, which may leave no file, is

@@ -106,7 +106,7 @@ const (
 // their files.
 var shapes = map[string]shape{
 	"channels": {dirs: map[string]shape{"agent": {boxes: &shape{
-		files: `(seen|\.seen\.tmp|settings\.json|mcp-config\.json)`,
+		files: `(seen|journal|\.(seen|journal)\.tmp|settings\.json|mcp-config\.json)`,
 		dirs: map[string]shape{
 			"inbox": {files: mail}, "claimed": {files: mail}, "delivered": {files: mail},
 			"poison": {files: mail}, "outbox": {files: mail}, "sent": {files: mail},

@@ -21,7 +21,7 @@ func TestPurge(t *testing.T) {
 	}{
 		{"a home as it was made", nil, nil},
 		{"in use", all(dirs("channels/agent/agent1/inbox", "channels/agent/owner/poison", "workspaces/agent1/p/.git", "workspaces/.scratch/abcde23456/tree", "run/brakes", "state/codex-ui/agent1/log", "state/unproved", "channels/agent/agent1/attach"),
-			files("netsky.toml", "tmux.conf", "meta.db", "meta.db-wal", "meta.db-shm", ".tmp-1-1", "channels/agent/agent1/seen",
+			files("netsky.toml", "tmux.conf", "meta.db", "meta.db-wal", "meta.db-shm", ".tmp-1-1", "channels/agent/agent1/seen", "channels/agent/agent1/journal",
 				"logs/check-abcde23456.log", "workspaces/.scratch/abcde23456/repository", "workspaces/.scratch/abcde23456/tree/x",
 				"channels/agent/agent1/inbox/x.json", "workspaces/agent1/p/.git/HEAD", "channels/agent/agent1/attach/a.png",
 				"logs/netsky.jsonl", "logs/netsky-2026-11-22T07-23-29.123.jsonl", "logs/daemon.log", "run/url", "run/token", "run/daemon.pid", "run/cx-1.json",
@@ -35,7 +35,7 @@ func TestPurge(t *testing.T) {
 				"channels/agent/agent1/letter", "channels/agent/agent1/inbox/x.json", "state/codex-ui/mine/x", ".tmp-mine")),
 			[]string{".tmp-mine", "channels/agent/agent1/inbox/mine", "channels/agent/agent1/letter", "logs/2025.log", "run/lock/agent1", "run/lock/mine", "run/thesis.txt",
 				"state/codex-ui/mine", "state/launch/agent1.json.d", "state/launch/agent1.txt", "state/mydir"}},
-		{"mail, and what a person keeps beside it", all(dirs("channels/agent/agent1/inbox", "channels/agent/agent1/poison", "channels/agent/agent1/delivered", "channels/agent/agent1/outbox", "channels/agent/agent1/sent", "channels/agent/agent1/claimed"), files("channels/agent/agent1/inbox/x.json", "channels/agent/agent1/inbox/.y\n.json.tmp", "channels/agent/agent1/.seen.tmp",
+		{"mail, and what a person keeps beside it", all(dirs("channels/agent/agent1/inbox", "channels/agent/agent1/poison", "channels/agent/agent1/delivered", "channels/agent/agent1/outbox", "channels/agent/agent1/sent", "channels/agent/agent1/claimed"), files("channels/agent/agent1/inbox/x.json", "channels/agent/agent1/inbox/.y\n.json.tmp", "channels/agent/agent1/.seen.tmp", "channels/agent/agent1/.journal.tmp",
 			"channels/agent/agent1/poison/a b.json", "channels/agent/agent1/poison/a b.json.why", "channels/agent/agent1/delivered/"+strings.Repeat("é", 125)+".why",
 			"channels/agent/agent1/delivered/.tmp-1-2", "channels/agent/agent1/inbox/report.txt", "channels/agent/agent1/inbox/.draft.json", "channels/agent/agent1/outbox/notes.tmp",
 			"channels/agent/agent1/inbox/hello.json~", "channels/agent/agent1/sent/why.why", "channels/agent/agent1/claimed/.x.json.swp", "channels/agent/agent1/delivered/foo.txt")),

@@ -88,7 +88,7 @@ func (l *hangs) signs(w *ward) hang.Signs {
 	}
 	return hang.Signs{
 		Report: w.Report, Events: changed(home.EventsDir + "/" + string(w.Agent) + ".jsonl"),
-		Inbox: w.Inbox, Claimed: w.Claimed, Outbox: w.Outbox, Owed: changed(courier.LedgerDir + "/" + string(w.Agent) + ".json"),
+		Inbox: w.Inbox, Claimed: w.Claimed, Outbox: w.Outbox, Owed: changed(courier.JournalFile(w.Agent)),
 	}
 }
 

@@ -22,10 +22,9 @@ const (
 // An answer is what netsky sends on behalf of the model.
 type answer struct {
 	Message
-	kind      envelope.Kind
-	text      string
-	cancelled bool // the message was
-	due       time.Time
+	kind envelope.Kind
+	text string
+	due  time.Time
 }
 
 // answers are what is left to do about messages whose turns are over: an answer is sent, the
@@ -205,7 +204,7 @@ func (s *answers) send(ctx context.Context, a *answer) (refused, err error) {
 	to := envelope.Envelope{ID: a.ID, From: a.From, Thread: a.Thread, Hops: a.Hops}
 	var extra map[string]json.RawMessage
 	switch {
-	case a.cancelled:
+	case a.State == StateCancelled:
 		extra = envelope.Withdrawn()
 	case s.implicit && a.kind == envelope.KindReply:
 		extra = map[string]json.RawMessage{"implicit": json.RawMessage("true")}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"netsky/agent"
-	"netsky/bus/envelope"
 )
 
 // A deferral keeps a message whose turn has ended and has left work in the background: the
@@ -102,9 +101,7 @@ func (s *deferrals) letGo(ctx context.Context, c cancel) (ok bool) {
 	if i < 0 || !waits || s.program.busy() {
 		return false
 	}
-	a := answer{Message: list[i], kind: envelope.KindError, cancelled: true,
-		text: "cancelled by " + string(c.by) + " after its turn; in the background goes on: " + agent.Works(d.end.Background)}
-	s.finish(ctx, a)
+	s.finish(ctx, c.answer(list[i], "after its turn; in the background goes on: "+agent.Works(d.end.Background)))
 	return true
 }
 

@@ -28,8 +28,8 @@
 //
 // # What a crash leaves
 //
-// Every message is in the ledger, state/owed/<agent>.json, from before it is offered until
-// it is finished; the ledger survives a power loss. The next courier gives the answers
+// Every message is in the ledger from before it is offered until it is finished. What becomes of
+// it is a line of the mailbox's journal, which survives a power loss. The next courier gives the answers
 // that a dead one owed, offers again what the conversation never received, and tells the
 // model what it was in the middle of. An answer's ID depends on the message and the agent
 // alone, so that giving it twice has one effect. An event reports how a turn ended; if

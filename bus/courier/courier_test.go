@@ -2,7 +2,6 @@ package courier_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -153,19 +152,13 @@ func (p *post) answers(to agent.ID, about string) (list []envelope.Envelope) {
 }
 
 func (p *post) owed() string {
-	data, err := os.ReadFile(p.home.Path("state/owed", string(p.id)+".json"))
-	if err != nil && !os.IsNotExist(err) {
-		p.Fatal(err)
-	}
-	var f struct{ Owed []struct{ ID string } }
-	if len(data) > 0 {
-		if err := json.Unmarshal(data, &f); err != nil {
-			p.Fatal(err)
-		}
+	l := courier.ReadLedger(p.home, p.id)
+	if l.Err != nil {
+		p.Fatal(l.Err)
 	}
 	var ids []string
-	for _, o := range f.Owed {
-		ids = append(ids, o.ID)
+	for _, m := range l.Messages {
+		ids = append(ids, m.ID)
 	}
 	return strings.Join(ids, " ")
 }

@@ -16,15 +16,15 @@ import (
 // context, which is no answer. It is offered again when the account's breaker allows it and
 // the program takes something.
 type Hold struct {
-	Fault   agent.Fault `json:"fault"`            // the latest
-	SinceMS int64       `json:"since_ms"`         // when it was held first
-	LastMS  int64       `json:"last_ms"`          // and last
-	Turn    string      `json:"turn,omitempty"`   // the last one that failed
-	Turns   int         `json:"turns"`            // that failed
-	Tries   int         `json:"tries"`            // of them those that failed of a limit or of the vendor
-	Blamed  int         `json:"blamed,omitempty"` // of them those that the message itself may have caused
-	Waits   bool        `json:"waits,omitempty"`  // in ledgers of earlier versions: the message is in StateHeld
-	Told    bool        `json:"told,omitempty"`   // its sender
+	Fault   agent.Fault `json:"fault"`           // the latest
+	SinceMS int64       `json:"since_ms"`        // when it was held first
+	LastMS  int64       `json:"last_ms"`         // and last
+	Turn    string      `json:"turn,omitempty"`  // the last one that failed
+	Turns   int         `json:"turns"`           // that failed
+	Tries   int         `json:"tries"`           // of them those that failed of a limit or of the vendor
+	Blamed  int         `json:"blamed,omitzero"` // of them those that the message itself may have caused
+	Waits   bool        `json:"waits,omitzero"`  // in ledgers of earlier versions: the message is in StateHeld
+	Told    bool        `json:"told,omitzero"`   // its sender
 }
 
 const (
@@ -186,7 +186,8 @@ func (s *backlog) giveUp(ctx context.Context, a answer) {
 
 // answer returns the answer to a message that was cancelled.
 func (c cancel) answer(o Message, when string) answer {
-	return answer{Message: o, kind: envelope.KindError, text: "cancelled by " + string(c.by) + " " + when, cancelled: true}
+	o.State = StateCancelled
+	return answer{Message: o, kind: envelope.KindError, text: "cancelled by " + string(c.by) + " " + when}
 }
 
 // withdrawPending withdraws a message that is claimed and was never offered.

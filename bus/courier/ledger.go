@@ -1,21 +1,27 @@
 package courier
 
 import (
+	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"netsky/agent"
 	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
 	"netsky/home"
 )
 
-// A ledger is state/owed/<agent>.json. It is safe for concurrent use.
+// A ledger is the journal of an agent's mailbox, to which each change is appended as a line,
+// and what its lines come to. It is safe for concurrent use.
 type ledger struct {
 	home home.Dir
 	of   agent.ID
@@ -24,57 +30,61 @@ type ledger struct {
 	file   Ledger
 	opened bool // file says what the last courier left
 	closed bool
+	lines  mailbox.Lines
+	bound  int64 // the length from which on the journal is replaced
 }
 
-const maxLedger = 4 << 20
+const (
+	journalName = "journal"
+	maxJournal  = 16 << 20 // bytes that are read
+	// growth is how much is appended to a journal before it is replaced by one with the open
+	// messages alone: whoever reads it reads it whole.
+	growth = 32 << 10
+)
 
-// LedgerDir holds the ledgers: state/owed/<agent>.json.
-const LedgerDir = "state/owed"
+// JournalFile returns the journal of an agent's mailbox.
+func JournalFile(of agent.ID) string { return home.Mailbox(of) + "/" + journalName }
 
-func ledgerFile(of agent.ID) string { return LedgerDir + "/" + string(of) + ".json" }
+// earlierFile returns the file of a ledger of an earlier version.
+func earlierFile(of agent.ID) string { return "state/owed/" + string(of) + ".json" }
 
-func newLedger(home home.Dir, id agent.ID) *ledger { return &ledger{home: home, of: id} }
+func newLedger(h home.Dir, id agent.ID) *ledger {
+	return &ledger{home: h, of: id, lines: mailbox.Lines{Home: h, Box: home.Mailbox(id), Name: journalName, Files: new(mailbox.Maker)}}
+}
 
 // open reads the ledger for the courier that keeps it: what a dead one's program was seen
-// with, the events and the conversation tell. One that is not JSON is moved aside, and the
-// error says where to. If it can't be read now, readable is false: what it says is still owed.
+// with, the events and the conversation tell. A file with a line that is not JSON is copied, and
+// the error says where to. If it can't be read now, readable is false: what it says is still owed.
 func (l *ledger) open() (readable bool, err error) {
-	if err = l.load(); !errors.Is(err, errDamaged) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for i := range l.file.Messages {
-			if m := &l.file.Messages[i]; m.State != StateHeld {
-				m.State = StateOffered
-			}
-		}
-		return err == nil, err
-	}
-	rel := ledgerFile(l.of)
-	aside := rel + ".bad-" + strconv.FormatInt(time.Now().UnixMilli(), 10)
-	data, rerr := l.home.ReadFile(rel, maxLedger)
-	if rerr == nil {
-		rerr = l.home.WriteFile(aside, data, true)
-	}
-	if rerr == nil {
-		rerr = l.home.Remove(rel)
-	}
-	if rerr != nil {
-		return false, errors.Join(err, rerr)
-	}
-	return true, fmt.Errorf("%w; moved to %s: who waited for an answer may get none", err, l.home.Path(aside))
-}
-
-// errDamaged reports a ledger that is not JSON.
-var errDamaged = errors.New("damaged")
-
-// load reads the ledger; one that is not there is empty.
-func (l *ledger) load() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	err = l.load()
+	for i := range l.file.Messages {
+		if m := &l.file.Messages[i]; m.State != StateHeld {
+			m.State = StateOffered
+		}
+	}
+	if l.opened = err == nil || l.file.damaged != ""; err == nil || !l.opened {
+		return l.opened, err
+	}
+	aside := earlierFile(l.of) + ".bad-" + strconv.FormatInt(time.Now().UnixMilli(), 10)
+	data, werr := l.home.ReadFile(l.file.damaged, maxJournal)
+	if werr == nil {
+		werr = l.home.WriteFile(aside, data, true)
+	}
+	if werr == nil {
+		werr = l.rewrite()
+	}
+	if werr != nil {
+		return false, errors.Join(err, werr)
+	}
+	return true, fmt.Errorf("%w; it is kept as %s: who waited for an answer may get none", err, l.home.Path(aside))
+}
+
+// load reads the ledger; one that is not there is empty.
+func (l *ledger) load() (err error) {
 	l.file = ReadLedger(l.home, l.of)
-	l.opened = l.file.Err == nil || errors.Is(l.file.Err, errDamaged)
-	err := l.file.Err
-	l.file.Err = nil
+	err, l.file.Err = l.file.Err, nil
 	return err
 }
 
@@ -83,16 +93,45 @@ func (l *ledger) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
+	l.lines.Close()
 }
 
-// save writes the ledger. The caller holds mu.
-func (l *ledger) save(sync bool) error {
-	data, err := json.Marshal(l.file)
-	if err != nil {
+// save appends what has changed, in one line; with sync that survives a loss of power. What
+// can't be stored now, the next change stores. The caller holds mu.
+func (l *ledger) save(sync bool, list ...Message) error {
+	if l.lines.Size > l.bound || l.lines.Gone() {
+		return l.rewrite()
+	}
+	var line bytes.Buffer
+	if err := write(&line, Ledger{Messages: list, RecordedMS: l.file.RecordedMS}); err != nil {
 		return err
 	}
-	return l.home.WriteFile(ledgerFile(l.of), append(data, '\n'), sync)
+	return l.lines.Append(line.Bytes(), sync, l.all)
 }
+
+// rewrite replaces the journal by one line with all messages, and the ledger of an earlier
+// version with it. The caller holds mu.
+func (l *ledger) rewrite() error {
+	l.bound = -1 // until it is done
+	err := l.lines.Replace(l.all)
+	if err == nil {
+		step("journal")
+		err = l.home.Remove(earlierFile(l.of))
+	}
+	if err == nil {
+		l.bound = 2*l.lines.Size + growth
+	}
+	return err
+}
+
+func (l *ledger) all(w io.Writer) error { return write(w, l.file) }
+
+func write(w io.Writer, l Ledger) error {
+	return json.MarshalEncode(jsontext.NewEncoder(w, mangle), l)
+}
+
+// mangle replaces invalid UTF-8 rather than refuse it.
+var mangle = jsontext.AllowInvalidUTF8(true)
 
 // offer stores what is about to be offered. When it returns nil, that survives a loss
 // of power.
@@ -101,93 +140,91 @@ func (l *ledger) offer(list []Message) error {
 	defer l.mu.Unlock()
 	before := l.file.Messages
 	next := slices.Clone(before)
-	fresh := false
+	var changed []Message
 	for _, o := range list {
-		switch i := l.file.index(o.ID, o.From); {
+		i := l.file.index(o.ID, o.From)
+		switch {
 		case i < 0:
-			next, fresh = append(next, o), true
+			i, next = len(next), append(next, o)
 		case next[i].State == StateHeld: // events of earlier turns are not about this offer
 			next[i].become(StateOffered)
-			next[i].Start, next[i].OfferedMS, fresh = o.Start, time.Now().UnixMilli(), true
+			next[i].Start, next[i].OfferedMS = o.Start, time.Now().UnixMilli()
 		case next[i].Start != o.Start:
-			next[i].Start, fresh = o.Start, true
+			next[i].Start = o.Start
+		default:
+			continue
 		}
+		changed = append(changed, next[i])
 	}
-	if !fresh {
+	if len(changed) == 0 {
 		return nil
 	}
 	l.file.Messages = next
-	err := l.save(true)
+	err := l.save(true, changed...)
 	if err != nil {
 		l.file.Messages = before
 	}
 	return err
 }
 
+// update changes messages, and stores those of which to returns true, and returns them.
+func (l *ledger) update(sync bool, list []Message, to func(m *Message, o Message) bool) (changed []Message, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range list {
+		if i := l.file.index(o.ID, o.From); i >= 0 && to(&l.file.Messages[i], o) {
+			changed = append(changed, l.file.Messages[i])
+		}
+	}
+	if len(changed) == 0 {
+		return nil, nil
+	}
+	return changed, l.save(sync, changed...)
+}
+
 // mistakable reports whether a turn has another sender's message with the same ID. Events
 // and the conversation know IDs only, so this one waits until that one is settled.
 func (l *ledger) mistakable(e envelope.Envelope) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.file.Messages, func(m Message) bool { return m.ID == e.ID && m.From != e.From && m.State == StateSeen })
+	return slices.ContainsFunc(l.seen(), func(m Message) bool { return m.ID == e.ID && m.From != e.From })
 }
 
 // sight records that the model has the message, and reports whether that is new: of one
-// that is held, it had that before.
+// that is held, it had that before. What can't be stored the events tell.
 func (l *ledger) sight(id string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := l.file.index(id, "")
-	return i >= 0 && l.file.Messages[i].become(StateSeen)
+	fresh, _ := l.update(false, []Message{{ID: id}}, func(m *Message, _ Message) bool { return m.become(StateSeen) })
+	step("sight")
+	return len(fresh) > 0
 }
 
 // interrupt records that the model may have lost all that it has, and returns that, with the
 // numbers of the turns that took it.
-func (l *ledger) interrupt() (list []Message) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range l.file.Messages {
-		m := &l.file.Messages[i]
-		if turn := m.turn; m.State == StateSeen && m.become(StateInterrupted) {
-			list = append(list, *m)
-			list[len(list)-1].turn = turn
-		}
+func (l *ledger) interrupt() []Message {
+	list := l.seen()
+	for i := range list {
+		list[i].State = StateInterrupted
 	}
+	l.update(true, list, func(m *Message, _ Message) bool { return m.become(StateInterrupted) })
 	return list
 }
 
-// hold records that messages wait for their account, or that their senders know it. If that
-// can't be stored now, the next change of the ledger does.
+// hold records that messages wait for their account, or that their senders know it.
 func (l *ledger) hold(list []Message) error {
-	if len(list) == 0 {
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, o := range list {
-		if i := l.file.index(o.ID, o.From); i >= 0 {
-			l.file.Messages[i].become(StateHeld)
-			l.file.Messages[i].Held = o.Held
-		}
-	}
-	return l.save(true)
+	_, err := l.update(true, list, func(m *Message, o Message) bool {
+		m.become(StateHeld)
+		m.Held = o.Held
+		return true
+	})
+	return err
 }
 
 // late records that the end of the message's turn was missed.
-func (l *ledger) late(id string) { l.change(id, func(m *Message) { m.late = true }) }
+func (l *ledger) late(id string) {
+	l.update(false, []Message{{ID: id}}, func(m *Message, _ Message) bool { m.late = true; return false })
+}
 
 // took records which turn took a message.
 func (l *ledger) took(id, turn string) {
-	l.change(id, func(m *Message) { m.turn = cmp.Or(turn, m.turn) })
-}
-
-// change changes what is known of a message, but not stored.
-func (l *ledger) change(id string, to func(*Message)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if i := l.file.index(id, ""); i >= 0 {
-		to(&l.file.Messages[i])
-	}
+	l.update(false, []Message{{ID: id}}, func(m *Message, _ Message) bool { m.turn = cmp.Or(turn, m.turn); return false })
 }
 
 // list returns all messages.
@@ -206,11 +243,7 @@ func (l *ledger) seen() []Message {
 func (l *ledger) offered(e envelope.Envelope) (m Message, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := l.file.index(e.ID, e.From)
-	if i < 0 {
-		return m, false
-	}
-	return l.file.Messages[i], true
+	return l.file.find(e.ID, e.From)
 }
 
 // mayHave reports whether the model may have the message: it was offered before, or the
@@ -223,29 +256,36 @@ func (l *ledger) mayHave(e envelope.Envelope) bool {
 
 // answered records that the model has answered by itself.
 func (l *ledger) answered(id string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := l.file.index(id, "")
-	if i < 0 || !l.file.Messages[i].Wants || l.closed {
-		return nil
-	}
-	l.file.Messages[i].Wants, l.file.Messages[i].Replied = false, true
-	return l.save(true)
+	_, err := l.update(true, []Message{{ID: id}}, func(m *Message, _ Message) bool {
+		if !m.Wants || l.closed {
+			return false
+		}
+		m.Wants, m.Replied = false, true
+		return true
+	})
+	return err
 }
 
-// settle removes finished entries. If a crash leaves one, it is settled again.
+// settle removes finished messages. If a crash leaves one, it is settled again.
 func (l *ledger) settle(recorded int64, done ...Message) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := len(l.file.Messages)
-	l.file.Messages = slices.DeleteFunc(slices.Clone(l.file.Messages), func(o Message) bool {
-		return slices.ContainsFunc(done, func(d Message) bool { return d.ID == o.ID && d.From == o.From })
-	})
-	if len(l.file.Messages) == n && recorded <= l.file.RecordedMS {
+	var over []Message
+	for _, m := range done {
+		if i := l.file.index(m.ID, m.From); i >= 0 {
+			l.file.Messages = slices.Delete(slices.Clone(l.file.Messages), i, i+1)
+			o := Message{ID: m.ID, From: m.From, State: StateAnswered}
+			if m.State.Over() {
+				o.State = m.State
+			}
+			over = append(over, o)
+		}
+	}
+	if len(over) == 0 && recorded <= l.file.RecordedMS {
 		return nil
 	}
 	l.file.RecordedMS = max(l.file.RecordedMS, recorded)
-	return l.save(len(l.file.Messages) > 0)
+	return l.save(len(over) > 0, over...)
 }
 
 func (l *ledger) recorded() int64 {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"netsky/agent"
 	"netsky/bus/envelope"
 )
@@ -38,8 +40,8 @@ var changes = map[State][]State{
 // Becomes reports whether a message can change from one state to the other.
 func (s State) Becomes(next State) bool { return slices.Contains(changes[s], next) }
 
-// Over reports whether nothing more happens to the message.
-func (s State) Over() bool { return len(changes[s]) == 0 }
+// Over reports whether nothing more happens to the message. A state of a later version is open.
+func (s State) Over() bool { return s == StateAnswered || s == StateExpired || s == StateCancelled }
 
 // A Message is one that was offered to the model and whose turn has not ended. It is stored
 // before it is offered, so that the next courier knows what a dead one may have left
@@ -49,16 +51,18 @@ type Message struct {
 	From      agent.ID      `json:"from"`
 	Kind      envelope.Kind `json:"kind,omitempty"`
 	Thread    string        `json:"thread,omitempty"`
-	Hops      int           `json:"hops,omitempty"`
-	SentMS    int64         `json:"sent_ms"`
-	OfferedMS int64         `json:"offered_ms"`
+	Hops      int           `json:"hops,omitzero"`
+	SentMS    int64         `json:"sent_ms,omitzero"`
+	OfferedMS int64         `json:"offered_ms,omitzero"`
 	Start     string        `json:"start,omitempty"` // the start id of the program that it was last offered to
-	Wants     bool          `json:"wants,omitempty"` // it wants an answer, and the model has given none
+	Wants     bool          `json:"wants,omitzero"`  // it wants an answer, and the model has given none
 
-	Replied bool `json:"replied,omitempty"` // the model has answered it by itself
+	Replied bool `json:"replied,omitzero"` // the model has answered it by itself
 
-	State State `json:"state,omitempty"` // as of the last change that was stored: one that is offered may have been seen since
-	Held  *Hold `json:"held,omitempty"`  // its turn has failed of the account; never changed, only replaced
+	State State `json:"state,omitempty"`
+	Held  *Hold `json:"held,omitempty"` // its turn has failed of the account; never changed, only replaced
+
+	Later jsontext.Value `json:",embed"` // fields of a later version
 
 	turn string // the number of the turn that took it, if an event has reported it
 	late bool   // a later turn has ended, and how its own ended is not known yet

@@ -1,12 +1,14 @@
 package courier
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -18,35 +20,66 @@ import (
 // A Ledger is what an agent has in hand, as of one look: the messages that were offered to
 // it and whose turns have not ended, the oldest first.
 type Ledger struct {
-	Messages []Message `json:"owed"`
+	Messages []Message `json:"owed,omitempty"`
 	// RecordedMS is the end of the last recorded turn.
-	RecordedMS int64 `json:"recorded_ms,omitempty"`
+	RecordedMS int64 `json:"recorded_ms,omitzero"`
 	Err        error `json:"-"` // it could not be read: what the agent has is not known
+
+	damaged string // the file of which a line is not JSON
 }
 
-// ReadLedger reads an agent's ledger. It takes no lock.
+// ReadLedger reads what an agent has in hand: the changes in the journal of its mailbox, after
+// those in the file of an earlier version. It takes no lock.
 func ReadLedger(h home.Dir, of agent.ID) (l Ledger) {
-	data, err := h.ReadFile(ledgerFile(of), maxLedger)
-	if errors.Is(err, fs.ErrNotExist) {
-		return l
-	}
-	if err == nil {
-		if err = json.Unmarshal(data, &l); err != nil {
-			err = fmt.Errorf("%s: %w: %w", h.Path(ledgerFile(of)), errDamaged, err)
+	for _, rel := range []string{earlierFile(of), JournalFile(of)} {
+		data, err := h.ReadFile(rel, maxJournal)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
 		}
-	}
-	if err != nil {
-		return Ledger{Err: err}
-	}
-	for i := range l.Messages {
-		switch m := &l.Messages[i]; {
-		case m.State == "" && m.Held != nil && m.Held.Waits: // by an earlier version
-			m.State = StateHeld
-		case m.State == "", m.State == StateHeld && m.Held == nil:
-			m.State = StateOffered
+		if err != nil {
+			return Ledger{Err: err}
+		}
+		if rel != JournalFile(of) {
+			data = append(bytes.ReplaceAll(data, []byte("\n"), nil), '\n') // all of it is one change
+		}
+		if err := l.follow(data); err != nil {
+			l.damaged, l.Err = rel, fmt.Errorf("%s: damaged: %w", h.Path(rel), err)
 		}
 	}
 	return l
+}
+
+// follow makes the changes that the lines tell; a half one at the end does not count. The error
+// is why some could not be read.
+func (l *Ledger) follow(data []byte) (err error) {
+	for line := range bytes.Lines(data) {
+		var change Ledger
+		if line[len(line)-1] != '\n' {
+			break
+		}
+		if lerr := json.Unmarshal(line, &change, mangle); lerr != nil {
+			err = lerr
+			continue
+		}
+		l.RecordedMS = max(l.RecordedMS, change.RecordedMS)
+		for _, m := range change.Messages {
+			switch {
+			case m.State == "" && m.Held != nil && m.Held.Waits: // by an earlier version
+				m.State = StateHeld
+			case m.State == "", m.State == StateHeld && m.Held == nil:
+				m.State = StateOffered
+			}
+			switch i := l.index(m.ID, m.From); {
+			case m.State.Over():
+				l.Messages = slices.DeleteFunc(l.Messages, func(o Message) bool { return o.ID == m.ID && o.From == m.From })
+			case i < 0:
+				l.Messages = append(l.Messages, m)
+			default:
+				l.Messages[i] = m
+			}
+		}
+	}
+	return err
 }
 
 // index finds a message; without a sender the one that was offered last.
@@ -60,8 +93,10 @@ func (l Ledger) index(id string, from agent.ID) int {
 }
 
 // Find returns a message; ok is false if the agent does not have it in hand.
-func (l Ledger) Find(id string) (m Message, ok bool) {
-	if i := l.index(id, ""); i >= 0 {
+func (l Ledger) Find(id string) (m Message, ok bool) { return l.find(id, "") }
+
+func (l Ledger) find(id string, from agent.ID) (m Message, ok bool) {
+	if i := l.index(id, from); i >= 0 {
 		return l.Messages[i], true
 	}
 	return m, false
@@ -142,6 +177,7 @@ func (l Ledger) StateOf(e bus.Entry) State {
 // hold the agent's lock, as a courier reads the ledger when it starts.
 func Owe(h home.Dir, to agent.ID, e envelope.Envelope) error {
 	l := newLedger(h, to)
+	defer l.close()
 	if err := l.load(); err != nil {
 		return err
 	}
@@ -152,6 +188,7 @@ func Owe(h home.Dir, to agent.ID, e envelope.Envelope) error {
 // not given it again. The caller must hold the agent's lock.
 func Forget(h home.Dir, of agent.ID, id string) error {
 	l := newLedger(h, of)
+	defer l.close()
 	if err := l.load(); err != nil {
 		return err
 	}

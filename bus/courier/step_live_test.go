@@ -16,6 +16,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/internal/testworld"
@@ -83,8 +84,8 @@ func (d *desk) settled() bool {
 	if err != nil || filed != len(questions) {
 		return false
 	}
-	data, err := d.home.ReadFile("state/owed/"+string(me)+".json", 1<<20)
-	return err == nil && strings.Contains(string(data), `"owed":[]`)
+	l := courier.ReadLedger(d.home, me)
+	return l.Err == nil && len(l.Messages) == 0
 }
 
 // mustSettle waits until nothing is left to be done, or the process has died.
@@ -102,8 +103,7 @@ func (d *desk) mustSettle(died <-chan struct{}) (dead bool) {
 			return false
 		}
 		if time.Now().After(until) {
-			data, err := d.home.ReadFile("state/owed/"+string(me)+".json", 1<<20)
-			d.Fatalf("not settled: owed %s, %v; steps %v", data, err, d.steps())
+			d.Fatalf("not settled: %+v; steps %v", courier.ReadLedger(d.home, me), d.steps())
 		}
 	}
 }

@@ -1,11 +1,9 @@
 package mailbox
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"time"
 
@@ -30,27 +28,18 @@ func OpenMemory(h home.Dir, id agent.ID, cutoff time.Time) (*Memory, error) {
 		return nil, err
 	}
 	defer unix.Close(dir)
-	fd, err := Open(dir, SeenName, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
-	if err == unix.ENOENT {
+	fd, size, err := openLines(dir, SeenName, h.Path(home.Mailbox(id), SeenName), unix.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
 		return &Memory{fd: -1}, nil
 	}
-	path := h.Path(home.Mailbox(id), SeenName)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
-	st, err := Fstat(fd)
 	if err == nil {
-		err = CheckStat(st)
+		err = Step("read")
 	}
 	if err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if err := Step("read"); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
-	return &Memory{fd: fd, size: st.Size, cutoff: cutoff.UnixMilli()}, nil
+	return &Memory{fd: fd, size: size, cutoff: cutoff.UnixMilli()}, nil
 }
 
 // Close closes the file.
@@ -173,17 +162,6 @@ func EachLine(h home.Dir, id agent.ID, fn func(line []byte)) error {
 	if m.fd < 0 {
 		return nil
 	}
-	in := bufio.NewReaderSize(io.NewSectionReader(ReaderAt(m.fd), 0, 1<<62), 64<<10)
-	for {
-		line, err := in.ReadSlice('\n')
-		switch {
-		case err == io.EOF:
-			return nil
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil:
-			return fmt.Errorf("read what %s remembers: %w", id, err)
-		}
-		fn(line)
-	}
+	_, err = eachLine(m.fd, 1<<62, "what "+string(id)+" remembers", func(line []byte) error { fn(line); return nil })
+	return err
 }

@@ -148,7 +148,7 @@ func TestNeverTwoAtOnce(t *testing.T) {
 	r.at("2026-11-23 08:30")
 	r.sent(1, store.RunSkipped)
 	r.logs("08:30 was not sent: agent1 has not finished cron-c1-1795421400")
-	testworld.Must(r, r.home.Remove("state/owed/agent1.json"))
+	testworld.Must(r, r.home.Remove(courier.JournalFile("agent1")))
 	r.at("2026-11-23 08:40")
 	r.sent(2, store.RunSent)
 }
