@@ -52,28 +52,6 @@ func (f Daemon) Control() http.Handler {
 	return mux
 }
 
-// unread says what is wrong with a request, to whom the Go types that it is read into mean nothing.
-func unread(name string, err error) error {
-	var s *json.SemanticError
-	var syntax *jsontext.SyntacticError
-	switch {
-	case errors.As(err, &syntax):
-		err = fmt.Errorf("is not JSON: byte %d: %w", syntax.ByteOffset+1, syntax.Err)
-	case errors.Is(err, io.EOF):
-		err = errors.New("is empty; want a JSON object")
-	case errors.As(err, &s):
-		about := cmp.Or(s.JSONPointer.LastToken(), "the whole")
-		if err = s.Err; err == nil {
-			err = fmt.Errorf("can't be a JSON %s", s.JSONKind)
-		}
-		if errors.Is(err, json.ErrUnknownName) {
-			err = errors.New("no such field")
-		}
-		err = fmt.Errorf("%q: %w", about, err)
-	}
-	return advice.With(usagef("%s: request: %w", name, err), "`netsky api` prints what it takes")
-}
-
 // A control serves one request.
 type control struct{ *Fleet }
 

@@ -1,7 +1,11 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"path/filepath"
 	"reflect"
@@ -11,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"netsky/agent"
+	"netsky/internal/advice"
 )
 
 // deeds are what the control socket offers, one row each: its name, the row of rights.go that it is
@@ -68,6 +73,28 @@ func row[Q, R any](name, right, about string, do func(*Fleet, context.Context, Q
 			return do(f, ctx, q)
 		},
 	}
+}
+
+// unread says what is wrong with a request, to whom the Go types that it is read into mean nothing.
+func unread(name string, err error) error {
+	var s *json.SemanticError
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &syntax):
+		err = fmt.Errorf("is not JSON: byte %d: %w", syntax.ByteOffset+1, syntax.Err)
+	case errors.Is(err, io.EOF):
+		err = errors.New("is empty; want a JSON object")
+	case errors.As(err, &s):
+		about := cmp.Or(s.JSONPointer.LastToken(), "the whole")
+		if err = s.Err; err == nil {
+			err = fmt.Errorf("can't be a JSON %s", s.JSONKind)
+		}
+		if errors.Is(err, json.ErrUnknownName) {
+			err = errors.New("no such field")
+		}
+		err = fmt.Errorf("%q: %w", about, err)
+	}
+	return advice.With(usagef("%s: request: %w", name, err), "`netsky api` prints what it takes")
 }
 
 // of returns a method of a group of deeds as one of the fleet.
