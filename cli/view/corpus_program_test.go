@@ -97,7 +97,10 @@ func (s *stage) codex(ctx context.Context) {
 			testworld.Until(func() bool { return r.State(ctx).State != agent.Starting })
 			return
 		}
-		testworld.Until(func() bool { return r.State(ctx).State == agent.Idle })
+		if !testworld.Until(func() bool { return r.State(ctx).State == agent.Idle }) {
+			s.Errorf("%s: %s, want it idle", s.o.Name, r.State(ctx).State)
+			return
+		}
 		w.play(ctx, func() bool { return r.State(ctx).State == agent.Waiting })
 	})
 }
