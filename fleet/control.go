@@ -64,7 +64,7 @@ func (f control) serve(w http.ResponseWriter, r *http.Request, d deed) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Connection", "close") // what the body has behind the deed is no request
 	answers := make(chan string, maxAnswers)
-	c := &caller{ctx: ctx, answers: answers, out: jsontext.NewEncoder(flusher{w})}
+	c := &caller{ctx: ctx, cancel: cancel, answers: answers, out: jsontext.NewEncoder(flusher{w, conn})}
 	v, err := func() (any, error) {
 		body, err := in.ReadValue()
 		if err != nil {
@@ -159,12 +159,19 @@ func call(ctx context.Context, h home.Dir, name string, request, result any) err
 }
 
 // A flusher sends each line at once.
-type flusher struct{ http.ResponseWriter }
+type flusher struct {
+	io.Writer
+	conn *http.ResponseController
+}
+
+// unheard is how long a line may take to be read. A deed may hold locks meanwhile.
+const unheard = 5 * time.Second
 
 func (w flusher) Write(p []byte) (int, error) {
-	n, err := w.ResponseWriter.Write(p)
+	_ = w.conn.SetWriteDeadline(time.Now().Add(unheard))
+	n, err := w.Writer.Write(p)
 	if err == nil {
-		err = http.NewResponseController(w.ResponseWriter).Flush()
+		err = w.conn.Flush()
 	}
 	return n, err
 }

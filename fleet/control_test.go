@@ -207,8 +207,8 @@ func TestControlAsks(t *testing.T) {
 	}
 }
 
-// A deed ends with its connection, also if an answer in the body was not asked for; and a body that goes on behind
-// the deed is no next request.
+// A deed ends with its connection, also if an answer in the body was not asked for, and if nobody reads what it says;
+// and a body that goes on behind the deed is no next request.
 func TestControlClosed(t *testing.T) {
 	t.Parallel()
 	c := newControl(t)
@@ -232,11 +232,17 @@ func TestControlClosed(t *testing.T) {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	conn.Close()
-	select {
-	case <-fleet.Probed:
-	case <-time.After(2 * time.Minute):
-		t.Fatal("a deed whose connection is closed runs on")
+	ended := func(what string) {
+		t.Helper()
+		select {
+		case <-fleet.Probed:
+		case <-time.After(2 * time.Minute):
+			t.Fatalf("a deed %s runs on", what)
+		}
 	}
+	ended("whose connection is closed")
+	open(`{"question": "a flood"}`)
+	ended("that nobody reads of")
 
 	conn, events = open(`{"question": "why?"} {"answer": "because"}`)
 	for e = (fleet.Event{}); e.Done == nil; {

@@ -113,7 +113,8 @@ var wire = json.JoinOptions(
 // A caller is the UI of one request: its events, and the answers in its body.
 type caller struct {
 	ctx     context.Context
-	answers <-chan string // closed when the body has ended
+	cancel  context.CancelFunc // ends the deed
+	answers <-chan string      // closed when the body has ended
 
 	mu  sync.Mutex // guards the fields below
 	out *jsontext.Encoder
@@ -124,7 +125,9 @@ func (c *caller) say(e Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil {
-		c.err = json.MarshalEncode(c.out, e, wire)
+		if c.err = json.MarshalEncode(c.out, e, wire); c.err != nil {
+			c.cancel() // as when the connection is closed
+		}
 	}
 	if e.Done != nil {
 		c.err = cmp.Or(c.err, io.ErrClosedPipe) // what is said later has nowhere to go

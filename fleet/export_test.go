@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // Rights lists the deeds of which rights.go says who may do them.
@@ -19,7 +20,10 @@ func (f *Fleet) Probe(w http.ResponseWriter, r *http.Request) {
 		Question string `json:"question"`
 	}) (string, error) {
 		f.UI.Step(Step{Line: "begun"})
-		if q.Question == "" {
+		for q.Question == "a flood" && ctx.Err() == nil {
+			f.UI.Step(Step{Line: strings.Repeat("x", 1<<16)})
+		}
+		if q.Question == "" || ctx.Err() != nil {
 			<-ctx.Done()
 			Probed <- ctx.Err()
 			return "", ctx.Err()
