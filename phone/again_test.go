@@ -107,11 +107,13 @@ func TestDialogOnceMore(t *testing.T) {
 		t.Fatal("it is another item: this test shows nothing")
 	}
 	l.stands(again)
-	l.wire.Put(chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: first, At: l.clock.now()})
 	testworld.Wait(t, "it is shown again", func() bool { return len(l.wire.Texts()) == 2 })
+	l.wire.Put(chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: first, At: l.clock.now()})
+	testworld.Wait(t, "the reaction is answered", func() bool { return len(l.wire.Texts()) == 3 })
+	testworld.Contains(t, l.wire.Texts()[2], "Nothing was answered")
 	l.taken()
 	l.after(31 * time.Second)
-	l.texted("key: Use it?", 2) // what the reaction has shown need not be shown again
+	l.texted("key: Use it?", 3) // what the reaction has shown need not be shown again
 	l.wire.Put(chat.Message{Text: "yes " + n.Code, At: l.clock.now()})
 	l.taken(n.Code + " true")
 }

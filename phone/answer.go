@@ -99,7 +99,7 @@ func (b *orders) answer(ctx context.Context, h record.Heard, code string, allow 
 	if err != nil {
 		return nil, err
 	}
-	if on != nil && (on.Digest != n.Digest || b.stale(*on)) || !b.current(shown, n, h) {
+	if on != nil && (on.Digest != n.Digest || b.stale(*on) || began(n, on.Created)) || !b.current(shown, n, h) {
 		return b.askAgain(n, h), nil
 	}
 	text, err := b.o.Desk.Answer(context.WithoutCancel(ctx), n, allow)
