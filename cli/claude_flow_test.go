@@ -223,8 +223,9 @@ func TestClaudeConversation(t *testing.T) {
 		t.Errorf("restarted, it has %+v, before it had %+v", s, first)
 	}
 
-	// All of it dies.
+	// All of it dies, with no daemon that would start it again before anybody has seen that.
 	written("users: 3")
+	w.must(t, "netsky", "daemon", "stop")
 	w.pane(t, "kill-server")
 	w.mustBe(t, "dead")
 	w.up1(t)
@@ -237,11 +238,8 @@ func TestClaudeConversation(t *testing.T) {
 	second := session()
 	users("1")
 	written("users: 1")
-	if k, err := h.LoadKeeper("agent1"); err != nil {
-		t.Fatal(err)
-	} else if err := syscall.Kill(k.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	w.must(t, "netsky", "daemon", "stop")
+	testworld.Must(t, syscall.Kill(testworld.Got(h.LoadKeeper("agent1"))(t).PID, syscall.SIGKILL))
 	w.mustBe(t, "dead")
 	w.up1(t)
 	users("2")

@@ -213,8 +213,9 @@ func TestDownForceWithoutHome(t *testing.T) {
 	w.l.Journal = store.NewJournal(w.home)
 	for _, rel := range []string{home.DesiredDir, home.SpoolDir, home.LockDir, home.DBFile, home.Channels} {
 		path := w.home.Path(rel)
-		testworld.Must(t, os.RemoveAll(path))
-		testworld.Must(t, os.WriteFile(path, []byte("not what it was\n"), 0o400))
+		testworld.Wait(t, rel+" to be a file", func() bool { // agents that are up may write there meanwhile
+			return os.RemoveAll(path) == nil && os.WriteFile(path, []byte("not what it was\n"), 0o400) == nil
+		})
 	}
 	testworld.Fails(t, testworld.Err(w.l.Down(w.ctx, spawn.DownOptions{})), "", "without force: no error, though nobody can be asked or kept out")
 	log, err := w.l.Down(w.ctx, spawn.DownOptions{Force: true, All: true})
