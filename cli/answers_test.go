@@ -68,7 +68,7 @@ func TestPhoneApprovals(t *testing.T) {
 		select {
 		case a = <-effect:
 		case <-time.After(testworld.Patience):
-			t.Fatalf("request %d, answered in the ways %v, has no effect; the phone got %q", i, ways, w.texts())
+			t.Fatalf("request %d, answered in the ways %v, has no effect (daemon killed: %v); told %+v; the phone got %q", i, ways, kill, told, w.texts())
 		}
 		won := 0
 		for k, way := range ways {
