@@ -56,21 +56,27 @@ func (d *daemon) reopen() error {
 
 type peerKey struct{}
 
+type peer struct {
+	proc.Process
+	conn *net.UnixConn
+}
+
 // WithPeer is the [http.Server.ConnContext] of a server on the control socket.
 func WithPeer(ctx context.Context, c net.Conn) context.Context {
 	if u, ok := c.(*net.UnixConn); ok {
 		if pid, err := proc.Peer(u); err == nil {
 			p, _ := proc.Find(pid) // now, as the number may be another's when the request comes
-			return context.WithValue(ctx, peerKey{}, p)
+			return context.WithValue(ctx, peerKey{}, peer{p, u})
 		}
 	}
 	return ctx
 }
 
-// PeerOf returns the process that has opened the connection of a request over the control socket.
+// PeerOf returns the process that has opened the connection of a request over the control socket; ok is false if it
+// is not known, or has ended.
 func PeerOf(ctx context.Context) (p proc.Process, ok bool) {
-	p, ok = ctx.Value(peerKey{}).(proc.Process)
-	return p, ok
+	who, ok := ctx.Value(peerKey{}).(peer)
+	return who.Process, ok && who.Alive() && !proc.PeerEnded(who.conn)
 }
 
 // may returns an error unless whoever asks may do what the verb does.

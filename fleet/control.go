@@ -192,10 +192,10 @@ func (f control) onBehalf(ctx context.Context, u UI) (*Fleet, error) {
 // peer returns who is at the other end of the control socket: the agent below whose keeper it runs, whatever its
 // environment says, else the agent in that.
 func (f control) peer(ctx context.Context) (agent.ID, error) {
-	p, ok := daemon.PeerOf(ctx)
+	p, _ := daemon.PeerOf(ctx)
 	above, err := proc.Ancestors(p.PID)
 	number, _ := p.Env("AGENT_N")
-	if !ok || err != nil || !p.Alive() { // last: what was read is of this process
+	if _, is := daemon.PeerOf(ctx); !is || err != nil { // once more: what was read is of this process
 		return "", errors.New("it is unknown which process asks, as that has ended: nothing was done")
 	}
 	ids, err := f.Launcher.Bus.Mailboxes()
