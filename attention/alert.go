@@ -90,7 +90,7 @@ func (t *Teller) dueAlerts(now time.Time) (due []envelope.Envelope, urgent bool,
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		m := known[name]
 		age := now.Sub(m.Time)
-		if m.Kind != envelope.KindApproval && m.Kind != envelope.KindNotice || t.mem.Alerted[m.ID] != 0 || age >= 0 && age < escalateAfter || age > escalateWithin || t.attended(m.From) {
+		if m.Kind != envelope.KindApproval && m.Kind != envelope.KindNotice || t.mem.Alerted[m.ID] != 0 || age.Abs() < escalateAfter || age > escalateWithin || t.attended(m.From) {
 			continue
 		}
 		due = append(due, m)

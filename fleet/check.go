@@ -21,7 +21,7 @@ type CheckDone struct {
 	Said []string `json:"said,omitempty"` // what was warned of meanwhile
 }
 
-// checkRuns are those that run in this process, one at a time for each work and branch. They end with it,
+// checkRuns are those that run in this process, one for each state of a work and a branch. They end with it,
 // not with whoever asked for them.
 type checkRuns struct {
 	mu      sync.Mutex

@@ -40,6 +40,7 @@ func (h ShownMail) MarkSettled(names ...string) error {
 	return h.Mark(lines...)
 }
 
+// open opens the file for appending. Until it is closed nobody replaces it.
 func (h ShownMail) open() (*os.File, error) {
 	for {
 		f, err := Dir(h).OpenAppend(OwnerRead)
