@@ -237,7 +237,7 @@ func (f *find) mayMark() error {
 // ownNames are the names netsky creates at the top of a home; true is a directory.
 var ownNames = map[string]bool{
 	MarkerFile: false, ConfigFile: false, TmuxConfFile: false,
-	DBFile: false, DBFile + "-wal": false, DBFile + "-shm": false, DBFile + "-journal": false,
+	DBFile: false, DBFile + "-wal": false, DBFile + "-shm": false, DBFile + "-journal": false, DBFile + "-restore": false,
 	"channels": true, "state": true, RunDir: true, LogDir: true, WorkDir: true,
 }
 

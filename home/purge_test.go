@@ -21,7 +21,7 @@ func TestPurge(t *testing.T) {
 	}{
 		{"a home as it was made", nil, nil},
 		{"in use", all(dirs("channels/agent/agent1/inbox", "channels/agent/owner/poison", "workspaces/agent1/p/.git", "workspaces/.scratch/abcde23456/tree", "run/brakes", "state/codex-ui/agent1/log", "state/unproved", "channels/agent/agent1/attach"),
-			files("netsky.toml", "tmux.conf", "meta.db", "meta.db-wal", "meta.db-shm", ".tmp-1-1", "channels/agent/agent1/seen", "channels/agent/agent1/journal",
+			files("netsky.toml", "tmux.conf", "meta.db", "meta.db-wal", "meta.db-shm", "meta.db-restore", ".tmp-1-1", "channels/agent/agent1/seen", "channels/agent/agent1/journal",
 				"logs/check-abcde23456.log", "workspaces/.scratch/abcde23456/repository", "workspaces/.scratch/abcde23456/tree/x",
 				"channels/agent/agent1/inbox/x.json", "workspaces/agent1/p/.git/HEAD", "channels/agent/agent1/attach/a.png",
 				"logs/netsky.jsonl", "logs/netsky-2026-11-22T07-23-29.123.jsonl", "logs/daemon.log", "run/url", "run/token", "run/daemon.pid", "run/cx-1.json",

@@ -24,15 +24,20 @@ func dsn(file, mode, txlock string, busyMS int, more string) string {
 		strconv.Itoa(busyMS) + "&_stmt_cache_size=64" + more
 }
 
+// logSuffixes end the names of the log beside a database and of its index.
+var logSuffixes = []string{"-wal", "-shm"}
+
 const writable = "&_journal_mode=WAL&_synchronous=NORMAL"
 
-// checkFile reports whether the database file exists, refuses a link or other irregular
-// file, and makes it private.
+// checkFile is lookAt of the database's file.
+func checkFile(h home.Dir) (info unix.Stat_t, ok bool, err error) { return lookAt(h.Path(home.DBFile)) }
+
+// lookAt reports whether a database file exists, refuses a link or other irregular file,
+// and makes it private.
 //
 // It must never open the file: closing a descriptor drops every POSIX lock this process
 // has on it, including those of SQLite connections in use.
-func checkFile(h home.Dir) (info unix.Stat_t, ok bool, err error) {
-	file := h.Path(home.DBFile)
+func lookAt(file string) (info unix.Stat_t, ok bool, err error) {
 	err = unix.Lstat(file, &info)
 	if err == unix.ENOENT {
 		return info, false, nil
@@ -55,7 +60,7 @@ func checkFile(h home.Dir) (info unix.Stat_t, ok bool, err error) {
 	return info, true, nil
 }
 
-// createLock is held while the database is created.
+// createLock is held while the database is created, copied or put back.
 const createLock = "records"
 
 // create creates the database under a temporary name, with all its tables and what the
@@ -76,16 +81,14 @@ func create(ctx context.Context, h home.Dir, lost bool) error {
 		return err
 	}
 	defer dir.Close()
+	if done, err := putBack(h, dir); done || err != nil {
+		return err
+	}
 	d := int(dir.Fd())
 	temp := ".tmp-" + agent.NewStart() + ".db"
-	fd, err := unix.Openat(d, temp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return &fs.PathError{Op: "create", Path: h.Path(temp), Err: err}
-	}
-	err = unix.Fchmod(fd, 0o600) // whatever the umask
-	unix.Close(fd)
+	err = newFile(dir, temp)
 	defer func() {
-		for _, suffix := range []string{"", "-wal", "-shm"} {
+		for _, suffix := range append(logSuffixes, "") {
 			unix.Unlinkat(d, temp+suffix, 0)
 		}
 	}()
@@ -110,15 +113,44 @@ func create(ctx context.Context, h home.Dir, lost bool) error {
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
-	// The log of a removed file: SQLite would replay it into the new one. A process that
-	// has the old file open keeps its own, now nameless log.
-	for _, suffix := range []string{"-wal", "-shm"} {
-		if err := unix.Unlinkat(d, home.DBFile+suffix, 0); err != nil && err != unix.ENOENT {
-			return &fs.PathError{Op: "remove", Path: h.Path(home.DBFile + suffix), Err: err}
-		}
+	if err := dropLog(dir, home.DBFile); err != nil {
+		return err
 	}
 	if err := unix.Linkat(d, temp, d, home.DBFile, 0); err != nil && err != unix.EEXIST {
 		return &fs.PathError{Op: "create", Path: h.Path(home.DBFile), Err: err}
+	}
+	return nil
+}
+
+// newFile creates an empty file in a directory.
+func newFile(dir *os.File, name string) error {
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		err = unix.Fchmod(fd, 0o600) // whatever the umask
+		unix.Close(fd)
+	}
+	if err != nil {
+		return &fs.PathError{Op: "create", Path: dir.Name() + "/" + name, Err: err}
+	}
+	return nil
+}
+
+// dropLog removes the log of a database that no longer has its name: SQLite would replay
+// it into the next one. A process that has the old file open keeps its log, which has no
+// name then.
+func dropLog(dir *os.File, name string) error {
+	for _, suffix := range logSuffixes {
+		if err := remove(dir, name+suffix); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes a file of a directory; a missing one is no error.
+func remove(dir *os.File, name string) error {
+	if err := unix.Unlinkat(int(dir.Fd()), name, 0); err != nil && err != unix.ENOENT {
+		return &fs.PathError{Op: "remove", Path: dir.Name() + "/" + name, Err: err}
 	}
 	return nil
 }
@@ -138,9 +170,10 @@ func Damaged(err error) bool {
 		strings.Contains(text, "malformed database schema")
 }
 
-// fileError prefixes SQLite's error with the file.
-func fileError(h home.Dir, err error) error {
-	file := h.Path(home.DBFile)
+// fileError prefixes SQLite's error with the database's file.
+func fileError(h home.Dir, err error) error { return namedError(h.Path(home.DBFile), err) }
+
+func namedError(file string, err error) error {
 	if strings.Contains(err.Error(), file) {
 		return err
 	}

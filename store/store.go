@@ -21,7 +21,8 @@
 // A process crash at any point leaves whole transactions. A power loss may take the last
 // ones with it, never half of one (WAL, synchronous NORMAL). A database is created under a
 // temporary name and linked to its place when it has its tables, and migrated in one
-// transaction; a crash leaves at most a file named ".tmp-….db" in the home.
+// transaction; a crash leaves at most a file named ".tmp-….db" in the home. [Backup] copies
+// it while it is used, and [Restore] puts a copy in its place.
 package store
 
 import (

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"golang.org/x/sys/unix"
 
@@ -18,11 +19,25 @@ type writer struct {
 	dev, ino uint64
 }
 
+// errMoved reports that the database's name led to another file while it was opened.
+var errMoved = errors.New("was replaced while it was opened")
+
 // openWriter opens the database, or creates it; with lost, an earlier one existed.
-func openWriter(ctx context.Context, h home.Dir, busyMS int, lost bool) (*writer, error) {
-	_, ok, err := checkFile(h)
+func openWriter(ctx context.Context, h home.Dir, busyMS int, lost bool) (w *writer, err error) {
+	for range 3 {
+		if w, err = tryWriter(ctx, h, busyMS, lost); !errors.Is(err, errMoved) {
+			break
+		}
+	}
+	return w, err
+}
+
+func tryWriter(ctx context.Context, h home.Dir, busyMS int, lost bool) (*writer, error) {
+	info, ok, err := checkFile(h)
 	if err == nil && !ok {
-		err = create(ctx, h, lost)
+		if err = create(ctx, h, lost); err == nil {
+			info, _, err = checkFile(h)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -31,19 +46,18 @@ func openWriter(ctx context.Context, h home.Dir, busyMS int, lost bool) (*writer
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{home: h, busyMS: busyMS, pool: pool, tx: &tx{}}
+	w := &writer{home: h, busyMS: busyMS, pool: pool, tx: &tx{}, dev: uint64(info.Dev), ino: info.Ino}
 	pool.SetMaxOpenConns(1)
-	if w.tx.conn, err = pool.Conn(ctx); err == nil {
+	w.tx.conn, err = pool.Conn(ctx)
+	if err == nil && !w.current() { // its log, which is open too, may be another file's
+		err = errMoved
+	}
+	if err == nil {
 		err = migrate(ctx, w.tx.conn)
 	}
 	if err == nil {
 		// The log must not keep its largest size.
 		err = w.tx.exec("PRAGMA journal_size_limit = 8388608")
-	}
-	if err == nil {
-		var info unix.Stat_t
-		info, _, err = checkFile(h)
-		w.dev, w.ino = uint64(info.Dev), info.Ino
 	}
 	if err != nil {
 		w.close()

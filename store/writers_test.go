@@ -27,8 +27,11 @@ func child(what string) error {
 	if err != nil {
 		return err
 	}
-	if name == "prune" {
+	switch name {
+	case "prune":
 		return pruneChild(home)
+	case "backup", "restore":
+		return copyChild(home, name, n)
 	}
 	ctx := context.Background()
 	db, err := store.Open(ctx, home)
