@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -42,6 +43,7 @@ type Question struct {
 	Args    []string
 	Env     []string
 	Dir     string
+	In      io.Reader     // its standard input; nil is empty
 	Wait    time.Duration // 0 is 20 s
 }
 
@@ -52,7 +54,7 @@ func (q Question) Ask(ctx context.Context) ([]byte, error) {
 	defer cancel()
 	var out, errs head
 	cmd := exec.CommandContext(limited, q.Program, q.Args...)
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = q.Env, q.Dir, &out, &errs, time.Second
+	cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = q.Env, q.Dir, q.In, &out, &errs, time.Second
 	err := cmd.Run()
 	what := strings.TrimSpace(q.Program + " " + strings.Join(q.Args, " ")) // there may be several
 	switch {
