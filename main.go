@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"os"
 	"os/signal"
 	"syscall"
@@ -12,9 +13,13 @@ import (
 	"netsky/cli"
 )
 
+//go:embed CHANGELOG.md
+var changelog string
+
 func main() { os.Exit(run()) }
 
 func run() int {
+	cli.Changelog = changelog
 	// Until the process ends, which takes longer if it is undone before.
 	ctx, _ := cli.Signals(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A reader that goes away (netsky up | head) must not end a verb half done:

@@ -87,7 +87,7 @@ func (s scene) notices() (list []Notice) {
 	if s.Mistake != "" {
 		list = append(list, Notice{
 			ID: fmt.Sprintf("config-%x", sha256.Sum256([]byte(s.Mistake)))[:len("config-")+12], Kind: Config, After: typing,
-			Text: fmt.Sprintf("%s\nUntil it is corrected, %s. What the daemon itself reads there counts after `netsky daemon stop` and `netsky up`.", s.Mistake, s.Prevents),
+			Text: fmt.Sprintf("%s\nUntil it is corrected, %s. What the daemon itself reads there counts after `netsky daemon restart`.", s.Mistake, s.Prevents),
 			Told: s.Mistake + "; until it is corrected, " + s.Prevents,
 		})
 	}

@@ -36,6 +36,9 @@ import (
 // Version is set when the binary is built: -ldflags "-X netsky/cli.Version=…".
 var Version = "0.1.0-dev"
 
+// Changelog is CHANGELOG.md, which the program's main package has.
+var Changelog string
+
 // Exit statuses.
 const (
 	exitFailed = 1

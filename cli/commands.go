@@ -65,7 +65,7 @@ func (a commandTable) groups() []group {
 			mail.noteCommand(), owner.quietCommand(), owner.escalateCommand(),
 		}},
 		{"netsky itself", []*cli.Command{
-			setup.initCommand(), setup.doctorCommand(), background.daemonCommand(), background.apiCommand(), background.watchdogCommand(), background.serviceCommand(), setup.demoCommand(), setup.drillCommand(),
+			setup.initCommand(), setup.doctorCommand(), background.daemonCommand(), background.apiCommand(), background.watchdogCommand(), background.serviceCommand(), selfVerbs(a).selfCommand(), setup.demoCommand(), setup.drillCommand(),
 			setup.uninstallCommand(), a.completionCommand(), setup.versionCommand(), a.helpCommand(),
 		}},
 	}
@@ -76,7 +76,7 @@ func (a commandTable) groups() []group {
 func isDeed(verb string) bool {
 	switch verb {
 	case "up", "down", "restart", "agent", "send", "reply", "interrupt", "cancel", "approve", "init", "uninstall", "imessage send", "imessage access allow", "imessage access deny",
-		"work retire", "channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "escalate", "watchdog tick", "cron add", "cron rm",
+		"work retire", "channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "daemon restart", "self update", "self rollback", "escalate", "watchdog tick", "cron add", "cron rm",
 		"loop", "task add", "task start", "task done", "task block", "task cancel", "note add", "check", "land", "undo", "service install", "service uninstall",
 		"service run":
 		return true

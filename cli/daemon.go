@@ -49,6 +49,14 @@ func (a daemonVerbs) daemonCommand() *cli.Command {
 				Action: a.daemonStatus,
 			},
 			{Name: "stop", Usage: "end it; `netsky up` starts it again", Action: a.daemonStop},
+			{
+				Name: "restart", Usage: "start it anew, as the netsky that is installed now; agents and their mail continue", Action: selfVerbs(a).daemonRestart,
+				Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
+			},
+			{
+				Name: "supervise-restart", Usage: "carry out an update or a restart of the daemon", Hidden: true, Action: selfVerbs(a).supervise,
+				Description: "For netsky itself, which runs it beside the daemon. By hand: `netsky daemon restart`.",
+			},
 		},
 		Action: a.needsSub,
 	}

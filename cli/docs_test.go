@@ -16,14 +16,14 @@ import (
 	"netsky/internal/testworld"
 )
 
-var update = flag.Bool("update", false, "write the generated documents anew")
+var rewrite = flag.Bool("update", false, "write the generated documents anew")
 
 // TestDocsUpToDate keeps docs/cli.md as the command table says.
 // `go test ./cli -run Docs -update` writes it.
 func TestDocsUpToDate(t *testing.T) {
 	const file = "../docs/cli.md"
 	want := document(commandTable{(&app{})}.cli())
-	if *update {
+	if *rewrite {
 		testworld.Must(t, os.WriteFile(file, want, 0o644))
 	}
 	have, err := os.ReadFile(file)

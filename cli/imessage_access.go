@@ -224,7 +224,7 @@ func (a phoneVerbs) bridged(ctx context.Context, h home.Dir) error {
 	}
 	if on, err := h.Locked(home.PhoneLock); err == nil && !on {
 		return advice.With(errors.New("imessage access pair: the daemon runs without the bridge, so no code can arrive"),
-			"the phone was enabled after the daemon started: run `netsky daemon stop`, then `netsky up`; `netsky imessage doctor` shows more")
+			"the phone was enabled after the daemon started: run `netsky daemon restart`; `netsky imessage doctor` shows more")
 	}
 	return nil
 }

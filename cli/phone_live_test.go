@@ -175,7 +175,7 @@ func TestPhoneEnabledLater(t *testing.T) {
 	up := func() string { return w.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach") }
 	up()
 	testworld.Must(t, os.WriteFile(toml, text, 0o600))
-	mustContain(t, "up beside that daemon", up(), "phone: reading has not begun: the daemon has not looked yet", "`netsky daemon stop`, then `netsky up`")
+	mustContain(t, "up beside that daemon", up(), "phone: reading has not begun: the daemon has not looked yet", "`netsky daemon restart`")
 	w.must(t, "netsky", "daemon", "stop")
 	testworld.Lacks(t, up(), "phone:", "up after that")
 	w.says("good morning")

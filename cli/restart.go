@@ -16,7 +16,7 @@ func (a fleetVerbs) restartCommand() *cli.Command {
 		Description: "Without names: all agents that are up. Everything that could keep them from starting is checked first; if anything\n" +
 			"does, nothing is ended. Then all are asked to finish their turns, as `netsky down` does, and are started together, agent0\n" +
 			"first: the others answer to it. The daemon does that, even if this command or its terminal ends. The daemon itself keeps\n" +
-			"its build; `netsky daemon stop`, then `netsky up`, replaces it.\n" +
+			"its build; `netsky daemon restart` renews it.\n" +
 			"A restart sends nothing to a model; --handoff does, as it is a message to each of the agents.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "handoff", Usage: "send each agent this `FILE` (- is stdin) before its new start"},

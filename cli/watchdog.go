@@ -14,6 +14,7 @@ import (
 	"netsky/agent"
 	"netsky/config"
 	"netsky/daemon"
+	"netsky/daemon/update"
 	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/execx"
@@ -55,6 +56,7 @@ func (a daemonVerbs) startRevival(h home.Dir) {
 		return
 	}
 	defer null.Close()
+	bin = update.Program(h, bin)
 	p, err := os.StartProcess(bin, []string{bin, "watchdog", "revive"}, &os.ProcAttr{
 		Dir: h.Root(), Env: fleet.DaemonEnviron(h, a.environ), Files: []*os.File{null, null, null}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
@@ -101,7 +103,9 @@ func (a daemonVerbs) tick(c *cli.Context) error {
 		return err
 	}
 	defer lock.Unlock()
-	p, did, err := daemon.Tick(c.Context, h, bin, fleet.DaemonEnviron(h, a.environ))
+	p, did, err := daemon.Tick(c.Context, h, func(ctx context.Context) (daemon.Pong, daemon.Started, error) {
+		return fleet.StartDaemon(ctx, h, bin, a.environ, func(err error) { a.warn("%v", err) })
+	})
 	switch {
 	case errors.Is(err, daemon.ErrUnwanted):
 		a.print("the daemon is meant to be down")
@@ -142,7 +146,7 @@ func (a daemonVerbs) ticker(c *cli.Context) error {
 	}
 	a.print("netsky's ticker: every %v, starts the daemon again if it is gone", every)
 	daemon.RunTicker(c.Context, daemon.TickerOptions{
-		Home: h, Binary: bin, Socket: a.getenv(spawn.TickerSocket), Environ: execx.Inherited(a.environ), Every: every, Out: a.out,
+		Home: h, Binary: bin, Program: func() string { return update.Program(h, bin) }, Socket: a.getenv(spawn.TickerSocket), Environ: execx.Inherited(a.environ), Every: every, Out: a.out,
 		Warn: func(err error) { a.warn("%v", err) },
 	})
 	return nil

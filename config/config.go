@@ -46,6 +46,7 @@ type Config struct {
 	IMessage  imessageConfig `toml:"imessage"`
 	Telegram  telegramConfig
 	Work      workConfig
+	Self      selfConfig
 	Price     map[string]priceConfig // by model
 	Budget    budgetConfig
 	// Unbudgeted reports that a mistake may be about [price] or [budget], which are then empty.
@@ -130,6 +131,18 @@ type dashboardConfig struct {
 	Key    string `toml:"key"`
 	Wide   bool   `toml:"wide"`
 	Answer bool   `toml:"answer"`
+}
+
+type selfConfig struct {
+	From    string `toml:"from"`
+	Signers string `toml:"signers"`
+	Check   string `toml:"check"`
+}
+
+// Every returns how often netsky looks for an update, 0 for never.
+func (s selfConfig) Every() time.Duration {
+	d, _ := time.ParseDuration(s.Check) // check has refused another
+	return d
 }
 
 type imessageConfig struct {
@@ -261,6 +274,9 @@ func (c Config) check() error {
 		return fmt.Errorf("codex.commit_and_check: %q: must be ask or allow", c.Codex.CommitAndCheck)
 	case (c.Dashboard.Cert == "") != (c.Dashboard.Key == ""):
 		return errors.New("dashboard: cert and key: set both or neither")
+	}
+	if d, err := time.ParseDuration(c.Self.Check); c.Self.Check != "" && (err != nil || d < time.Minute) {
+		return fmt.Errorf("self.check: %q: must be \"\" or a duration of a minute or more, such as \"24h\"", c.Self.Check)
 	}
 	if c.Escalate.Webhook != "" {
 		if err := attention.CheckURL(c.Escalate.Webhook); err != nil {

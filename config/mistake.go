@@ -93,6 +93,9 @@ func (c *Config) without(doubt func(table string) bool) {
 	if doubt("work") {
 		c.Work = Default().Work // no command of the owner's is run, and nobody else lands
 	}
+	if doubt("self") {
+		c.Self = selfConfig{} // nothing is looked for
+	}
 	if doubt("price") || doubt("budget") {
 		c.Price, c.Budget, c.Unbudgeted = nil, budgetConfig{}, true // what was known before holds
 	}
@@ -122,6 +125,7 @@ func salvage(data []byte, c Config) Config {
 		}{&c.IMessage},
 		"telegram": &struct{ Telegram *telegramConfig }{&c.Telegram},
 		"work":     &struct{ Work *workConfig }{&c.Work},
+		"self":     &struct{ Self *selfConfig }{&c.Self},
 		"price":    &struct{ Price *map[string]priceConfig }{&c.Price},
 		"budget":   &struct{ Budget *budgetConfig }{&c.Budget},
 		"runtime":  &struct{ Runtime *map[string]runtimeConfig }{&c.Runtime},

@@ -135,6 +135,8 @@ const (
 	Began    Started = "started"
 	Unhung   Started = "ended one that did not answer, started another"
 	Replaced Started = "ended one whose program is gone, started another"
+	// Supervised is what others do for it.
+	Supervised Started = "its supervisor has started one"
 )
 
 // Start starts the daemon if none answers, as a process in its own session that outlives

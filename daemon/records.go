@@ -82,10 +82,15 @@ func (d *daemon) sync(ctx context.Context) error {
 	return mirror.Sync(ctx)
 }
 
+// Record has the running daemon record all that has happened on the bus until now.
+func Record(ctx context.Context, h home.Dir) error {
+	return call(ctx, h, http.MethodPost, "/sync", nil)
+}
+
 // Sync brings the records up to date with the mailboxes: the running daemon does it, else
 // this process. mail opens the bus for that.
 func Sync(ctx context.Context, h home.Dir, mail func() (*bus.Bus, error)) error {
-	if err := call(ctx, h, http.MethodPost, "/sync", nil); !errors.Is(err, ErrNotRunning) {
+	if err := Record(ctx, h); !errors.Is(err, ErrNotRunning) {
 		return err
 	}
 	return observe.Sync(ctx, h, mail)

@@ -23,17 +23,17 @@ import (
 	"netsky/store"
 )
 
-// Tick starts the daemon if its desired state is up and it does not answer. did says what
+// Tick starts the daemon, by start, if its desired state is up and it does not answer. did says what
 // it did, and is recorded; "" if the daemon answers. The error matches ErrUnwanted if
 // its desired state is down.
-func Tick(ctx context.Context, h home.Dir, bin string, environ []string) (p Pong, did string, err error) {
+func Tick(ctx context.Context, h home.Dir, start func(context.Context) (Pong, Started, error)) (p Pong, did string, err error) {
 	switch d, err := home.Desired(h).Load(agent.DaemonName); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return p, "", fmt.Errorf("can't read whether the daemon should be running: %w", err)
 	case !d.Up:
 		return p, "", ErrUnwanted
 	}
-	p, started, err := Start(ctx, h, []string{bin, "daemon", "run", "--wanted"}, environ)
+	p, started, err := start(ctx)
 	switch started {
 	case "":
 		return p, "", err
@@ -54,7 +54,8 @@ func Tick(ctx context.Context, h home.Dir, bin string, environ []string) (p Pong
 type TickerOptions struct {
 	Home    home.Dir
 	Binary  string
-	Socket  string // of the tmux server it runs on
+	Program func() string // what a tick runs
+	Socket  string        // of the tmux server it runs on
 	Environ []string
 	Every   time.Duration
 	Within  time.Duration // a tick that takes longer is ended; 0: 30 s
@@ -91,7 +92,7 @@ const tickWithin = 30 * time.Second
 func (o TickerOptions) tick(ctx context.Context) (why string) {
 	within, cancel := context.WithTimeout(ctx, cmp.Or(o.Within, tickWithin))
 	defer cancel()
-	cmd := exec.CommandContext(within, o.Binary, "watchdog", "tick")
+	cmd := exec.CommandContext(within, o.Program(), "watchdog", "tick")
 	cmd.Env = o.Environ
 	cmd.WaitDelay = time.Second // a daemon it started may hold its pipe
 	out, err := cmd.CombinedOutput()

@@ -8,6 +8,7 @@ import (
 	"netsky/agent"
 	"netsky/config"
 	"netsky/daemon"
+	"netsky/daemon/update"
 	"netsky/home"
 	"netsky/internal/execx"
 	"netsky/tmux"
@@ -33,10 +34,29 @@ func (f Daemon) PeerMay(ctx context.Context, deed string) error {
 	return May(id, deed)
 }
 
-// startDaemon starts the daemon if none answers. It ends by itself if its desired state is down by
-// then.
+// startDaemon starts the daemon if none answers.
 func (f Daemon) startDaemon(ctx context.Context) (daemon.Pong, daemon.Started, error) {
-	return daemon.Start(ctx, f.Home, []string{f.Launcher.Binary, "daemon", "run", "--wanted"}, f.DaemonEnviron())
+	return StartDaemon(ctx, f.Home, f.Launcher.Binary, f.Environ, f.UI.Warn)
+}
+
+// StartDaemon starts the daemon of a home if none answers. It ends by itself if its desired state is down by
+// then. While a supervisor has the daemon, or one has to finish what was cut off, that one starts it.
+func StartDaemon(ctx context.Context, h home.Dir, binary string, environ []string, warn func(error)) (daemon.Pong, daemon.Started, error) {
+	environ = DaemonEnviron(h, environ)
+	if r, pending := update.Pending(h); pending {
+		warn(fmt.Errorf("%s %s is not finished: a supervisor starts the daemon", r.Kind, r.ID))
+		err := update.Finish(h, environ)
+		if err == nil {
+			var p daemon.Pong
+			if p, err = update.Starts(ctx, h); err == nil {
+				return p, daemon.Supervised, nil
+			}
+		}
+		if !errors.Is(err, daemon.ErrNotRunning) {
+			return daemon.Pong{}, "", err
+		}
+	}
+	return daemon.Start(ctx, h, []string{binary, "daemon", "run", "--wanted"}, environ)
 }
 
 // DaemonEnviron returns the environment for a daemon, which outlives this process.

@@ -11,6 +11,7 @@ import (
 
 	"netsky/agent"
 	"netsky/daemon"
+	"netsky/daemon/update"
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/spawn"
@@ -143,7 +144,7 @@ func (d *downer) withDaemon(end func(...agent.ID) error) error {
 		d.note("daemon: still up, because agents are still working")
 		return err
 	}
-	ended, derr := daemon.Stop(context.WithoutCancel(d.ctx), d.Home)
+	ended, derr := stopDaemon(context.WithoutCancel(d.ctx), d.Home)
 	if ended {
 		d.note("daemon: ended")
 		d.result.Ended++
@@ -165,11 +166,18 @@ func (f Daemon) StopDaemon(ctx context.Context) (ended bool, err error) {
 	if unwritten != nil {
 		f.UI.Warn(unwritten)
 	}
-	ended, err = daemon.Stop(ctx, f.Home)
+	ended, err = stopDaemon(ctx, f.Home)
 	if err == nil && unwritten == nil {
 		err = daemonUnwanted(f.Home)
 	}
 	return ended, err
+}
+
+// stopDaemon ends the daemon of a home, after a supervisor that has it.
+func stopDaemon(ctx context.Context, h home.Dir) (ended bool, err error) {
+	left := update.Leave(ctx, h)
+	ended, err = daemon.Stop(ctx, h)
+	return ended, errors.Join(left, err)
 }
 
 // daemonUnwanted returns an error if the daemon's desired state is up again.

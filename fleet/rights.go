@@ -27,7 +27,7 @@ var rights = map[string]struct {
 	// What starts, ends and changes agents, or speaks for all of them.
 	"up": {managers, askRoot}, "agent": {managers, askRoot}, "down": {managers, askRoot}, "restart": {managers, askRoot},
 	othersTasks: {managers, askRoot}, "interrupt": {managers, askRoot}, "codex": {managers, askRoot}, "task start": {managers, askRoot}, "work retire": {managers, askRoot},
-	"daemon run": {managers, askRoot}, "daemon stop": {managers, askRoot}, "doctor --fix": {managers, askRoot}, "init": {managers, askRoot},
+	"daemon run": {managers, askRoot}, "daemon stop": {managers, askRoot}, "daemon restart": {managers, askRoot}, "doctor --fix": {managers, askRoot}, "init": {managers, askRoot},
 	"service install": {managers, askRoot}, "service uninstall": {managers, askRoot}, "service run": {managers, askRoot},
 	"escalate": {managers, askRoot}, "forget": {managers, askRoot},
 	"imessage history": {managers, askRoot}, "imessage send": {managers, askRoot}, "imessage doctor": {managers, askRoot},
@@ -39,6 +39,7 @@ var rights = map[string]struct {
 
 	// What a message could talk an agent into, and must not.
 	"approve": {owner, atTerminal}, "dashboard": {owner, atTerminal}, "uninstall": {owner, atTerminal}, "demo": {owner, atTerminal},
+	"self update": {owner, atTerminal}, "self rollback": {owner, atTerminal},
 	"drill": {owner, atTerminal}, "quiet": {owner, atTerminal}, "forget --unproved": {owner, atTerminal}, "check --set": {owner, atTerminal},
 	"imessage access ls": {owner, atTerminal}, "imessage access allow": {owner, atTerminal}, "imessage access deny": {owner, atTerminal},
 	"imessage access pair": {owner, atTerminal},

@@ -32,7 +32,7 @@ func (s Schedules) book(ctx context.Context) schedule.Book {
 			case err != nil:
 				return "the daemon, which sends it, is not running: nothing is sent until `netsky up`"
 			case p.Schema < store.Schema():
-				return "the daemon, which sends it, is of an older netsky: nothing is sent until `netsky daemon stop`, then `netsky up`"
+				return "the daemon, which sends it, is of an older netsky: nothing is sent until `netsky daemon restart`"
 			}
 			return ""
 		},

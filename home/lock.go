@@ -54,6 +54,7 @@ const (
 	EntriesLock  = "worktrees"      // adds or removes a git repository's entry of a worktree
 	LandingLock  = "landing"        // lands work, or undoes that
 	TasksLock    = "tasks"          // changes a task
+	SelfLock     = "self"           // replaces netsky's program, or restarts the daemon
 )
 
 const receiverLock = "receiver-"

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/agent"
+	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/tmux"
 )
@@ -74,13 +75,23 @@ func below(list []kin, keep []int) ([][]proc.Process, error) {
 }
 
 // spared lists the processes that ending an agent never touches, with all their children:
-// this one, and the daemon, even if an agent started it.
+// this one, and the daemon and who restarts it, even if an agent started them.
 func (l *Ender) spared() []int {
 	keep := []int{os.Getpid()}
-	if who, ok := l.Home.LockHolder(agent.DaemonName); ok && who.Named() {
-		keep = append(keep, who.PID)
+	for _, p := range l.services() {
+		keep = append(keep, p.PID)
 	}
 	return keep
+}
+
+// services lists the daemon and whoever restarts it.
+func (l *Ender) services() (list []proc.Process) {
+	for _, lock := range []string{home.DaemonLock, home.SelfLock} {
+		if who, ok := l.Home.LockHolder(lock); ok && who.Named() {
+			list = append(list, who.Process)
+		}
+	}
+	return list
 }
 
 // end ends sessions and kin. It returns those of each kin that survive; err is from tmux

@@ -86,12 +86,10 @@ func (l *Ender) waitUp(ctx context.Context) (*home.Lock, error) {
 // hubWithin is how long tmux may take to list the hubs' processes.
 const hubWithin = time.Second
 
-// ours lists the processes that are netsky's own and not an agent's: the daemon, the
+// ours lists the processes that are netsky's own and not an agent's: the daemon, who restarts it, the
 // ticker, the hubs' own and living keepers. Their children belong to no unproved start.
 func (l *Ender) ours() (list []proc.Process) {
-	if who, ok := l.Home.LockHolder(agent.DaemonName); ok && who.Named() {
-		list = append(list, who.Process)
-	}
+	list = l.services()
 	if t, err := l.Home.LoadTicker(); err == nil && t.Named() {
 		list = append(list, t.Process)
 	}

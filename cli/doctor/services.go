@@ -40,7 +40,7 @@ func checkRecords(ctx context.Context, e *exam) []Finding {
 	case err == nil:
 		return []Finding{ok("meta.db is whole, schema %d", store.Schema())}
 	case errors.Is(err, store.ErrOlder):
-		return []Finding{{Level: Warn, Text: err.Error(), Do: "netsky was updated: the next verb that uses them migrates them; `netsky daemon stop`, then `netsky up`, replaces the older daemon"}}
+		return []Finding{{Level: Warn, Text: err.Error(), Do: "netsky was updated: the next verb that uses them migrates them; `netsky daemon restart`, replaces the older daemon"}}
 	case store.Damaged(err):
 		return []Finding{{Level: Wrong, Text: err.Error(), Do: view.RepairRecords(e.Home)}}
 	case cut(err) || ctx.Err() != nil:
@@ -119,7 +119,7 @@ func checkDaemon(ctx context.Context, e *exam) []Finding {
 	case v.State == "running" && !home.Removed(v.Binary):
 		f := ok("running, pid %d", v.PID)
 		if v.Version != e.Version {
-			f = Finding{Level: Warn, Text: fmt.Sprintf("running, pid %d, as netsky %s; this is %s", v.PID, v.Version, e.Version), Do: "`netsky daemon stop`, then `netsky up`; agents and their mail continue meanwhile"}
+			f = Finding{Level: Warn, Text: fmt.Sprintf("running, pid %d, as netsky %s; this is %s", v.PID, v.Version, e.Version), Do: "`netsky daemon restart`; agents and their mail continue meanwhile"}
 		}
 		list := []Finding{f}
 		if why := v.Web.Error; why != "" {

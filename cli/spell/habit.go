@@ -79,7 +79,7 @@ var habits = []habit{
 	}},
 	{[]string{"web", "ui", "gui"}, func([]string, []string) string { return "`netsky dashboard`" }},
 	{[]string{"upgrade", "update"}, func([]string, []string) string {
-		return "`git pull && scripts/up` in netsky's checkout builds the new one; then `netsky daemon stop`, `netsky up` and `netsky restart` renew what runs"
+		return "`netsky self update` installs a newer netsky; `netsky self status` shows what is installed"
 	}},
 	{[]string{"config", "configure", "settings", "set"}, func([]string, []string) string {
 		return "netsky.toml in netsky's home holds the configuration; `netsky init` writes it, with its keys commented out"

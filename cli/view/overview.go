@@ -130,7 +130,7 @@ func (v *View) services(ctx context.Context, o Options, list spawn.Statuses) {
 	v.Daemon = DaemonOf(ctx, o.Launcher.Home)
 	switch {
 	case v.Daemon.socketless:
-		v.Notes = append(v.Notes, "the daemon has no socket: it is starting, or it is restoring a removed run/ (within a second or two); if that lasts, `netsky daemon stop`, then `netsky up`")
+		v.Notes = append(v.Notes, "the daemon has no socket: it is starting, or it is restoring a removed run/ (within a second or two); if that lasts, `netsky daemon restart`")
 	case v.Daemon.State == "hung":
 		v.Notes = append(v.Notes, "the daemon does not answer; if that lasts, `netsky up` ends it and starts another")
 	case v.Daemon.Wanted && v.Daemon.State != "running":
@@ -265,7 +265,7 @@ func (d Daemon) Word() string {
 
 // Notes returns a note if the running daemon is another build than this program.
 func (d Daemon) Notes(version string) (notes []string) {
-	const how = "`netsky daemon stop`, then `netsky up`; agents and their mail continue meanwhile"
+	const how = "`netsky daemon restart`; agents and their mail continue meanwhile"
 	switch {
 	case d.State != "running":
 	case home.Removed(d.Binary):

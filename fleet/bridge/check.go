@@ -228,11 +228,11 @@ func (p Phone) bridge() chat.Fact {
 	case s.Seen == 0 && s.State == phone.StateOK:
 		f.State, f.Detail = chat.Unchecked, "it has just begun"
 	case s.Transport != p.transportName():
-		f.State, f.Detail, f.Next = chat.Bad, "the daemon still runs it by "+s.Transport, "run `netsky daemon stop`, then `netsky up`"
+		f.State, f.Detail, f.Next = chat.Bad, "the daemon still runs it by "+s.Transport, "run `netsky daemon restart`"
 	case s.State == phone.StateDegraded:
 		f.State, f.Detail, f.Next = chat.Bad, "it can't read: "+s.Reason, s.Next
 	case silent:
-		f.State, f.Detail, f.Next = chat.Bad, "it "+SilentSince(since), "look whether the disk is full; `netsky daemon stop`, then `netsky up` starts it anew"
+		f.State, f.Detail, f.Next = chat.Bad, "it "+SilentSince(since), "look whether the disk is full; `netsky daemon restart` starts it anew"
 	default:
 		f.Detail = fmt.Sprintf("it runs, and last looked at %s; %d texts wait, %d were not sent and %d not confirmed within a day",
 			s.Seen.Time().Local().Format("15:04:05"), s.Waiting, s.Failed, s.Doubtful)

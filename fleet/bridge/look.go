@@ -41,7 +41,7 @@ func (p Phone) AwaitLook(ctx context.Context) error {
 		}
 		switch {
 		case err != nil || s.Transport != t.Name():
-			return advice.With(errors.New("the daemon has not looked yet"), "if it was running when you enabled the phone: `netsky daemon stop`, then `netsky up`")
+			return advice.With(errors.New("the daemon has not looked yet"), "if it was running when you enabled the phone: `netsky daemon restart`")
 		case s.State == phone.StateDegraded:
 			return advice.With(errors.New(s.Reason), "%s", s.Next)
 		}

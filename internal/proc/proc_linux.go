@@ -318,3 +318,15 @@ func procCommand(pid int) string {
 	}
 	return "[" + strings.TrimSpace(string(name)) + "]"
 }
+
+// Memory returns how many bytes of memory the process occupies, 0 if that is not known.
+func (p Process) Memory() int64 {
+	var room [128]byte
+	data, err := procRead(p.PID, "statm", room[:])
+	f := bytes.Fields(data)
+	if err != nil || len(f) < 2 || !p.Alive() {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(string(f[1]), 10, 64)
+	return pages * int64(os.Getpagesize())
+}

@@ -234,7 +234,7 @@ func (r Request) View() View { return View{r.ID, r.Agents, r.Refused} }
 
 // ErrUnclaimed is returned for a request that nobody began.
 var ErrUnclaimed = advice.With(errors.New("the daemon did not take the restart up; nothing was ended"),
-	"`netsky daemon status` says whether it runs and which version; `netsky daemon stop`, then this again, replaces it")
+	"`netsky daemon status` says whether it runs and which version; `netsky daemon restart`, then this again, replaces it")
 
 // Line describes an agent's step, "" if there is nothing to say.
 func (a Agent) Line() string {

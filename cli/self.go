@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/cli/doctor"
+	"netsky/cli/view"
+	"netsky/config"
+	"netsky/daemon/update"
+	"netsky/fleet"
+	"netsky/internal/words"
+	"netsky/store"
+)
+
+// selfVerbs are about netsky's own program.
+type selfVerbs struct{ *app }
+
+func (a selfVerbs) selfCommand() *cli.Command {
+	asJSON := &cli.BoolFlag{Name: "json", Usage: "print one JSON object"}
+	yes := &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}
+	agents := &cli.BoolFlag{Name: "agents", Usage: "then restart the agents that run another build, one after the other, each once its turn has ended"}
+	return &cli.Command{
+		Name: "self", Usage: "show, update or roll back netsky itself", Action: a.needsSub,
+		Description: "An update is built or unpacked beside the program that runs, and checked against a copy of the records. Then a\n" +
+			"supervisor exchanges the program, restarts the daemon and watches it: what does not operate within 30 s, or stops\n" +
+			"doing so in the next 10 s, is taken back, and you are told why. Agents continue meanwhile.",
+		Subcommands: []*cli.Command{
+			{Name: "status", Usage: "print what is installed, how, and how the last update went", Flags: []cli.Flag{asJSON}, Action: a.selfStatus},
+			{
+				Name: "update", Usage: "install a newer netsky", ArgsUsage: "[FILE|DIR]", Args: true, Action: a.selfUpdate,
+				Description: "In a checkout it fetches the branch that yours follows, shows what is new and builds it. FILE is a release,\n" +
+					"netsky_VERSION_linux_ARCH.tar.gz with its SHA256SUMS beside it, DIR a directory of releases; with signers under [self] in\n" +
+					"netsky.toml, one of them must have signed it. What a package manager has installed is not replaced.",
+				Flags: []cli.Flag{yes, &cli.BoolFlag{Name: "force", Usage: "install an older version, the same once more, or one with faults"}, agents, asJSON},
+			},
+			{
+				Name: "rollback", Usage: "put the program of before the last update back", Flags: []cli.Flag{yes, asJSON}, Action: a.selfRollback,
+			},
+			{
+				Name: "check", Usage: "migrate and examine the home", Hidden: true, Action: a.selfCheck,
+				Description: "For `netsky self update`, which runs it as the new program, on a copy of the home.",
+			},
+		},
+	}
+}
+
+// daemonRestart restarts the daemon under a supervisor.
+func (a selfVerbs) daemonRestart(c *cli.Context) error {
+	report := a.printed(c)
+	l, err := daemonVerbs(a).night()
+	if err != nil {
+		return err
+	}
+	f := a.fleetOf(l)
+	f.UI = ui{a: a.app, report: report}
+	r, err := fleet.Program{Fleet: f}.Restart(c.Context)
+	return a.ran(c, r, err)
+}
+
+// printed is the report of a run's steps.
+func (a selfVerbs) printed(c *cli.Context) report {
+	if c.Bool("json") {
+		return lines(func(string) {})
+	}
+	return lines(func(text string) { a.print("%s", text) })
+}
+
+// ran prints how a run went.
+func (a selfVerbs) ran(c *cli.Context, r update.Run, err error) error {
+	if c.Bool("json") && r.ID != "" {
+		return errors.Join(a.writeJSON(r), err)
+	}
+	if err == nil {
+		a.print("%s", took(r))
+	}
+	return err
+}
+
+// took says how long netsky was without a daemon.
+func took(r update.Run) string {
+	if r.Idle {
+		return "done; the daemon is not running: `netsky up` starts it"
+	}
+	return "done: it operates, as netsky " + r.To.Version + "; " + (time.Duration(r.AnswersMS-r.StoppedMS) * time.Millisecond).String() + " without a daemon"
+}
+
+func (a selfVerbs) selfUpdate(c *cli.Context) error {
+	if c.NArg() > 1 {
+		return usagef("self update: at most one release or directory")
+	}
+	if c.Bool("force") && !c.Bool("yes") {
+		if _, terminal := view.Width(a.in); !terminal {
+			return usagef("self update: --force is for a terminal, where it asks")
+		}
+	}
+	report := a.printed(c)
+	f, err := a.fleetFor(ui{a: a.app, report: report})
+	if err != nil {
+		return err
+	}
+	r, err := fleet.Program{Fleet: f}.Update(c.Context, fleet.UpdateRequest{
+		From: c.Args().First(), Yes: c.Bool("yes"), Force: c.Bool("force"), Faults: a.faults,
+	})
+	if errors.Is(err, fleet.ErrCurrent) {
+		a.print("%v", err)
+		return nil
+	}
+	if err = a.ran(c, r, err); err == nil && c.Bool("agents") {
+		err = fleet.Program{Fleet: f}.RenewAgents(c.Context, r.To.Version)
+	}
+	return err
+}
+
+func (a selfVerbs) selfRollback(c *cli.Context) error {
+	f, err := a.fleetFor(ui{a: a.app, report: a.printed(c)})
+	if err != nil {
+		return err
+	}
+	r, err := fleet.Program{Fleet: f}.Rollback(c.Context, c.Bool("yes"))
+	return a.ran(c, r, err)
+}
+
+// faults returns what the doctor finds wrong.
+func (a selfVerbs) faults(ctx context.Context) (list []string) {
+	for _, f := range doctor.Run(ctx, setupVerbs(a).doctorOptions()).Checks {
+		if f.Level == doctor.Wrong {
+			list = append(list, f.Check+": "+f.Text)
+		}
+	}
+	return list
+}
+
+// maxChangelog is how much of the changelog a check prints, in bytes.
+const maxChangelog = 32 << 10
+
+// selfCheck migrates and examines a home, which is a copy of one.
+func (a selfVerbs) selfCheck(c *cli.Context) error {
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	found := fleet.Checked{Version: Version, Schema: store.Schema(), Faults: []string{}, Changelog: Changelog[:min(len(Changelog), maxChangelog)]}
+	db, err := store.Open(c.Context, h)
+	if err == nil {
+		err = db.Check(c.Context)
+		db.Close()
+	}
+	if err != nil {
+		found.Faults = append(found.Faults, "records: "+strings.ReplaceAll(err.Error(), h.Root(), "HOME"))
+	}
+	for _, f := range a.faults(c.Context) {
+		found.Faults = append(found.Faults, strings.ReplaceAll(f, h.Root(), "HOME"))
+	}
+	return a.writeJSON(found)
+}
+
+// supervise carries out the pending run.
+func (a selfVerbs) supervise(c *cli.Context) error {
+	a.bears = config.Whole
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	b, err := a.bus()
+	if err != nil {
+		return err
+	}
+	s := update.Supervisor{
+		Home: h, Bus: b, Environ: fleet.DaemonEnviron(h, a.environ), Escalate: escalating(h, ownerVerbs(a).allWays(h)),
+	}
+	r, err := s.Supervise(c.Context)
+	if r.ID != "" {
+		a.print("%s %s %s: %s", time.Now().UTC().Format(time.RFC3339), r.Kind, r.ID, r.State)
+	}
+	return err
+}
+
+func (a selfVerbs) selfStatus(c *cli.Context) error {
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	r, err := update.Load(h)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if c.Bool("json") {
+		return a.writeJSON(struct {
+			Version string      `json:"version"`
+			Last    *update.Run `json:"last,omitempty"`
+		}{Version, &r})
+	}
+	a.print("netsky %s", Version)
+	if err != nil {
+		a.print("no update and no restart of the daemon so far")
+		return nil
+	}
+	a.print("last %s, %s ago, from %s to %s: %s", r.Kind, words.Ago(time.Since(time.UnixMilli(r.Steps[0].AtMS))), r.From.Version, r.To.Version, r.State)
+	for _, s := range r.Steps {
+		line := "  " + s.Name
+		if s.EndedMS != 0 {
+			line += "  " + time.Duration((s.EndedMS-s.AtMS)*int64(time.Millisecond)).String()
+		}
+		if s.Note != "" {
+			line += "  " + s.Note
+		}
+		if s.Error != "" {
+			line += "  " + s.Error
+		}
+		a.print("%s", line)
+	}
+	if why := strings.TrimSpace(r.Why); why != "" {
+		a.print("%s", why)
+	}
+	return nil
+}

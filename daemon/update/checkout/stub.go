@@ -1,0 +1,4 @@
+// Package checkout stub.
+package checkout
+
+func Changes(changelog, version string) string { return "" }

@@ -1,0 +1,189 @@
+package update
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"netsky/daemon"
+	"netsky/home"
+	"netsky/internal/advice"
+	"netsky/internal/proc"
+)
+
+// logFile is what supervisors print.
+const logFile = home.LogDir + "/supervisor.log"
+
+// Program returns the program to run in the place of binary: as long as a run is pending, the old one, which is known to
+// work.
+func Program(h home.Dir, binary string) string {
+	if r, pending := Pending(h); pending && r.Previous != "" && !home.Removed(r.Previous) {
+		return r.Previous
+	}
+	return binary
+}
+
+// Finish has a supervisor carry out the pending run of a home, unless one does, in a process of its own that outlives the
+// caller. It returns when that is started; [Follow] waits for it.
+func Finish(h home.Dir, environ []string) error {
+	r, pending := Pending(h)
+	if !pending {
+		return nil
+	}
+	if held, err := h.Locked(home.SelfLock); held || err != nil {
+		return err
+	}
+	out, err := h.OpenAppend(logFile)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	cmd := exec.Command(Program(h, r.Binary), "daemon", "supervise-restart")
+	cmd.Env, cmd.Dir = environ, h.Root()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = null, out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("supervisor: %w", err)
+	}
+	go cmd.Wait() // ends with it or with this process
+	return nil
+}
+
+// ErrInterrupted is returned to whoever does not wait for the end.
+var ErrInterrupted = advice.With(errors.New("interrupted: the supervisor continues"), "`netsky self status` shows how it went")
+
+// beginsWithin is how long a supervisor may take until it has the run.
+const beginsWithin = 15 * time.Second
+
+// Follow waits until the run is over, passes on each step that begins, and returns the run.
+func Follow(ctx context.Context, h home.Dir, id string, tell func(Run, Step)) (r Run, err error) {
+	told := 0
+	for had := time.Now(); ; {
+		if r, err = Load(h); err != nil {
+			return r, err
+		}
+		if r.ID != id { // another one has begun since
+			return r, fmt.Errorf("%s: another run has begun: %s", id, r.ID)
+		}
+		for ; told < len(r.Steps); told++ {
+			tell(r, r.Steps[told])
+		}
+		if r.State.Over() {
+			return r, nil
+		}
+		held, err := h.Locked(home.SelfLock)
+		switch {
+		case err != nil:
+			return r, err
+		case held:
+			had = time.Now()
+		case time.Since(had) > beginsWithin:
+			return r, advice.With(fmt.Errorf("no supervisor carries it out; %s has what the last one printed", h.Path(logFile)),
+				"`netsky up` starts another; the program is whole, and so are the records")
+		}
+		if proc.Sleep(ctx, 50*time.Millisecond) != nil {
+			return r, ErrInterrupted
+		}
+	}
+}
+
+// leaveWithin is how long a supervisor takes to notice that its daemon is not wanted, and to end what it is at.
+const leaveWithin = 10 * time.Second
+
+// Leave waits until the supervisor of a home has ended, once the daemon is not wanted any more, and ends one that does not.
+func Leave(ctx context.Context, h home.Dir) error {
+	for end := time.Now().Add(leaveWithin); ; {
+		held, err := h.Locked(home.SelfLock)
+		if err != nil || !held {
+			return err
+		}
+		if r, pending := Pending(h); !pending && r.State == Preparing {
+			return nil // it is being prepared, in somebody's terminal
+		}
+		if who, ok := h.LockHolder(home.SelfLock); time.Now().After(end) && ok && who.Named() {
+			if len(proc.End(ctx, []proc.Process{who.Process}, 2*time.Second)) > 0 {
+				return fmt.Errorf("supervisor: process %d did not end", who.PID)
+			}
+			return nil
+		}
+		if err := proc.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// Starts waits until the supervisor of a home has brought a daemon up, or has ended. The error matches [daemon.ErrNotRunning]
+// if none is up then.
+func Starts(ctx context.Context, h home.Dir) (p daemon.Pong, err error) {
+	for had := time.Now(); ; {
+		r, pending := Pending(h)
+		if !pending || r.State == Starting || r.State == Undoing {
+			if p, err = daemon.Ping(ctx, h); err == nil || !pending {
+				return p, err
+			}
+		}
+		if held, err := h.Locked(home.SelfLock); err != nil || held {
+			had = time.Now()
+		} else if time.Since(had) > beginsWithin {
+			return p, fmt.Errorf("daemon: %w", daemon.ErrNotRunning)
+		}
+		if err := proc.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return p, err
+		}
+	}
+}
+
+// Outcome says for the owner how the run ends in that state, "" if there is nothing to tell.
+func (r Run) Outcome(s State) string {
+	var b strings.Builder
+	switch {
+	case s == Undone:
+		fmt.Fprintf(&b, "The update to netsky %s was taken back: %s.\nnetsky %s runs again.", r.To.Version, strings.TrimSuffix(r.Why, "."), r.From.Version)
+		if r.Aside != "" {
+			fmt.Fprintf(&b, " The records are as they were before it; what it had recorded is in %s.", r.Aside)
+		}
+	case s == Failed && r.Kind == Restart:
+		fmt.Fprintf(&b, "The daemon was restarted and does not operate: %s.\n`netsky doctor` looks for the cause; the agents and their mail go on.", r.Why)
+	case s == Failed:
+		fmt.Fprintf(&b, "The update to netsky %s failed: %s.\n`netsky doctor` looks for the cause; the agents and their mail go on.", r.To.Version, r.Why)
+	case s == Done && r.Kind == Update:
+		fmt.Fprintf(&b, "netsky was updated from %s to %s.", r.From.Version, r.To.Version)
+		if r.Changes != "" {
+			fmt.Fprintf(&b, " What changes for you:\n\n%s", r.Changes)
+		}
+		fmt.Fprintf(&b, "\n\nAgents keep the build that they were started with; `netsky restart` renews them. `netsky self rollback` goes back to %s.", r.From.Version)
+	case s == Done && r.Kind == Rollback:
+		fmt.Fprintf(&b, "netsky is back at %s (it was %s).", r.To.Version, r.From.Version)
+		if r.Aside != "" {
+			fmt.Fprintf(&b, " The records are as they were before that; what was recorded since is in %s.", r.Aside)
+		}
+	}
+	return b.String()
+}
+
+// Line describes a step of the run for people, "" if there is nothing to say.
+func (r Run) Line(s Step) string {
+	switch State(s.Name) {
+	case Stopping:
+		return "ending the daemon"
+	case Copying:
+		return "copying the records"
+	case Installing:
+		return "installing netsky " + r.To.Version
+	case Starting:
+		return "starting the daemon, and watching whether it operates"
+	case Undoing:
+		return "taking it back: " + r.Why
+	}
+	return ""
+}

@@ -1,0 +1,3 @@
+package fleet
+
+func (u *updater) checkout() (source, string, error) { return nil, "", ErrCurrent }
