@@ -83,7 +83,7 @@ func agreed(h home.Dir) ([]consent, error) {
 type Options struct {
 	Home   home.Dir
 	Dir    string        // where
-	Log    string        // a file below the home, which is replaced
+	Log    string        // a file below the home, which is replaced; "" is none
 	Env    []string      // what it inherits, before it is cleaned
 	Extra  []string      // further variables
 	Within time.Duration // how long it may take
@@ -176,6 +176,9 @@ func (c Command) Run(ctx context.Context, o Options) (r Result, err error) {
 	}
 	if ee := new(exec.ExitError); errors.As(err, &ee) || errors.Is(err, exec.ErrWaitDelay) {
 		err = nil
+	}
+	if o.Log == "" {
+		return r, err
 	}
 	return r, errors.Join(err, o.Home.WriteFile(o.Log, kept.bytes(), false))
 }
