@@ -173,6 +173,7 @@ func (a selfVerbs) supervise(c *cli.Context) error {
 	}
 	s := update.Supervisor{
 		Home: h, Bus: b, Environ: fleet.DaemonEnviron(h, a.environ), Escalate: escalating(h, ownerVerbs(a).allWays(h)),
+		Adopt: func(ctx context.Context, r update.Run) error { return fleet.Adopt(ctx, r, a.environ) },
 	}
 	r, err := s.Supervise(c.Context)
 	if r.ID != "" {

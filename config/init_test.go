@@ -36,7 +36,7 @@ func TestComplete(t *testing.T) {
 			at += i + len(line)
 		}
 		testworld.Equal(t, complete(full), full, "%q: a second time adds", have)
-		for _, key := range []string{"check", "permission_mode", "sandbox", "clones", "listen", "day_tokens"} {
+		for _, key := range []string{"setup", "permission_mode", "sandbox", "clones", "listen", "day_tokens"} {
 			if n := strings.Count(full, "\n"+key+" = ") + strings.Count(full, "\n# "+key+" = ") + strings.Count(full, "\n#"+key+" = ") + strings.Count(full, "  "+key+"   = "); n != 1 {
 				t.Errorf("%q: %s is there %d times:\n%s", have, key, n, full)
 			}

@@ -296,15 +296,11 @@ func BuildNotes(list spawn.Statuses, version string) []string {
 	if len(names) > 1 {
 		verb = "run"
 	}
-	words := strings.Join(names, " ")
+	how := "netsky restart " + strings.Join(names, " ")
 	if len(names) > 6 {
-		words = "--all"
+		how = "netsky restart"
 	}
-	how := "`netsky down " + words + " && netsky up " + words + "` restarts them with their conversations"
-	if words == "--all" {
-		how = "`netsky down --all`, then `netsky up N`, restarts them with their conversations"
-	}
-	return []string{fmt.Sprintf("%s still %s netsky %s, and this is %s: %s", who, verb, strings.Join(versions, " and "), version, how)}
+	return []string{fmt.Sprintf("%s still %s netsky %s, and this is %s: `%s` renews them on their conversations", who, verb, strings.Join(versions, " and "), version, how)}
 }
 
 // RepairRecords returns what repairs damaged records.

@@ -83,6 +83,7 @@ type Run struct {
 	To         Build    `json:"to"`
 	Repository string   `json:"repository,omitempty"` // where the new program is from: a checkout or an archive
 	Revision   string   `json:"revision,omitempty"`   // of the checkout
+	Adopts     bool     `json:"adopts,omitempty"`     // the checkout is moved to that revision once it operates
 	Backup     string   `json:"backup,omitempty"`     // the copy of the records, below the home
 	Schema     int      `json:"schema,omitempty"`     // of that copy
 	Restore    string   `json:"restore,omitempty"`    // the copy that is put back with the program, below the home

@@ -111,6 +111,10 @@ func (s *Supervisor) forward(ctx context.Context) error {
 
 // exchange ends the daemon, copies the records and puts the new program in the place of the old one.
 func (s *Supervisor) exchange(ctx context.Context) error {
+	there, err := s.installed() // before the daemon is away
+	if err != nil {
+		return err
+	}
 	s.run.StoppedMS = time.Now().UnixMilli()
 	s.run.Receiver = s.run.Receiver || s.receiver()
 	if err := s.enter(Stopping); err != nil {
@@ -131,7 +135,10 @@ func (s *Supervisor) exchange(ctx context.Context) error {
 	if err := s.enter(Installing, "mv "+s.run.Staged+" "+s.run.Binary); err != nil {
 		return err
 	}
-	if err := s.install(); err != nil || s.run.Restore == "" {
+	if !there {
+		err = place(s.run.Staged, s.run.Binary)
+	}
+	if err != nil || s.run.Restore == "" {
 		return err
 	}
 	step("installed")
@@ -152,23 +159,25 @@ func (s *Supervisor) copyRecords(ctx context.Context) error {
 	return nil
 }
 
-// install puts the new program in its place, unless it is there.
-func (s *Supervisor) install() error {
+// installed reports whether the new program is in its place already. Else the old one is there, and what was checked beside it.
+func (s *Supervisor) installed() (bool, error) {
+	if s.run.Kind == Restart {
+		return true, nil
+	}
 	now, err := Sum(s.run.Binary)
 	switch {
-	case err == nil && now == s.run.To.SHA256:
-		return nil
-	case err == nil && now != s.run.From.SHA256:
-		return fmt.Errorf("%s: somebody else has replaced it", s.run.Binary)
 	case err != nil:
-		return err
+		return false, err
+	case now == s.run.To.SHA256:
+		return true, nil
+	case now != s.run.From.SHA256:
+		return false, fmt.Errorf("%s: somebody else has replaced it", s.run.Binary)
 	}
-	if staged, err := Sum(s.run.Staged); err != nil {
-		return err
-	} else if staged != s.run.To.SHA256 {
-		return fmt.Errorf("%s: is not what was checked", s.run.Staged)
+	staged, err := Sum(s.run.Staged)
+	if err == nil && staged != s.run.To.SHA256 {
+		err = fmt.Errorf("%s: is not what was checked", s.run.Staged)
 	}
-	return place(s.run.Staged, s.run.Binary)
+	return false, err
 }
 
 // start starts the daemon of a build and watches whether it operates.
@@ -309,6 +318,9 @@ func (s *Supervisor) finish(ctx context.Context, state State, more error) error 
 func (s *Supervisor) kept(state State) error {
 	if s.run.Kind == Restart || state != Done {
 		return nil
+	}
+	if err := s.run.unstage(); err != nil { // of the same build once more
+		return err
 	}
 	last, err := Installed(s.Home)
 	if err := s.Home.Save(keptFile, s.run, true); err != nil {

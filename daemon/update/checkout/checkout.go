@@ -256,3 +256,37 @@ func Forward(ctx context.Context, s State, in Incoming, environ []string) error 
 	}
 	return nil
 }
+
+// Record returns a commit of exactly what is in the tracked files of a dirty checkout, which no branch has; "" if only new
+// files differ. It changes nothing that is checked out.
+func Record(ctx context.Context, s State, environ []string) (string, error) {
+	c, err := open(ctx, s.Root, environ)
+	if err != nil {
+		return "", err
+	}
+	d := c.git(true, fetchTime)
+	d.Hooks = git.NoHooks
+	commit, err := d.First(ctx, "stash", "create")
+	if err != nil {
+		return "", c.failed(err)
+	}
+	return commit, nil
+}
+
+// Clone checks a revision out into the new directory to, which shares the checkout's objects; the checkout stays as it is.
+func Clone(ctx context.Context, s State, revision, to string, environ []string) error {
+	c, err := open(ctx, s.Root, environ)
+	if err != nil {
+		return err
+	}
+	d := c.git(true, fetchTime)
+	d.Hooks = git.NoHooks
+	if _, err := d.Run(ctx, 4096, "clone", "--quiet", "--shared", "--no-checkout", "--", c.root, to); err != nil {
+		return c.failed(err)
+	}
+	d.Path, d.Ceiling = to, ""
+	if _, err := d.Run(ctx, 4096, "checkout", "--quiet", "--detach", revision); err != nil {
+		return c.failed(err)
+	}
+	return nil
+}

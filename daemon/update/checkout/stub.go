@@ -1,4 +1,0 @@
-// Package checkout stub.
-package checkout
-
-func Changes(changelog, version string) string { return "" }
