@@ -93,8 +93,8 @@ func own(e envelope.Envelope) bool {
 // ownIDs begin the ids of what netsky writes to the owner in an agent's name. Whoever adds such a notice adds how
 // its id begins.
 var ownIDs = []string{
-	"alone-", "approval-", "blind-", "budget-", "config-", "crash-loop-", "dialog-", "gone-", "hang-", "limit-", "lost-", "no-restart-", "phone-", "task-",
-	"unready-",
+	"alone-", "approval-", "blind-", "budget-", "config-", "crash-loop-", "dialog-", "gone-", "hang-", "limit-", "lost-", "no-restart-", "phone-", "self-",
+	"task-", "unready-",
 }
 
 // notices returns how the id of an agent's message to the owner begins, if one of netsky's own notices about

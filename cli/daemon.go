@@ -137,6 +137,9 @@ func (a daemonVerbs) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.O
 	if phoneVerbs(a).phone(l.Home).On() {
 		o.Phone = phoneVerbs(a).phoneService(l, log)
 	}
+	if a.config.Self.Every() > 0 {
+		o.Updates = fleet.Program{Fleet: f}.LookForUpdates
+	}
 	// What needs the owner is texted by the bridge; the other ways are for when that fails.
 	o.Escalate = escalating(l.Home, ownerVerbs(a).ways())
 	return o

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"netsky/cli/view"
 	"netsky/config"
 	"netsky/daemon/update"
+	"netsky/daemon/update/release"
 	"netsky/fleet"
 	"netsky/internal/words"
 	"netsky/store"
@@ -182,42 +186,85 @@ func (a selfVerbs) supervise(c *cli.Context) error {
 	return err
 }
 
+// selfView is what `netsky self status` shows.
+type selfView struct {
+	Version string       `json:"version"`
+	Binary  string       `json:"binary"`
+	Kind    release.Kind `json:"kind"`
+	Package string       `json:"package,omitempty"`
+	Update  string       `json:"update,omitempty"` // the command that updates the package
+	Every   string       `json:"check,omitempty"`  // how often it looks for a new version
+	Look    *fleet.Look  `json:"look,omitempty"`
+	Last    *update.Run  `json:"last,omitempty"`
+}
+
 func (a selfVerbs) selfStatus(c *cli.Context) error {
+	a.bears = config.Parts
 	h, err := a.home()
 	if err != nil {
 		return err
 	}
-	r, err := update.Load(h)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	cfg, err := a.cfg()
+	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return a.writeJSON(struct {
-			Version string      `json:"version"`
-			Last    *update.Run `json:"last,omitempty"`
-		}{Version, &r})
-	}
-	a.print("netsky %s", Version)
+	bin, err := fleet.Binary()
 	if err != nil {
-		a.print("no update and no restart of the daemon so far")
-		return nil
+		return err
 	}
-	a.print("last %s, %s ago, from %s to %s: %s", r.Kind, words.Ago(time.Since(time.UnixMilli(r.Steps[0].AtMS))), r.From.Version, r.To.Version, r.State)
-	for _, s := range r.Steps {
-		line := "  " + s.Name
-		if s.EndedMS != 0 {
-			line += "  " + time.Duration((s.EndedMS-s.AtMS)*int64(time.Millisecond)).String()
-		}
-		if s.Note != "" {
-			line += "  " + s.Note
-		}
-		if s.Error != "" {
-			line += "  " + s.Error
-		}
-		a.print("%s", line)
+	in, err := release.Find(c.Context, bin, a.environ)
+	if err != nil {
+		a.warn("%v", err)
 	}
-	if why := strings.TrimSpace(r.Why); why != "" {
-		a.print("%s", why)
+	v := selfView{Version: Version, Binary: cmp.Or(in.Binary, bin), Kind: in.Kind, Package: in.Package, Update: in.Command, Every: cfg.Self.Check}
+	if r, err := update.Load(h); err == nil {
+		v.Last = &r
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
+	if l, err := fleet.LastLook(h); err == nil {
+		v.Look = &l
+	}
+	if c.Bool("json") {
+		return a.writeJSON(v)
+	}
+	a.printSelf(v)
 	return nil
 }
+
+func (a selfVerbs) printSelf(v selfView) {
+	how := string(v.Kind)
+	if v.Package != "" {
+		how += " " + v.Package
+	}
+	a.print("netsky %s, %s (%s)", v.Version, words.Tilde(a.getenv("HOME"), v.Binary), cmp.Or(how, "not known how it was installed"))
+	switch {
+	case v.Every == "":
+		a.print("it does not look for new versions by itself")
+	case v.Look == nil:
+		a.print("the daemon looks for a new version every %s", v.Every)
+	default:
+		a.print("the daemon looks for a new version every %s; %s ago: %s", v.Every, ago(v.Look.AtMS), cmp.Or(v.Look.Error, v.Look.Version, "none"))
+	}
+	r := v.Last
+	if r == nil {
+		a.print("no update and no restart of the daemon so far")
+		return
+	}
+	a.print("last %s, %s ago: %s", r.Kind, ago(r.Steps[0].AtMS), r.State)
+	if r.To.Version != r.From.Version && r.To.Version != "" {
+		a.print("  from %s to %s", r.From.Version, r.To.Version)
+	}
+	for _, s := range r.Steps {
+		spent := "in progress"
+		if s.EndedMS != 0 {
+			spent = time.Duration((s.EndedMS - s.AtMS) * int64(time.Millisecond)).String()
+		}
+		a.print("  %s", strings.TrimRight(fmt.Sprintf("%-12s%-10s%s", s.Name, spent, strings.Join(slices.DeleteFunc([]string{s.Note, s.Error}, words.Blank), "; ")), " "))
+	}
+	if hint := r.Hint(); hint != "" && r.State == update.Done {
+		a.print("`%s` goes back to %s", hint, r.From.Version)
+	}
+}
+
+func ago(ms int64) string { return words.Ago(time.Since(time.UnixMilli(ms))) }

@@ -75,6 +75,8 @@ type Options struct {
 	Enough func(ctx context.Context, db *store.DB, k store.Task) bool
 	// Check returns the command that proves work, as of now; may be nil.
 	Check   func() string
+	// Updates looks for new versions of netsky, until ctx ends. nil: nothing does.
+	Updates func(ctx context.Context) error
 	Version string
 	Log     *slog.Logger
 	// Deeds serves GET /api and POST /deeds/ on the control socket; nil: nothing does. [PeerOf] says who asks.
@@ -160,6 +162,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Phone != nil {
 		services = append(services, service{name: "phone", run: patient(o.Log, "phone", d.phone), within: phoneWithin})
+	}
+	if o.Updates != nil {
+		services = append(services, service{name: "updates", run: patient(o.Log, "updates", o.Updates)})
 	}
 	if o.Listen != "" {
 		services = append(services, service{name: "dashboard", run: patient(o.Log, "dashboard", d.web)})

@@ -17,6 +17,7 @@ import (
 	"netsky/agent"
 	"netsky/attention"
 	"netsky/daemon"
+	"netsky/daemon/update"
 	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/advice"
@@ -137,6 +138,9 @@ func (v *View) services(ctx context.Context, o Options, list spawn.Statuses) {
 		v.Notes = append(v.Notes, "the daemon is not running, but should be: dead agents are not restarted, outboxes and schedules wait (`netsky up` starts it)")
 	}
 	v.Notes = append(v.Notes, v.Daemon.Notes(o.Version)...)
+	if r, pending := update.Pending(o.Launcher.Home); pending {
+		v.Notes = append(v.Notes, fmt.Sprintf("%s %s is not finished (`netsky self status`); if whatever carried it out has died, the next tick or `netsky up` goes on with it", r.Kind, r.ID))
+	}
 	v.Notes = append(v.Notes, BuildNotes(list, o.Version)...)
 	v.Notes = append(v.Notes, UntestedNotes(list)...)
 	if t, err := o.Launcher.Home.LoadTicker(); err == nil && t.Alive() {

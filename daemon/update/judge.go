@@ -117,7 +117,7 @@ func (s *Supervisor) probe(ctx context.Context, id *string) error {
 			return nil
 		}
 		e := envelope.Envelope{
-			ID: fmt.Sprintf("%s-probe-%d", s.run.ID, time.Now().UnixNano()), From: agent.Root, To: agent.Owner, Kind: envelope.KindAck, Via: "code",
+			ID: fmt.Sprintf("probe-%d", time.Now().UnixNano()), From: agent.Root, To: agent.Owner, Kind: envelope.KindAck, Via: "code",
 			Text: "Does mail move?", Time: time.Now(),
 		}
 		data, err := e.MarshalJSON()
