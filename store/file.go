@@ -101,7 +101,7 @@ func create(ctx context.Context, h home.Dir, lost bool) error {
 	}
 	conn, err := db.Conn(ctx)
 	if err == nil {
-		err = migrate(ctx, conn)
+		err = migrate(ctx, conn, migrations)
 		if err == nil {
 			err = (&tx{conn}).rebuild(append(withNotice(rebuilt(h), lost), scheduled(h)...))
 		}

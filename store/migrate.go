@@ -12,6 +12,8 @@ import (
 	"netsky/internal/advice"
 )
 
+// A migration is added together with the fixture of its schema: see TestSchemas.
+//
 //go:embed migrations/*.sql
 var migrations embed.FS
 
@@ -25,8 +27,8 @@ var ErrOlder = errors.New("has not been migrated yet")
 
 // migrationNames returns the files in the order in which they run; how many have run is
 // the database's user_version.
-func migrationNames() []string {
-	names, err := fs.Glob(migrations, "migrations/*.sql")
+func migrationNames(all fs.FS) []string {
+	names, err := fs.Glob(all, "migrations/*.sql")
 	if err != nil {
 		panic(err) // the pattern is a constant
 	}
@@ -35,7 +37,7 @@ func migrationNames() []string {
 }
 
 // Schema returns the version of the tables this netsky knows.
-func Schema() int { return len(migrationNames()) }
+func Schema() int { return len(migrationNames(migrations)) }
 
 func userVersion(ctx context.Context, c *sql.Conn) (v int, err error) {
 	err = c.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v)
@@ -53,8 +55,8 @@ func checkVersion(have, known int) (missing int, err error) {
 
 // migrate updates the tables in one transaction: a database is never half migrated, and of
 // two processes that try at once the second finds it done.
-func migrate(ctx context.Context, c *sql.Conn) error {
-	names := migrationNames()
+func migrate(ctx context.Context, c *sql.Conn, all fs.FS) error {
+	names := migrationNames(all)
 	have, err := userVersion(ctx, c)
 	if err != nil {
 		return err
@@ -75,7 +77,7 @@ func migrate(ctx context.Context, c *sql.Conn) error {
 		return err
 	}
 	for _, name := range names[have:] {
-		text, err := migrations.ReadFile(name)
+		text, err := fs.ReadFile(all, name)
 		if err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ func tryWriter(ctx context.Context, h home.Dir, busyMS int, lost bool) (*writer,
 		err = errMoved
 	}
 	if err == nil {
-		err = migrate(ctx, w.tx.conn)
+		err = migrate(ctx, w.tx.conn, migrations)
 	}
 	if err == nil {
 		// The log must not keep its largest size.
