@@ -72,6 +72,7 @@ func (s *Server) api(r *access.Routes) {
 	r.Get("/api/notes/{id}", one(s, Reader.Note))
 	r.Get("/api/logs", listed(s, (*query).logs, Reader.Logs))
 	r.Get("/api/logs/{id}", one(s, oneLog))
+	r.Get("/api/updates", listed(s, (*query).page, Reader.Updates))
 	r.Get("/api/timeline/{id}", one(s, Reader.Timeline))
 }
 

@@ -37,6 +37,7 @@ func (w *world) fill(tb testing.TB) {
 		store.AddLog{Text: "up", Part: "up", Actor: "agent0"},
 		store.AddLog{Text: "poison", Part: "observe", Actor: "agent1", Level: store.LevelWarn, About: "m-1"},
 		store.AddLog{Text: "down", Part: "down", Actor: "agent0"},
+		store.UpsertUpdate{ID: "u-1.01", State: "preflight", Started: 1000}, store.UpsertUpdate{ID: "u-1.02", State: "build", Started: 2000},
 	)
 }
 
@@ -103,6 +104,7 @@ func TestLists(t *testing.T) {
 		"/api/logs?part=up&actor=agent0":            "1",
 		"/api/logs?about=m-1":                       "2",
 		"/api/logs?text=o":                          "3 2",
+		"/api/updates":                              "u-1.02 u-1.01",
 	} {
 		a := w.get(t, path)
 		if a.status != 200 {

@@ -24,7 +24,7 @@ var allPages = []struct{ name, path string }{
 	{"overview", "/"}, {"agent", "/agents/agent0"}, {"panes", "/panes"}, {"tasks", "/tasks"}, {"task", "/tasks/task-offline"},
 	{"messages", "/messages"}, {"message", "/messages/web-5d1f0c77a2b94e6180c3d2aa"}, {"sessions", "/sessions"},
 	{"session", "/sessions/" + start(3)}, {"logs", "/logs"}, {"find", "/find?q=south"}, {"note", "/notes/note-1"},
-	{"work", "/work"}, {"changes", "/work/agent1"}, {"comment", "/work/agent1?at=tides/south.go:41"}, {"cost", "/cost?by=model"},
+	{"work", "/work"}, {"changes", "/work/agent1"}, {"comment", "/work/agent1?at=tides/south.go:41"}, {"cost", "/cost?by=model"}, {"updates", "/updates"},
 }
 
 // mustAxe is the source of axe-core, the accessibility rules that most others
@@ -116,11 +116,12 @@ func TestBrowserLongWords(t *testing.T) {
 		store.UpsertDelivery{Message: id, Target: "agentinfinity", State: store.Failed, Reason: word, Time: now},
 		store.EndSession{Start: start(1), State: agent.Dead, Reason: word, LastLines: word, Time: now},
 		store.AddNote{ID: "n", About: id, Author: "agentinfinity", Text: strings.Repeat(word+"\n", 200), Created: now},
+		store.UpsertUpdate{ID: word + ".01", State: word, Repository: word, Revision: word, Commands: []string{word}, Backup: word, RollbackHint: word, Error: word},
 		store.AddLog{Key: "long", Part: word, Actor: "agentinfinity", About: id, Text: word, Level: store.LevelError, Time: now, Fields: map[string]any{word: word}})
 	testworld.Got(home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Start: start(1), Tool: word, Text: strings.Repeat(word, 20), Reason: word, Dir: word, AskedMS: int64(now)}))(t)
 	l := mustBrowser(t).look(t, w)
 	for _, widths := range [][]int{{1280}, {390, 360, 320}} {
-		for _, path := range []string{"/", "/agents/agent1", "/panes", "/tasks", "/tasks/" + id, "/messages", "/messages/" + id, "/messages?thread=" + id, "/sessions", "/sessions/" + start(1), "/logs", "/find?q=" + word[:34], "/notes/n"} {
+		for _, path := range []string{"/", "/agents/agent1", "/panes", "/tasks", "/tasks/" + id, "/messages", "/messages/" + id, "/messages?thread=" + id, "/sessions", "/sessions/" + start(1), "/logs", "/updates", "/find?q=" + word[:34], "/notes/n"} {
 			l.size(widths[0], 800)
 			l.open(path)
 			for _, width := range widths {

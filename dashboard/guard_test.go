@@ -13,11 +13,11 @@ import (
 // routes are all that a GET may ask for; a row of the security table that says
 // "every route" means these.
 var routes = []string{
-	"/", "/agents/agent1", "/panes", "/tasks", "/tasks/x", "/messages", "/messages/x", "/sessions", "/sessions/x", "/logs", "/find?q=agent1",
+	"/", "/agents/agent1", "/panes", "/tasks", "/tasks/x", "/messages", "/messages/x", "/sessions", "/sessions/x", "/logs", "/updates", "/find?q=agent1",
 	"/user-message", "/static/netsky.css", "/static/netsky.js", "/static/session.js", "/static/icon.svg", "/static/plain.css", "/healthz", "/login", "/session", "/sign-out", "/events", "/ws", "/palette.css", "/nothing/here",
 	"/api/snapshot", "/api/agents", "/api/approvals", "/api/pane/agent1", "/api/actors", "/api/actors/agent1",
 	"/api/sessions", "/api/sessions/x", "/api/tasks", "/api/tasks/x", "/api/messages", "/api/messages/x",
-	"/api/deliveries", "/api/deliveries/x", "/api/notes", "/api/notes/x", "/api/logs", "/api/logs/1", "/api/timeline/agent1",
+	"/api/deliveries", "/api/deliveries/x", "/api/notes", "/api/notes/x", "/api/logs", "/api/logs/1", "/api/updates", "/api/timeline/agent1",
 	"/api/user-message",
 }
 

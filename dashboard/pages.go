@@ -54,7 +54,7 @@ type asset struct {
 func addPages(s *Server, r *access.Routes) {
 	p := &pages{Server: s, set: map[string]func() *template.Template{}, assets: sync.OnceValue(assets)}
 	for _, name := range []string{
-		"overview", "agent", "panes", "tasks", "task", "messages", "message", "sessions", "session", "logs", "note", "find", "say", "error", "work", "changes", "cost",
+		"overview", "agent", "panes", "tasks", "task", "messages", "message", "sessions", "session", "logs", "note", "find", "say", "error", "work", "changes", "cost", "updates",
 	} {
 		p.set[name] = sync.OnceValue(func() *template.Template {
 			t := template.New("base").Funcs(funcs(s.o.Now, p.assets))
@@ -76,6 +76,7 @@ func addPages(s *Server, r *access.Routes) {
 	r.Post("/work/{agent}/drop", s.works.dropForm)
 	r.Post("/work/{agent}/send", s.works.sendForm)
 	r.Get("/cost", p.show(s.costs.page))
+	r.Get("/updates", p.show(p.updatesPage))
 	r.Get("/logs", p.show(p.logsPage))
 	r.Get("/notes/{id}", p.show(p.notePage))
 	r.Get("/find", p.find)

@@ -294,7 +294,7 @@ func TestPagesInPart(t *testing.T) {
 		}
 	}
 	testworld.Contains(t, w.mustPage(t, "/panes"), "Do you want", "/panes needs records")
-	for _, path := range []string{"/tasks", "/messages", "/logs", "/sessions", "/messages/msg-plan-01", "/tasks/task-offline", "/find?q=task-offline"} {
+	for _, path := range []string{"/tasks", "/messages", "/logs", "/sessions", "/updates", "/messages/msg-plan-01", "/tasks/task-offline", "/find?q=task-offline"} {
 		if a := w.page(t, path); a.status != 503 || !strings.Contains(a.body, "schema 99") || !strings.Contains(a.body, `aria-label="Pages"`) {
 			t.Errorf("%s without records: %d", path, a.status)
 		}
@@ -310,7 +310,7 @@ func TestPagesInPart(t *testing.T) {
 func TestPagesEmpty(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, nil)
-	for path, want := range map[string]string{"/": "netsky up 2", "/panes": "netsky up 2", "/tasks": "No tasks yet", "/messages": "netsky ask", "/sessions": "netsky up", "/logs": "Nothing has happened"} {
+	for path, want := range map[string]string{"/": "netsky up 2", "/panes": "netsky up 2", "/tasks": "No tasks yet", "/messages": "netsky ask", "/sessions": "netsky up", "/logs": "Nothing has happened", "/updates": "has not updated itself"} {
 		testworld.Contains(t, w.mustPage(t, path), want, "%s", path)
 	}
 }

@@ -100,6 +100,7 @@ func TestRow34Pages(t *testing.T) {
 			store.UpsertMessage{ID: "m-2", From: "agent0", To: "owner", Text: text + strings.Repeat(" long", 400)},
 			store.UpsertTask{ID: task, Title: text, Body: text, AskedBy: "owner", Assignee: "agent1", Proof: text, Message: "m-1" + text, State: store.TaskInProgress, Started: 1},
 			store.AddNote{ID: "n-1", About: task, Author: text, Text: text},
+			store.UpsertUpdate{ID: "u" + text, State: text, Repository: text, Revision: text, Commands: []string{text}, Backup: text, RollbackHint: text, Error: text},
 			store.AddLog{Text: text, Part: text, About: text, Level: text, Fields: map[string]any{text: text}},
 		)
 		testworld.Got(home.Approvals(w.home).Ask(agent.Approval{Agent: "agent1", Tool: text, Text: text, Reason: text, Dir: text}))(t)
@@ -109,7 +110,7 @@ func TestRow34Pages(t *testing.T) {
 		w.panes.set("agent1", text+"\n\x1b]8;;"+text+"\x1b\\link\x1b]8;;\x1b\\ \x1b[38;2;1;2;3m"+text)
 		for _, path := range []string{
 			"/", "/agents/agent1", "/panes", "/tasks", "/tasks/" + url.PathEscape(task), "/messages", "/messages/" + url.PathEscape("m-1"+text), "/messages/m-2",
-			"/sessions", "/sessions/" + url.PathEscape("s-1"+text), "/logs", "/messages?text=" + url.QueryEscape(text), "/messages?thread=" + url.QueryEscape(text),
+			"/sessions", "/sessions/" + url.PathEscape("s-1"+text), "/logs", "/updates", "/messages?text=" + url.QueryEscape(text), "/messages?thread=" + url.QueryEscape(text),
 			"/logs?part=" + url.QueryEscape(text) + "&about=" + url.QueryEscape(text), "/tasks?text=" + url.QueryEscape(text),
 		} {
 			w.mustPage(t, path)

@@ -203,6 +203,8 @@ func TestPages(t *testing.T) {
 		{"/tasks", []string{"Claimed", "proved"}},
 		{"/tasks/task-offline", []string{"proved", "The check has passed for what landing its branch would make now.", "212 tests"}},
 		{"/agents/agent1", []string{"Tokens today", "16,005,300", "14.41"}},
+		{"/updates", []string{"To 4c1d9a7", "done</span>", "Steps of the run u-2", "preflight", "3.0 s", "git fetch origin", "restart", "12 s", "records.db", "netsky self rollback",
+			"To 91be0d2", "undone</span>", "operating", ", failed", "no answer from the router", "undo", `<a href="/updates">netsky`}},
 		{"/logs", []string{"agent2", "asks: Bash git push", "approvals", "/find?q=" + start(3), "records follow the bus"}},
 	} {
 		body := w.mustPage(t, tt.path)
@@ -218,7 +220,7 @@ func TestPages(t *testing.T) {
 	}
 	for path, want := range map[string]int{
 		"/agents/agent9": 404, "/agents/owner": 404, "/agents/x": 404, "/agents/agent01": 404, "/tasks/x": 404, "/messages/x": 404, "/sessions/x": 404,
-		"/find?q=nothing-has-this&cursor=x": 400, "/find?q=a+b+c+d+e+f+g+h+i": 400, "/find?colour=red": 400, "/tasks?colour=red": 400, "/tasks?state=happy": 400, "/messages?from=me": 400, "/logs?cursor=x": 400,
+		"/find?q=nothing-has-this&cursor=x": 400, "/find?q=a+b+c+d+e+f+g+h+i": 400, "/find?colour=red": 400, "/tasks?colour=red": 400, "/updates?state=x": 400, "/tasks?state=happy": 400, "/messages?from=me": 400, "/logs?cursor=x": 400,
 		"/work/agent9": 404, "/work/owner": 404, "/work/x": 404, "/work/agent1?at=x": 400, "/work/agent1?at=a.go:0": 400, "/work/agent1?at=:3": 400, "/work?x=1": 400,
 		"/cost?by=hour": 400, "/cost?since=yesterday": 400, "/cost?agent=x": 400,
 		"/panes?agent=x": 400, "/agents/agent1?history=x": 400, "/?x=1": 400, "/static/nothing": 404,

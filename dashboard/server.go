@@ -80,6 +80,7 @@ type Reader interface {
 	Note(ctx context.Context, id string) (store.Note, error)
 	Reason(ctx context.Context, task string) (store.Note, error)
 	Log(ctx context.Context, id int64) (store.Log, error)
+	Updates(context.Context, store.Page) (store.List[store.Update], error)
 }
 
 // A Server is the dashboard of one home: pages and an API behind a Guard.

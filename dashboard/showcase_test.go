@@ -32,6 +32,7 @@ func (w *world) showcase(tb testing.TB) {
 	w.apply(tb, store.EndSession{Start: start(3), State: agent.Dead, Status: new(2), Reason: "the program ended", LastLines: "panic: runtime error: index out of range [7]\n\ngoroutine 1 [running]:\nmain.main()", Time: ago(4 * min)})
 	w.tasksAndMail(tb, ago)
 	w.logsAndNotes(tb, ago)
+	w.updates(tb, ago)
 	w.showAgents(now)
 	w.showWork(tb, now)
 	testworld.Got(home.Approvals(w.home).Ask(agent.Approval{
@@ -110,6 +111,22 @@ func (w *world) logsAndNotes(tb testing.TB, ago func(time.Duration) store.Time) 
 		store.AddLog{Key: "5", Part: "bus", Actor: "agent3", About: "msg-bad-01", Text: "not delivered: the runtime refused it", Level: store.LevelWarn, Time: ago(9 * min)},
 		store.AddLog{Key: "6", Part: "daemon", Actor: "agent3", About: start(3), Text: "agent3 exited 2", Level: store.LevelError, Time: ago(4 * min)},
 		store.AddLog{Key: "7", Part: "approvals", Actor: "agent2", Text: "asks: Bash git push --force-with-lease origin release/1.4", Level: store.LevelWarn, Time: ago(95 * time.Second)})
+}
+
+// updates are two runs: one that was undone, and a later one that was not.
+func (w *world) updates(tb testing.TB, ago func(time.Duration) store.Time) {
+	step := func(id, state, revision string, at, took time.Duration, wrong string, commands ...string) {
+		w.apply(tb, store.UpsertUpdate{ID: id, State: state, Repository: "~/src/netsky", Revision: revision, Commands: commands, Backup: "~/.netsky/state/update/records.db",
+			RollbackHint: "netsky self rollback puts back the binary and the records from before.", Error: wrong, Started: ago(at), Updated: ago(at), Ended: ago(at - took)})
+	}
+	const hour, sec = time.Hour, time.Second
+	step("u-1.01", "preflight", "91be0d2", 50*hour, 2*sec, "")
+	step("u-1.02", "build", "91be0d2", 50*hour-2*sec, 48*sec, "", "go build -trimpath -o bin/netsky.new .")
+	step("u-1.03", "operating", "91be0d2", 50*hour-50*sec, 30*sec, "no answer from the router within 30s")
+	step("u-1.04", "undo", "91be0d2", 50*hour-80*sec, 4*sec, "", "mv bin/netsky.before bin/netsky")
+	step("u-2.01", "preflight", "4c1d9a7", 2*hour, 3*sec, "")
+	step("u-2.02", "fetch", "4c1d9a7", 2*hour-3*sec, 5*sec, "", "git fetch origin main", "git merge --ff-only 4c1d9a7")
+	step("u-2.03", "restart", "4c1d9a7", 2*hour-9*sec, 12*sec, "")
 }
 
 const bossScreen = "\x1b[38;2;215;119;87m ▐▛███▜▌\x1b[0m   \x1b[1mClaude Code\x1b[0m v2.1.329\n\x1b[38;2;215;119;87m▝▜█████▛▘\x1b[0m  Opus · ~/src/tideline\n\x1b[38;2;215;119;87m  ▘▘ ▝▝\x1b[0m\n\n" +
