@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"netsky/agent"
 	"netsky/home"
 )
 
@@ -72,8 +73,8 @@ func Backup(ctx context.Context, h home.Dir, rel string) (Copy, error) {
 // to have closed it: a DB that is open changes over, see Open. aside may be "" if there is
 // no database.
 //
-// aside names one deed: once another file than aside is the database, the copy is in its
-// place, and Restore does nothing. A crash leaves the database that was there, or none and
+// aside names one deed: once it is done, Restore does nothing, whatever the database holds
+// by then. A crash leaves the database that was there, or none and
 // a whole copy, which the next Restore or Open puts in its place.
 func Restore(ctx context.Context, h home.Dir, rel, aside string) error {
 	lock, err := h.WaitLock(ctx, createLock, nil)
@@ -94,8 +95,15 @@ func restore(ctx context.Context, h home.Dir, rel, aside string) error {
 	}
 	if aside != "" {
 		kept, began, err := lookAt(h.Path(aside))
-		if err != nil || ok && began && (kept.Dev != there.Dev || kept.Ino != there.Ino) {
+		if err != nil {
 			return err
+		}
+		if ok && began && (kept.Dev != there.Dev || kept.Ino != there.Ino) {
+			if _, unfinished, err := lookAt(h.Path(restored)); err != nil || !unfinished {
+				return err
+			}
+			// A netsky that knows nothing of restored has made another database since.
+			aside += "-" + agent.NewStart()
 		}
 	} else if ok {
 		return fmt.Errorf("%w: %s, and no name to keep it under", fs.ErrExist, h.Path(home.DBFile))

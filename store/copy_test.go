@@ -161,6 +161,36 @@ func TestRestore(t *testing.T) {
 	mustHold(t, h.Path("state/copies"), "aside.db", "aside.db2", "records.db")
 }
 
+// After a crash, an older netsky that does not know of the whole copy made a database: that is
+// kept, too, and the restore is finished.
+func TestRestoreAfterOlder(t *testing.T) {
+	t.Parallel()
+	h, older := testworld.Home(t), testworld.Home(t)
+	db := testworld.Got(store.Open(t.Context(), h))(t)
+	mustLog(t, db, "one")
+	mustBackup(t, h, copied)
+	mustLog(t, db, "two")
+	testworld.Must(t, db.Close())
+	file := h.Path(home.DBFile)
+	testworld.Must(t, os.Rename(file, h.Path(aside)))
+	testworld.Must(t, os.WriteFile(file+"-restore", testworld.Got(os.ReadFile(h.Path(copied)))(t), 0o600))
+	db = testworld.Got(store.Open(t.Context(), older))(t)
+	mustLog(t, db, "made since")
+	testworld.Must(t, db.Close())
+	testworld.Must(t, os.Rename(older.Path(home.DBFile), file))
+
+	for range 2 {
+		testworld.Must(t, store.Restore(t.Context(), h, copied, aside))
+		testworld.Equal(t, mustRead(t, file), "one", "the database")
+		testworld.Equal(t, mustRead(t, h.Path(aside)), "one two", "what was put aside")
+		since := testworld.Got(filepath.Glob(h.Path(aside) + "-*[0-9a-f]"))(t)
+		if len(since) != 1 {
+			t.Fatalf("kept: %v", since)
+		}
+		testworld.Equal(t, mustRead(t, since[0]), "made since", "what the older one made")
+	}
+}
+
 // What is in the place of the database may be of any kind.
 func TestRestoreOver(t *testing.T) {
 	t.Parallel()
