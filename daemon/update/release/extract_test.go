@@ -25,17 +25,9 @@ import (
 	"netsky/internal/testworld"
 )
 
-// zeros is a gzip of a tar that begins like that and goes on with zeros.
-func zeros(t *testing.T, begin []byte, n int64) []byte {
-	var out bytes.Buffer
-	w := testworld.Got(gzip.NewWriterLevel(&out, gzip.BestSpeed))(t)
-	testworld.Got(w.Write(begin))(t)
-	chunk := make([]byte, 1<<20)
-	for ; n > 0; n -= int64(len(chunk)) {
-		testworld.Got(w.Write(chunk))(t)
-	}
-	testworld.Must(t, w.Close())
-	return out.Bytes()
+// zeros is a gzip of a tar that begins like that and goes on with as many MB of zeros, each a member of its own.
+func zeros(t *testing.T, begin []byte, n int) []byte {
+	return append(zip(t, begin), bytes.Repeat(zip(t, make([]byte, 1<<20)), n)...)
 }
 
 // begun is a tar that ends in the middle of its last entry.
@@ -94,8 +86,8 @@ func TestExtractRefuses(t *testing.T) {
 		{"an object file", only(program("")[:16] + "\x01\x00" + program("")[18:]), "which can't be run"},
 		{"a size that is not there", zip(t, begun(t, entry{name: top + "/netsky", text: program("x"), size: 1 << 20})), "unexpected EOF"},
 		{"a huge size", zip(t, begun(t, entry{name: top + "/netsky", text: program("x"), size: 1 << 40})), "is not a file of at most 200 MB"},
-		{"a bomb", zeros(t, begun(t, entry{name: top + "/x", size: 1 << 30}), 201<<20), "unpacks to more than 200 MB"},
-		{"a bomb behind the end", zeros(t, usual, 201<<20), "unpacks to more than 200 MB"},
+		{"a bomb", zeros(t, begun(t, entry{name: top + "/x", size: 1 << 30}), 201), "unpacks to more than 200 MB"},
+		{"a bomb behind the end", zeros(t, usual, 201), "unpacks to more than 200 MB"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlace(t, tt.archive)
@@ -104,7 +96,7 @@ func TestExtractRefuses(t *testing.T) {
 			to := p.file("program")
 			err := a.Extract(t.Context(), to)
 			testworld.Fails(t, err, tt.err)
-			testworld.Contains(t, err.Error(), a.File)
+			testworld.Fails(t, err, a.File)
 			testworld.Contains(t, advice.Of(err), "tell its releaser")
 			if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("something is left: %v", err)
@@ -115,7 +107,7 @@ func TestExtractRefuses(t *testing.T) {
 
 // What is extracted is what was hashed: whatever is done to the file meanwhile.
 func TestExtractChanged(t *testing.T) {
-	archive, evil := zip(t, pack(t, good("one"))), zip(t, pack(t, good("eno")))
+	archive, evil := stored(t, pack(t, good("one"))), stored(t, pack(t, good("two")))
 	p := newPlace(t, archive)
 	a := testworld.Got(release.Verify(t.Context(), p.file(name), release.Trust{}))(t)
 	defer a.Close()
@@ -128,14 +120,17 @@ func TestExtractChanged(t *testing.T) {
 	b := testworld.Got(release.Verify(t.Context(), p.file(name), release.Trust{}))(t)
 	defer b.Close()
 	p.write(name, evil)
-	err := b.Extract(t.Context(), p.file("program"))
-	testworld.Fails(t, err, "")
-	if _, err := os.Lstat(p.file("program")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("something is left: %v", err)
-	}
-	if len(evil) == len(archive) {
-		testworld.Contains(t, err.Error(), "has changed since it was checked")
-	}
+	testworld.Fails(t, b.Extract(t.Context(), p.file("program")), "has changed since it was checked")
+	testworld.ErrorIs(t, testworld.Err(os.Lstat(p.file("program"))), fs.ErrNotExist)
+}
+
+// stored is a gzip of the data, not compressed: of the same size for the same size.
+func stored(t *testing.T, data []byte) []byte {
+	var out bytes.Buffer
+	w := testworld.Got(gzip.NewWriterLevel(&out, gzip.NoCompression))(t)
+	testworld.Got(w.Write(data))(t)
+	testworld.Must(t, w.Close())
+	return out.Bytes()
 }
 
 func TestExtractEnds(t *testing.T) {
@@ -177,7 +172,7 @@ func TestExtractFull(t *testing.T) {
 	defer a.Close()
 	err := a.Extract(t.Context(), full+"/program")
 	testworld.ErrorIs(t, err, unix.ENOSPC)
-	testworld.Contains(t, err.Error(), full+"/program")
+	testworld.Fails(t, err, full+"/program")
 	testworld.Equal(t, advice.Of(err), "make room in "+full+", then run this again")
 	testworld.Len(t, testworld.Got(os.ReadDir(full))(t), 0)
 }

@@ -177,14 +177,16 @@ type asker struct {
 var managerTime = 20 * time.Second
 
 // about returns what the manager prints of a file. If it fails with the words by which it says that the file
-// belongs to none of its packages, that is nothing.
+// belongs to none of its packages, and complains of nothing else, that is nothing: rpm prints them, too, if it
+// can't read its records.
 func (a asker) about(ctx context.Context, none string, args ...string) (string, error) {
 	env := append(execx.Without(a.environ, "LC_ALL", "LANGUAGE"), "LC_ALL=C")
 	out, err := execx.Question{Program: a.program, Args: args, Env: env, Dir: "/", Wait: managerTime}.Ask(ctx)
-	if err != nil && strings.Contains(string(out)+err.Error(), none) {
-		return "", nil
-	}
 	if err != nil {
+		said := err.Error()
+		if strings.Contains(said, none) || strings.Contains(string(out), none) && strings.HasSuffix(said, ": exit status 1") {
+			return "", nil
+		}
 		return "", err
 	}
 	if firstOf(string(out)) == "" {

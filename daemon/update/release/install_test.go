@@ -76,7 +76,7 @@ func TestFindManagers(t *testing.T) {
 	}{
 		{"rpm", "rpm", `[ "$1 $2 $3" = "-qf --qf %{NAME}\n" ] && echo netsky`, release.FromPackage, "netsky (rpm)", "sudo dnf upgrade netsky", ""},
 		{"rpm, not its", "rpm", `echo "file $4 is not owned by any package"; exit 1`, release.FromArchive, "", "", ""},
-		{"rpm, broken", "rpm", `echo "error: cannot open Packages database in /var/lib/rpm" >&2; exit 1`, release.FromArchive, "", "", "cannot open Packages"},
+		{"rpm, broken", "rpm", `echo "error: cannot open Packages database in /var/lib/rpm" >&2; echo "file $4 is not owned by any package"; exit 1`, release.FromArchive, "", "", "cannot open Packages"},
 		{"pacman", "pacman", `[ "$1" = -Qoq ] && echo netsky`, release.FromPackage, "netsky (pacman)", "sudo pacman -Syu netsky", ""},
 		{"pacman, not its", "pacman", `echo "error: No package owns $2" >&2; exit 1`, release.FromArchive, "", "", ""},
 		{"apk", "apk", `[ "$1 $2" = "info -W" ] && echo "$3 is owned by netsky-tools-0.2.0_rc1-r0"`, release.FromPackage, "netsky-tools (apk)", "sudo apk upgrade netsky-tools", ""},
@@ -96,7 +96,7 @@ func TestFindManagers(t *testing.T) {
 				in, err := release.Find(t.Context(), path, environ)
 				if tt.err != "" && strings.HasPrefix(path, "/usr/") {
 					testworld.Fails(t, err, tt.err)
-					testworld.Contains(t, err.Error(), "/usr/bin/env: it is not known to which package it belongs")
+					testworld.Fails(t, err, "/usr/bin/env: it is not known to which package it belongs")
 					continue
 				}
 				testworld.Must(t, err, path)
