@@ -61,8 +61,9 @@ func TestBuildFails(t *testing.T) {
 // What the build has started ends with the context, also what has made a group of its own.
 func TestBuildEnds(t *testing.T) {
 	t.Parallel()
-	pids := filepath.Join(t.TempDir(), "pids")
-	root := tools(t, `echo half >"$2"; sleep 600 & setsid sleep 600 & echo $! >>'`+pids+`'; echo $$ >>'`+pids+`'; echo "begun"; sleep 600`)
+	script := filepath.Join(t.TempDir(), "apart")
+	testworld.Must(t, os.WriteFile(script, []byte(`echo $$ >>"$0.pids"; echo begun; exec sleep 600`), 0o644))
+	root := tools(t, `echo half >"$2"; echo $$ >>'`+script+`.pids'; setsid sh '`+script+`' & sleep 600`)
 	to := filepath.Join(t.TempDir(), "netsky")
 	ctx, cancel := context.WithCancel(t.Context())
 	err := checkout.Build(ctx, root, to, os.Environ(), writer(func(p []byte) {
@@ -72,7 +73,7 @@ func TestBuildEnds(t *testing.T) {
 	}))
 	testworld.ErrorIs(t, err, context.Canceled)
 	testworld.ErrorIs(t, testworld.Err(os.Lstat(to)), fs.ErrNotExist)
-	for word := range strings.FieldsSeq(string(testworld.Got(os.ReadFile(pids))(t))) {
+	for word := range strings.FieldsSeq(string(testworld.Got(os.ReadFile(script + ".pids"))(t))) {
 		pid := testworld.Got(strconv.Atoi(word))(t)
 		testworld.Wait(t, "process "+word+" to end", func() bool {
 			p, err := proc.Find(pid)
