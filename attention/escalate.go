@@ -183,7 +183,9 @@ func (w Ways) webhook(ctx context.Context, a Alert) error {
 		return errors.New("is not a URL")
 	}
 	req.Header.Set("Content-Type", "application/json")
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	wire := http.DefaultTransport.(*http.Transport).Clone()
+	wire.DialContext = execx.DialContext(new(net.Dialer))
+	client := http.Client{Transport: wire, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()
 	r, err := client.Do(req)
 	if err != nil {

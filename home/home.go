@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
 	"netsky/agent"
+	"netsky/internal/execx"
 )
 
 // MaxHome is the maximum length of the home's path in bytes: a unix socket's path must fit
@@ -136,7 +136,7 @@ func (h Dir) TmuxSocket() string {
 // loginDir returns the user's directory in the user database, "" without one. HOME may
 // name any other.
 var loginDir = sync.OnceValue(func() string {
-	u, err := user.Current()
+	u, err := execx.LookupUser(os.Getuid())
 	if err != nil || !filepath.IsAbs(u.HomeDir) {
 		return ""
 	}

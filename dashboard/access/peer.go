@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"os/user"
-	"strconv"
 	"sync"
+
+	"netsky/internal/execx"
 )
 
 // A peer is the user whose process is at the other end of a connection.
@@ -81,7 +81,7 @@ func (h holder) String() string {
 		return text
 	}
 	name := ""
-	if u, err := user.LookupId(strconv.Itoa(h.UID)); err == nil {
+	if u, err := execx.LookupUser(h.UID); err == nil {
 		name = u.Username + ", "
 	}
 	return text + fmt.Sprintf(" of another user (%suid %d)", name, h.UID)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 )
 
 // ErrWide reports an address that other machines could reach.
@@ -70,7 +71,7 @@ func listen(ctx context.Context, tcp *net.TCPAddr) (net.Listener, error) {
 
 // CheckListen parses an address, and returns why Listen would refuse it.
 func CheckListen(addr string, encrypted, wide bool) (*net.TCPAddr, error) {
-	tcp, err := net.ResolveTCPAddr("tcp", addr)
+	tcp, err := execx.ResolveTCPAddr("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}

@@ -2,7 +2,6 @@ package service
 
 import (
 	"os"
-	"os/user"
 	"path/filepath"
 	"strings"
 
@@ -80,7 +79,7 @@ func (o Options) start() string {
 
 // lingers reports whether the user's manager runs without a login.
 func lingers() bool {
-	u, err := user.Current()
+	u, err := execx.LookupUser(os.Getuid())
 	if err != nil {
 		return false
 	}

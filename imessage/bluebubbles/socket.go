@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"time"
 
+	"netsky/internal/execx"
+
 	"github.com/gorilla/websocket"
 )
 
@@ -64,7 +66,7 @@ func (t *Transport) dialSocket(ctx context.Context) (*websocket.Conn, time.Durat
 	u := t.base.JoinPath("socket.io", "/")
 	u.Scheme = map[string]string{"http": "ws", "https": "wss"}[u.Scheme]
 	u.RawQuery = url.Values{"EIO": {"4"}, "transport": {"websocket"}, "guid": {password}}.Encode()
-	d := websocket.Dialer{HandshakeTimeout: t.opts.Timeout, NetDialContext: t.dialer.DialContext, Proxy: t.proxy()}
+	d := websocket.Dialer{HandshakeTimeout: t.opts.Timeout, NetDialContext: execx.DialContext(t.dialer), Proxy: t.proxy()}
 	conn, resp, err := d.DialContext(ctx, u.String(), nil)
 	if err != nil {
 		if resp != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 	"netsky/phone/chat"
 )
 
@@ -70,7 +71,7 @@ func Open(o Options) (*Transport, error) {
 	}
 	t.client = &http.Client{
 		Transport: &http.Transport{
-			Proxy: t.proxy(), DialContext: t.dialer.DialContext, ForceAttemptHTTP2: true,
+			Proxy: t.proxy(), DialContext: execx.DialContext(t.dialer), ForceAttemptHTTP2: true,
 			TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
 		},
 		// The next request would name this one, with the password, as where it came from.

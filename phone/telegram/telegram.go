@@ -39,6 +39,7 @@ import (
 	"unicode/utf16"
 
 	"netsky/internal/advice"
+	"netsky/internal/execx"
 	"netsky/internal/proc"
 	"netsky/phone/chat"
 )
@@ -98,7 +99,7 @@ func New(o Options) (*Transport, error) {
 		o.Poll = defaultPoll
 	}
 	wire := &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		DialContext:            execx.DialContext(&net.Dialer{Timeout: 10 * time.Second}),
 		TLSHandshakeTimeout:    10 * time.Second,
 		IdleConnTimeout:        time.Minute,
 		MaxIdleConnsPerHost:    2,
