@@ -42,6 +42,8 @@ type Options struct {
 	Binary   string   // a path that outlives an update
 	Environ  []string // of the caller: PATH and NETSKY_TMUX_SOCKET are passed on, XDG_CONFIG_HOME is obeyed
 	User     int      // the user's number
+
+	packaged bool // the units are for a package: see Packaged
 }
 
 // For returns the options of this process for a home. own is its program's path; a link
@@ -221,7 +223,8 @@ func Uninstall(ctx context.Context, o Options) (Result, error) {
 			errs = append(errs, err)
 		}
 	}
-	if len(ours) == 0 {
+	packaged := p.packaged()
+	if len(ours)+len(packaged) == 0 {
 		return r, errors.Join(errs...)
 	}
 	errs = append(errs, o.tell(ctx, &r, p.off))
@@ -232,16 +235,29 @@ func Uninstall(ctx context.Context, o Options) (Result, error) {
 		}
 	}
 	for _, f := range ours {
-		if err := os.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		packaged = append(packaged, f.Path)
+	}
+	for _, path := range packaged {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 			continue
 		}
-		r.Removed = append(r.Removed, f.Path)
+		r.Removed = append(r.Removed, path)
 	}
 	if len(r.Failed) == 0 { // a manager that runs has files to forget
 		errs = append(errs, o.tell(ctx, &r, p.after))
 	}
 	return r, errors.Join(errs...)
+}
+
+// packaged returns the links by which the user has enabled units of a package.
+func (p plan) packaged() (list []string) {
+	for _, link := range p.links {
+		if to, err := os.Readlink(link); err == nil && strings.HasPrefix(to, packageUnits) {
+			list = append(list, link)
+		}
+	}
+	return list
 }
 
 // own reads a file that netsky made for this home; another one is ErrForeign.

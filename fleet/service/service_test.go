@@ -230,6 +230,45 @@ func TestInstallAndUninstall(t *testing.T) {
 	}
 }
 
+// The units of a package are those that a home's owner would get, and `systemctl --user enable`
+// of them counts as installed.
+func TestPackaged(t *testing.T) {
+	t.Parallel()
+	o, calls := options(t, "linux", ".netsky", "exit 0")
+	dir := t.TempDir()
+	o.UserHome, o.Binary = filepath.Dir(o.Home.Root()), testworld.Program(t, filepath.Join(dir, "netsky"), "#!/bin/sh\n")
+	o.Environ = []string{o.Environ[0], "XDG_CONFIG_HOME=" + filepath.Join(o.UserHome, "c")}
+	units := testworld.Got(service.Packaged(o.Binary))(t)
+	for _, f := range testworld.Got(service.Plan(o))(t).Files {
+		_, suffix, _ := strings.Cut(filepath.Base(f.Path), o.Home.TmuxSocket())
+		text := units["netsky"+suffix]
+		write(t, filepath.Join(dir, "netsky"+suffix), text)
+		_, have, _ := strings.Cut(text, "\n\n")
+		_, want, _ := strings.Cut(f.Text, "\n\n")
+		want = strings.ReplaceAll(want, o.UserHome+"/bin:/usr/bin", "%h/.local/bin:/usr/local/bin:/usr/bin")
+		testworld.Equal(t, have, strings.ReplaceAll(want, o.UserHome, "%h"), suffix)
+	}
+	link := filepath.Join(o.UserHome, "c/systemd/user/default.target.wants", o.Home.TmuxSocket()+".service")
+	testworld.Must(t, os.MkdirAll(filepath.Dir(link), 0o700))
+	testworld.Must(t, os.Symlink("/usr/lib/systemd/user/netsky.service", link))
+	if s := service.Inspect(t.Context(), o); !s.Installed || s.Outdated || s.Enabled != "yes" {
+		t.Errorf("%+v", s)
+	}
+	r := testworld.Got(service.Uninstall(t.Context(), o))(t)
+	testworld.EqualList(t, r.Removed, []string{link}, "removed")
+	testworld.Contains(t, called(t, calls), "systemctl --user disable ", "systemctl")
+	if s := service.Inspect(t.Context(), o); s.Installed {
+		t.Errorf("%+v", s)
+	}
+	if verify, err := exec.LookPath("systemd-analyze"); err == nil {
+		cmd := exec.Command(verify, "verify", "--user", filepath.Join(dir, "netsky.service"), filepath.Join(dir, "netsky-tick.timer"))
+		cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "HOME="+o.UserHome)
+		if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), "netsky") {
+			t.Errorf("systemd-analyze: %s", out)
+		}
+	}
+}
+
 // What netsky did not write for this home stays, whatever its name.
 func TestForeignFiles(t *testing.T) {
 	t.Parallel()

@@ -37,11 +37,11 @@ func Inspect(ctx context.Context, o Options) Status {
 			s.Why = err.Error()
 		}
 	}
-	if found == 0 {
+	if found == 0 && len(p.packaged()) == 0 {
 		return s
 	}
 	s.Installed, s.Note = true, p.note
-	if found < len(p.files) {
+	if found > 0 && found < len(p.files) {
 		s.Outdated = true
 	}
 	for what, to := range map[string]*string{"enabled": &s.Enabled, "active": &s.Active} {

@@ -5,8 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"netsky/home"
 	"netsky/internal/execx"
 )
+
+// packageUnits is where packages of the system put units for its users.
+const packageUnits = "/usr/lib/systemd/user/"
 
 // systemd returns the user units: one that runs at the start of the user's manager, and
 // a timer. KillMode=process keeps what they start alive: agents and daemon are no part of
@@ -17,7 +21,10 @@ func (o Options) systemd() plan {
 		config = filepath.Join(o.UserHome, ".config")
 	}
 	dir := filepath.Join(config, "systemd", "user")
-	name := o.name()
+	name, how := o.name(), "`netsky service uninstall` removes it."
+	if o.packaged {
+		name, how = "netsky", "Of netsky's package; yours once `systemctl --user enable netsky.service netsky-tick.timer` has named it."
+	}
 	var env strings.Builder
 	for _, e := range o.environ() {
 		env.WriteString("Environment=" + unitWord(e, false) + "\n")
@@ -25,7 +32,7 @@ func (o Options) systemd() plan {
 	run := func(args string) string {
 		return "Type=oneshot\nKillMode=process\n" + env.String() + "ExecStart=" + o.start() + " " + args + "\n"
 	}
-	top := "# " + o.mark() + "\n# `netsky service uninstall` removes it.\n\n[Unit]\n"
+	top := "# " + o.mark() + "\n# " + how + "\n\n[Unit]\n"
 	about := strings.ReplaceAll(o.Home.Root(), "%", "%%")
 	service := top + "Description=netsky: bring up the agents of " + about + " that are wanted up\n\n" +
 		"[Service]\n" + run("service run") + "RemainAfterExit=yes\nTimeoutStartSec=15min\n\n" +
@@ -66,6 +73,23 @@ func (o Options) systemd() plan {
 		},
 		note: note,
 	}
+}
+
+// Packaged returns the units for the package of a system, by their names: those of ~/.netsky,
+// whoever's that is.
+func Packaged(binary string) (map[string]string, error) {
+	h, err := home.At("/%h/.netsky")
+	if err != nil {
+		return nil, err
+	}
+	path := "PATH=/%h/.local/bin:/usr/local/bin:/usr/bin:/bin"
+	p := Options{Home: h, System: "linux", UserHome: "/%h", Binary: binary, Environ: []string{path}, packaged: true}.systemd()
+	units := make(map[string]string)
+	for _, f := range p.files {
+		// systemd puts the user's directory for %h, which begins with a slash.
+		units[filepath.Base(f.Path)] = strings.NewReplacer("/%%h/", "%h/", "/%h/", "%h/").Replace(f.Text)
+	}
+	return units, nil
 }
 
 // start begins a command line of a unit. systemd refuses some characters in the path of the
