@@ -34,7 +34,7 @@ func (a commandTable) cli() *cli.App {
 	for _, g := range groups {
 		table.Commands = append(table.Commands, g.verbs...)
 	}
-	table.Commands = append(table.Commands, daemonVerbs(a).runCommand(), agentVerbs(a).ioCommand(), agentVerbs(a).hookCommand())
+	table.Commands = append(table.Commands, daemonVerbs(a).runCommand(), agentVerbs(a).ioCommand(), agentVerbs(a).hookCommand(), a.packageCommand())
 	table.OnUsageError = usageError("netsky")
 	table.CustomAppHelpTemplate = listed(table.Usage, groups)
 	settle("netsky", table.Commands)

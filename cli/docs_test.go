@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -95,51 +96,41 @@ func TestBoolFlagsTakeNoValue(t *testing.T) {
 
 func document(a *cli.App) []byte {
 	var b bytes.Buffer
-	b.WriteString("# The verbs\n\nGenerated from the command table; `netsky VERB --help` prints the same text.\n\n")
-	b.WriteString("Results go to stdout, messages for people to stderr as `netsky: …`. The exit status is 0 for done, 1 for\n")
-	b.WriteString("failed, 2 for wrong usage, bad input or not allowed, 3 for partly done or not yet. Agents are written\n")
-	b.WriteString("`agent3` or `3`, `agentinfinity` or `infinity`.\n")
-	for _, c := range a.Commands {
-		writeCommand(&b, "netsky", c)
+	fmt.Fprintf(&b, "# The verbs\n\nGenerated from the command table; `netsky VERB --help` prints the same text.\n\n%s\n", manual)
+	for _, p := range pages("netsky", a.Commands) {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", p.usage, p.about)
+		if p.details != "" {
+			fmt.Fprintf(&b, "\n%s\n", p.details)
+		}
+		if len(p.options) > 0 {
+			b.WriteString("\n| option | |\n|---|---|\n")
+		}
+		for _, o := range p.options {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", o[0], strings.ReplaceAll(o[1], "|", "\\|"))
+		}
 	}
 	return b.Bytes()
 }
 
-func writeCommand(b *bytes.Buffer, path string, c *cli.Command) {
-	if c.Hidden {
-		return
-	}
-	path += " " + c.Name
-	if len(c.Subcommands) == 0 || c.Name == "demo" {
-		usage := path
-		if len(c.Flags) > 0 {
-			usage += " [options]"
-		}
-		if c.ArgsUsage != "" {
-			usage += " " + c.ArgsUsage
-		}
-		fmt.Fprintf(b, "\n## %s\n\n%s.\n", usage, upper(c.Usage))
-	} else {
-		fmt.Fprintf(b, "\n## %s\n\n%s.\n", path, upper(c.Usage))
-	}
-	if c.Description != "" {
-		fmt.Fprintf(b, "\n%s\n", c.Description)
-	}
-	if len(c.Flags) > 0 {
-		b.WriteString("\n| option | |\n|---|---|\n")
-		for _, f := range c.Flags {
-			if v, ok := f.(cli.VisibleFlag); ok && v.IsVisible() {
-				name, usage, _ := strings.Cut(f.String(), "\t")
-				fmt.Fprintf(b, "| `%s` | %s |\n", name, strings.ReplaceAll(usage, "|", "\\|"))
-			}
+// TestManPage: each verb and option is in the page, and no text is taken for a request.
+func TestManPage(t *testing.T) {
+	t.Parallel()
+	table := commandTable{(&app{})}.cli()
+	page := manPage(table, time.Unix(1<<30, 0))
+	for _, p := range pages("netsky", table.Commands) {
+		for _, want := range append([][2]string{{p.usage, p.about}}, p.options...) {
+			testworld.Contains(t, page, roff(want[0]), "the manual page")
+			testworld.Contains(t, page, "\n"+roff(want[1])+"\n", "the manual page")
 		}
 	}
-	for _, s := range c.Subcommands {
-		writeCommand(b, path, s)
+	request := regexp.MustCompile(`^\.(TH NETSKY 1 2004-01-10 .*|SH [A-Z]+|SS netsky .*|B netsky|PP|TP|nf|fi)\n$`)
+	for line := range strings.Lines(page) {
+		if (line[0] == '.' || line[0] == '\'') && !request.MatchString(line) {
+			t.Errorf("a request: %s", line)
+		}
 	}
+	testworld.Equal(t, roff(".a `b-c` \\n\n'd` \"^~"), "\\&.a \\fBb\\-c\\fR \\en\n\\(aqd\\(ga \\(dq\\(ha\\(ti", "roff")
 }
-
-func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // TestHelpGroups: `netsky help` lists the verbs of the README's tables together, in their order.
 func TestHelpGroups(t *testing.T) {

@@ -23,7 +23,7 @@ func (o Options) systemd() plan {
 	dir := filepath.Join(config, "systemd", "user")
 	name, how := o.name(), "`netsky service uninstall` removes it."
 	if o.packaged {
-		name, how = "netsky", "Of netsky's package; yours once `systemctl --user enable netsky.service netsky-tick.timer` has named it."
+		name, how = "netsky", "Of netsky's package: `systemctl --user enable --now netsky-tick.timer netsky.service`. `netsky service install` writes one of your own over it."
 	}
 	var env strings.Builder
 	for _, e := range o.environ() {
