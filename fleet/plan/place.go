@@ -39,8 +39,7 @@ func (p *Planner) Places(ctx context.Context, plans []spawn.Plan, here bool) []P
 	var list []Place
 	for _, one := range plans {
 		at := Place{Agent: one.Agent, Dir: one.Dir}
-		// A demo agent changes nothing, and must leave no branch in a repository that it is tried in.
-		if one.Agent.IsClone() && one.Runtime.Name() != "demo" && p.Config.Work.Worktrees && !here {
+		if one.Agent.IsClone() && p.Config.Work.Worktrees && !here {
 			if known, ok := seen[one.Dir]; ok {
 				at = known
 				at.Agent = one.Agent

@@ -15,6 +15,7 @@ import (
 	"netsky/internal/testworld"
 	"netsky/prompts"
 	"netsky/spawn"
+	"netsky/spawn/demo"
 )
 
 func planner(t *testing.T) *plan.Planner {
@@ -58,6 +59,7 @@ func TestPlaces(t *testing.T) {
 		name  string
 		agent agent.ID
 		dir   string
+		on    spawn.Runtime // nil: Codex
 		here  bool
 		off   bool
 		apart bool
@@ -65,6 +67,7 @@ func TestPlaces(t *testing.T) {
 		why   string
 	}{
 		{name: "a clone", agent: "agent1", dir: repo.Dir, apart: true, left: 2},
+		{name: "a demo", agent: "agent1", dir: repo.Dir, on: demo.Runtime{}, apart: true, left: 2},
 		{name: "the manager", agent: "agent0", dir: repo.Dir},
 		{name: "the repair agent", agent: "agentinfinity", dir: repo.Dir},
 		{name: "here", agent: "agent1", dir: repo.Dir, here: true},
@@ -76,7 +79,10 @@ func TestPlaces(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := planner(t)
 			p.Config.Work.Worktrees = !tt.off
-			at := p.Places(t.Context(), []spawn.Plan{{Agent: tt.agent, Dir: tt.dir, Runtime: &codex.Runtime{}}}, tt.here)[0]
+			if tt.on == nil {
+				tt.on = &codex.Runtime{}
+			}
+			at := p.Places(t.Context(), []spawn.Plan{{Agent: tt.agent, Dir: tt.dir, Runtime: tt.on}}, tt.here)[0]
 			if at.Apart != tt.apart || at.Left != tt.left || !strings.Contains(at.Why, tt.why) || (tt.why == "") != (at.Why == "") {
 				t.Errorf("apart %t, %d files left, why %q", at.Apart, at.Left, at.Why)
 			}

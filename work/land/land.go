@@ -140,7 +140,7 @@ func NoWorktree(h home.Dir, id agent.ID) error {
 	if _, err := h.LoadLaunch(id); errors.Is(err, fs.ErrNotExist) {
 		return advice.With(fmt.Errorf("%s: was never started: it %w", id, ErrNoWorktree), "`netsky agent %s` starts it; `netsky status` lists the agents", id.N())
 	}
-	return advice.With(fmt.Errorf("%s: %w", id, ErrNoWorktree), "a clone that is no demo agent gets one when it is started in a git repository with a commit; `netsky work` lists who has one, `netsky work gone` what was retired")
+	return advice.With(fmt.Errorf("%s: %w", id, ErrNoWorktree), "a clone gets one when it is started in a git repository with a commit; `netsky work` lists who has one, `netsky work gone` what was retired")
 }
 
 // Repo opens the worktree's repository: where it was made from, or, if that is gone, there.
