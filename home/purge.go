@@ -129,7 +129,7 @@ var shapes = map[string]shape{
 			"events":   {files: addressName + `\.jsonl(\.1)?`},
 			"desired":  {files: `(daemon|` + addressName + `)`},
 			"spool":    {files: `[0-9]{20}-[0-9]{10}-[0-9a-zA-Z]+\.(json|bad|why)`},
-			"demo":     {files: `(` + agentJSON + `(\.bad)?|limit\.json)`},
+			"demo":     {files: `(` + agentJSON + `(\.bad)?|` + addressName + `\.edits\.json|limit\.json)`},
 			"claude":   {files: `(left-out|` + agentJSON + `(\.bad)?)`},
 			"codex":    {files: agentJSON + `(\.bad-[0-9]+)?`},
 			"codex-ui": {boxes: &shape{tree: true}}, // Codex writes there what it likes

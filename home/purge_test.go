@@ -28,7 +28,7 @@ func TestPurge(t *testing.T) {
 				"run/brakes/agent1-owner", "run/lock/up", "run/lock/receiver-owner", "run/lock/codex-agentinfinity", "run/lock/escalate", "run/lock/phone", "run/lock/check-agent1", "run/lock/landing",
 				"state/owner-read", "state/attention.json", "state/daemon.json", "state/phone-access.json", "state/phone-pairing.json",
 				"state/unproved/agent1.json", "state/events/agent1.jsonl", "state/events/agent1.jsonl.1", "state/launch/agent1.json", "state/launch/.tmp-12-3", "state/prompts/agent0.md",
-				"state/desired/daemon", "state/desired/agent9999", "state/spool/00000000000000000001-0000000001-ab12.json", "state/codex/agent1.json.bad-17",
+				"state/desired/daemon", "state/desired/agent9999", "state/spool/00000000000000000001-0000000001-ab12.json", "state/codex/agent1.json.bad-17", "state/demo/agent1.edits.json",
 				"state/codex-ui/agent1/config.toml", "state/codex-ui/agent1/log/x", "state/approvals/ab12cd.answer")), nil},
 		{"directories and files of a person's among ours", all(dirs("state/mydir", "run/lock/agent1", "channels/agent/agent1/inbox/mine", "state/launch/agent1.json.d", "state/codex-ui/mine"),
 			files("state/mydir/notes.txt", "logs/2025.log", "run/thesis.txt", "run/lock/mine", "state/launch/agent1.json", "state/launch/agent1.txt",

@@ -17,6 +17,8 @@ const help = `/delegate ADDRESS TEXT  send TEXT to an agent as a brief, report i
 /crash [STATUS]         end with that exit status
 /hang                   stop responding
 /limit 20s [REASON]     let no demo answer for that long, as at a vendor's limit
+/edit FILE TEXT         add TEXT as a line at the end of FILE, in its own git worktree
+/commit [MESSAGE]       commit the files that it has edited
 /help                   this list
 anything else           is answered by repeating it`
 
@@ -49,6 +51,10 @@ func (d *demo) command(ctx context.Context, q request, text string) (outcome, er
 		return outcome{silent: true, endless: true, after: d.hang}, nil
 	case "/limit":
 		return d.limit(q, rest), nil
+	case "/edit":
+		return d.edit(ctx, q, rest)
+	case "/commit":
+		return d.commit(ctx, q, rest)
 	case "/help":
 		return outcome{text: help}, nil
 	}

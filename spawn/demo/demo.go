@@ -10,7 +10,9 @@
 // is the simplest possible program: it takes one message at a time, reports when it has
 // finished, and remembers no conversation. What it has delegated is stored in
 // state/demo/<agent>.json before it is sent, and is forgotten only when the answer has
-// been passed on.
+// been passed on. What it edits and commits when told to is in a git worktree that netsky
+// made for it, and nowhere else; a message that is offered again adds no second line and
+// makes no second commit.
 //
 // It knows nothing of tmux, of the records, or of how it was started.
 package demo

@@ -74,3 +74,36 @@ func TestKilled(t *testing.T) {
 		})
 	}
 }
+
+// TestWorkKilled kills agent1 between every two steps of an edit and a commit. The line is there once, in one
+// commit, and each message is answered once, with what was done.
+func TestWorkKilled(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ step, at string }{{"noted", "/edit"}, {"edited", "/edit"}, {"noted", "/commit"}, {"committed", "/commit"}, {"forgotten", "/commit"}} {
+		t.Run(test.step+" "+test.at, func(t *testing.T) {
+			w := mustWorld(t, "agent1")
+			own, _ := w.worktree("agent1")
+			said := map[string]string{"/edit": "added a line to a.txt", "/commit": "committed "}
+			for _, text := range []string{"/edit a.txt two", "/commit"} {
+				name, _, _ := strings.Cut(text, " ")
+				if name != test.at {
+					c := w.mustServe("")
+					w.answered(w.tell("agent1", text), envelope.KindReply, said[name])
+					testworld.Must(t, c.Process.Kill())
+					c.Wait()
+					continue
+				}
+				id := w.tell("agent1", text)
+				mustDieByKill(t, w.mustServe(test.step))
+				c := w.mustServe("")
+				w.answered(id, envelope.KindReply, said[name])
+				testworld.Must(t, c.Process.Kill())
+				c.Wait()
+			}
+			w.mustServe("")
+			w.answered(w.tell("agent1", "/commit"), envelope.KindReply, "nothing to commit") // and nothing before it
+			testworld.Equal(t, own.Read("a.txt"), "one\ntwo\n", "the file")
+			testworld.Equal(t, own.Git("log", "--format=%s", "main.."), "Edit a.txt", "the commits")
+		})
+	}
+}
