@@ -13,7 +13,6 @@ import (
 	"netsky/fleet"
 	"netsky/internal/chaos"
 	"netsky/internal/execx"
-	"netsky/spawn"
 	"netsky/spawn/demo"
 )
 
@@ -21,8 +20,9 @@ func (a setupVerbs) demoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "demo",
 		Usage: "a one-minute tour in a temporary home",
-		Description: "Starts demo agents, gives them ten jobs, kills an agent and the daemon meanwhile, and counts the answers. On a\n" +
-			"terminal it pauses for reading. It costs nothing and leaves nothing behind, even if it is killed.",
+		Description: "Has two demo agents, which are no models, work on a temporary git repository: edits and commits, a conflict foretold,\n" +
+			"a check, a landing, an undo, and an agent and the daemon killed meanwhile; then it counts the answers. On a terminal it\n" +
+			"pauses for reading. It costs nothing and leaves nothing behind, even if it is killed. Without git it is shorter.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "quick", Usage: "do not pause for reading"}},
 		Action: a.takeTour,
 		Subcommands: []*cli.Command{{
@@ -69,9 +69,6 @@ func (a setupVerbs) tourOptions() (demo.TourOptions, error) {
 	o := demo.TourOptions{
 		Binary: bin, Environ: execx.Inherited(a.environ), Width: 120, Err: a.err,
 		Say: func(text string) { a.print("%s", text) },
-		Open: func(environ []string) (*spawn.Launcher, error) {
-			return newApp(a.in, a.out, a.err, environ).launcher()
-		},
 	}
 	if width, ok := view.Width(a.out); ok {
 		o.Width = width

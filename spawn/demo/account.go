@@ -3,117 +3,104 @@ package demo
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/internal/proc"
-	"netsky/store"
 )
 
-// collect waits until every job is answered, or the time is up, and then a moment
-// longer, because a second answer would arrive late.
-func (t *tour) collect(whole context.Context) error {
-	ctx, cancel := context.WithTimeout(whole, answerWithin)
-	defer cancel()
-	for {
-		if err := t.gather(); err != nil {
-			return err
-		}
-		open := 0
-		for _, j := range t.jobs {
-			if len(j.answers) == 0 {
-				open++
-			}
-		}
-		if open == 0 {
-			break
-		}
-		if proc.Sleep(ctx, 100*time.Millisecond) != nil {
-			return whole.Err() // without one, the time is up and what is missing is counted
-		}
-	}
-	proc.Sleep(ctx, time.Second)
-	if whole.Err() != nil {
-		return whole.Err()
-	}
-	return t.gather()
+// An exchange is a message of the tour and its answers.
+type exchange struct {
+	bus.Entry
+	answers []bus.Entry
 }
 
-// gather counts the answers in the owner's mailbox on disk: what the agents did, not
-// what a process remembers.
-func (t *tour) gather() error {
-	names, err := t.l.Bus.Mail(agent.Owner, true)
+// gather reads the tour's messages in the agents' mailboxes, and their answers in the owner's: what is on
+// disk, not what a process remembers.
+func (t *tour) gather() (list []exchange, err error) {
+	read := func(id agent.ID) (mail []bus.Entry, err error) {
+		names, err := t.bus.Mail(id, true)
+		if err == nil {
+			mail, err = t.bus.FindAll(id, names)
+		}
+		return slices.DeleteFunc(mail, func(e bus.Entry) bool { return e.Err != nil || e.Place == bus.Poison || e.Why != "" }), err
+	}
+	answers, err := read(agent.Owner)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	list, err := t.l.Bus.FindAll(agent.Owner, names)
-	if err != nil {
-		return err
-	}
-	for _, j := range t.jobs {
-		j.answers = nil
-	}
-	for _, e := range list {
-		if j, ok := t.jobs[e.Envelope.InReplyTo]; ok && e.Err == nil && e.Place != bus.Poison && e.Why == "" {
-			j.answers = append(j.answers, e)
+	for _, id := range []agent.ID{agent.Root, agent.Clone(1), agent.Clone(2)} {
+		mail, err := read(id)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range mail {
+			if e.Envelope.From != agent.Owner || e.Envelope.Via != "cli" {
+				continue
+			}
+			one := exchange{Entry: e}
+			for _, a := range answers {
+				if a.Envelope.InReplyTo == e.Envelope.ID {
+					one.answers = append(one.answers, a)
+				}
+			}
+			list = append(list, one)
 		}
 	}
-	return nil
+	slices.SortStableFunc(list, func(a, b exchange) int { return a.Time.Compare(b.Time) })
+	return list, nil
+}
+
+// collect waits until every message is answered, or the time is up.
+func (t *tour) collect(ctx context.Context) error {
+	for end := time.Now().Add(answerWithin); time.Now().Before(end); {
+		list, err := t.gather()
+		if err != nil {
+			return err
+		}
+		if len(list) >= t.sent && !slices.ContainsFunc(list, func(m exchange) bool { return len(m.answers) == 0 }) {
+			return nil
+		}
+		if err := proc.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil // what is missing is counted
 }
 
 func (t *tour) account(ctx context.Context) error {
-	answered, lost, twice := 0, 0, 0
-	if err := t.rest(ctx); err != nil {
+	if err := t.collect(ctx); err != nil {
 		return err
 	}
-	t.say("\n6. Count the answers. The line below each job is its recorded history.\n")
-	for i, id := range t.order {
-		j := t.jobs[id]
+	// A second answer would arrive late.
+	if err := proc.Sleep(ctx, time.Second); err != nil {
+		return err
+	}
+	list, err := t.gather()
+	if err != nil {
+		return err
+	}
+	answered, twice := 0, 0
+	for _, m := range list {
 		answer := "LOST"
-		switch len(j.answers) {
+		switch len(m.answers) {
 		case 0:
-			lost++
 		case 1:
 			answered++
-			answer = envelope.Line(j.answers[0].Envelope.Text, 50)
+			answer = envelope.Line(m.answers[0].Envelope.Text, 40)
 		default:
 			twice++
-			answer = fmt.Sprintf("ANSWERED %d TIMES", len(j.answers))
+			answer = fmt.Sprintf("ANSWERED %d TIMES", len(m.answers))
 		}
-		t.say("  %2d  %-7s %-36s %s", i+1, j.to, j.text, answer)
-		t.say("      %s", t.history(ctx, id))
+		t.say("%-7s %-29s %s", m.Envelope.To, m.Envelope.Text, answer)
 	}
-	t.say("\n%d sent, %d answered, %d lost, %d answered twice; %d processes killed", len(t.order), answered, lost, twice, t.killed)
-	if lost > 0 || twice > 0 {
+	lost := t.sent - answered - twice
+	t.say("\n%d sent, %d answered, %d lost, %d answered twice; %d processes killed", t.sent, answered, lost, twice, t.killed)
+	if lost != 0 || twice > 0 {
 		return fmt.Errorf("the tour ended with %d lost and %d answered twice", lost, twice)
 	}
 	return nil
-}
-
-// history returns the recorded history of the message, in one line. It names no command
-// to show it: the tour's home is removed at its end.
-func (t *tour) history(ctx context.Context, id string) string {
-	db, err := store.OpenRead(ctx, t.Dir)
-	if err != nil {
-		return err.Error()
-	}
-	defer db.Close()
-	tl, err := db.Timeline(ctx, id)
-	if err != nil {
-		return err.Error()
-	}
-	var steps []string
-	for _, e := range tl.Events {
-		switch {
-		case e.Ref != id: // another message of the conversation
-		case e.Kind == "message":
-			steps = append(steps, "sent")
-		default:
-			steps = append(steps, e.Kind)
-		}
-	}
-	return strings.Join(steps, ", ")
 }

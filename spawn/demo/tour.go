@@ -1,6 +1,7 @@
-// This file shows netsky at work: three demo agents and ten jobs, in a home and on a
-// tmux server of its own, with an agent and the daemon killed on the way. Whatever ends
-// the tour, nothing of it remains: its home is a [chaos.Sandbox].
+// This file shows what netsky is for: two demo agents on one git repository, in a home
+// and on a tmux server of its own, with an agent and the daemon killed on the way. What
+// it shows are netsky's own verbs, run by a shell. Whatever ends the tour, nothing of it
+// remains: its home is a [chaos.Sandbox], and the repository is beside that.
 
 package demo
 
@@ -9,28 +10,95 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
 
 	"netsky/agent"
 	"netsky/bus"
-	"netsky/bus/envelope"
 	"netsky/internal/chaos"
+	"netsky/internal/execx"
 	"netsky/internal/proc"
-	"netsky/spawn"
+	"netsky/work/git"
 )
 
-// jobCount is how many jobs the tour sends, and answerWithin how long each waits for
-// its answer at most.
-const (
-	jobCount     = 10
-	answerWithin = 30 * time.Second
+// answerWithin is how long the tour waits for what must come.
+const answerWithin = 30 * time.Second
 
-	// perWord is how long a reader takes for a word, and longestPause the longest wait
-	// for one: tables are skimmed.
-	perWord      = time.Minute / 200
-	longestPause = 12 * time.Second
+// perWord is how long a reader takes for a word, and longestPause the longest wait for
+// one: tables are skimmed. The whole tour takes less than a minute.
+const (
+	perWord      = time.Minute / 500
+	longestPause = 5 * time.Second
+)
+
+// A scene is a part of the tour. In its lines, which a shell runs, LANDING is the last
+// landing's id; "kill -9 NAME" ends an agent or the daemon as a crash would. The last line
+// is repeated until it prints the word until.
+type scene struct {
+	title string
+	lines []string
+	until string
+}
+
+// scenes need git, and plain do not.
+var (
+	scenes = []scene{
+		{title: "Start a manager and two workers. Each worker gets a branch and a worktree of its own.", lines: []string{
+			"netsky up 2 --type demo",
+		}},
+		{title: "Have agent1 change a file. Its answer is printed.", lines: []string{
+			"netsky ask agent1 '/edit hi echo agent1 was here'",
+			"netsky ask agent1 /commit",
+		}},
+		{title: "Have agent2 change the same file, and kill it and the daemon while it works. Messages are files, so none is lost.", lines: []string{
+			"netsky send agent2 '/busy 1s'",
+			"netsky send agent2 '/edit hi echo agent2 was here'",
+			"netsky send agent2 /commit",
+			"kill -9 agent2",
+			"kill -9 daemon",
+			"netsky status",
+		}},
+		{title: "Start what is missing. agent2 continues with the messages it had.", lines: []string{
+			"netsky up 2 --type demo",
+		}},
+		{title: "Both have committed. netsky tries all merges after each turn, so you hear of a conflict before it happens.", lines: []string{
+			"netsky needs",
+		}, until: " conflict "},
+		{title: "Check agent1's work: a command of yours runs on what your branch would become.", lines: []string{
+			"netsky check agent1 --set 'sh hi'",
+		}},
+		{title: "It has passed, so it may land on your branch.", lines: []string{
+			"netsky land agent1",
+			"sh hi",
+			"netsky work",
+		}},
+		{title: "Take it back.", lines: []string{
+			"netsky undo LANDING",
+			"sh hi",
+		}},
+	}
+	plain = []scene{
+		{title: "Start a manager and two workers.", lines: []string{
+			"netsky up 2 --type demo",
+		}},
+		{title: "Ask the manager, which asks a worker.", lines: []string{
+			"netsky ask agent0 '/delegate agent1 what is your name?'",
+		}},
+		{title: "Give agent2 work, and kill it and the daemon meanwhile. Messages are files, so none is lost.", lines: []string{
+			"netsky send agent2 '/busy 1s'",
+			"netsky send agent2 'what is your name?'",
+			"kill -9 agent2",
+			"kill -9 daemon",
+			"netsky status",
+		}},
+		{title: "Start what is missing. agent2 continues with the messages it had.", lines: []string{
+			"netsky up 2 --type demo",
+		}},
+	}
 )
 
 // TourOptions configure the tour.
@@ -41,8 +109,6 @@ type TourOptions struct {
 	Width   int      // of the terminal, in columns
 	Say     func(text string)
 	Err     io.Writer // of the process beside it
-	// Open makes the launcher of the home that the environment names.
-	Open func(environ []string) (*spawn.Launcher, error)
 }
 
 // ErrInterrupted is returned when the context has ended the tour.
@@ -55,7 +121,7 @@ func Tour(ctx context.Context, o TourOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	t := &tour{TourOptions: o, Sandbox: h, jobs: make(map[string]*tourJob)}
+	t := &tour{TourOptions: o, Sandbox: h, dir: filepath.Dir(h.Root()), bus: bus.New(h.Dir, bus.Options{})}
 	// Whatever happens, nothing of it remains.
 	defer func() {
 		if err != nil && ctx.Err() != nil {
@@ -64,7 +130,7 @@ func Tour(ctx context.Context, o TourOptions) (err error) {
 		if cerr := h.Close(ctx); cerr != nil {
 			err = errors.Join(err, cerr)
 		} else if err == nil {
-			t.say("Everything has ended, and %s has been removed.", h.Root())
+			t.say("Everything has ended, and %s has been removed.", t.dir)
 		}
 	}()
 	return t.run(ctx)
@@ -73,24 +139,19 @@ func Tour(ctx context.Context, o TourOptions) (err error) {
 type tour struct {
 	TourOptions
 	*chaos.Sandbox
-	l      *spawn.Launcher
-	jobs   map[string]*tourJob
-	order  []string
-	killed int
-	unread int // words printed since the last pause
+	bus     *bus.Bus
+	dir     string // of all that is the tour's
+	sent    int    // messages
+	killed  int    // processes
+	landing string
+	unread  int // words printed since the last pause
 }
 
-// A tourJob is one message of the tour and its answers.
-type tourJob struct {
-	to      agent.ID
-	text    string
-	answers []bus.Entry
-}
-
+// say prints a text, broken at the terminal's width.
 func (t *tour) say(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	t.unread += len(strings.Fields(text))
-	t.Say(text)
+	t.Say(strings.Join(wrap(text, t.Width), "\n"))
 }
 
 // rest waits until what was printed can have been read.
@@ -103,151 +164,125 @@ func (t *tour) rest(ctx context.Context) error {
 	return proc.Sleep(ctx, pause)
 }
 
-// netsky runs a verb in the tour's home, as a person would.
-func (t *tour) netsky(ctx context.Context, words ...string) (string, error) {
-	out, err := t.Command(ctx, words...).CombinedOutput()
-	return strings.TrimRight(string(out), "\n"), err
-}
-
 func (t *tour) run(ctx context.Context) error {
-	l, err := t.Open(t.Sandbox.Environ)
-	if err != nil {
+	t.say("netsky runs coding agents side by side. This tour of it is in a temporary home, on a temporary repository, with agents that run no model. It touches nothing of yours.")
+	if !t.Quick {
+		t.say("It takes less than a minute, as it pauses for reading (--quick does not). Ctrl-C ends it.")
+	}
+	list := scenes
+	if err := git.Version(ctx); err != nil {
+		t.say("git is missing or older than 2.38, so it is a shorter one, without worktrees, checks and landings.")
+		list = plain
+	}
+	if err := t.prepare(ctx, len(list) == len(scenes)); err != nil {
 		return err
 	}
-	if l.Home.Root() != t.Root() {
-		return fmt.Errorf("the tour would run in %s", l.Home.Root())
-	}
-	t.l = l
-	t.say("A tour of netsky in a temporary home. It touches nothing of yours and removes everything at its end.")
-	if !t.Quick {
-		t.say("It takes about a minute, as it pauses for reading (--quick does not). Ctrl-C ends it.")
-	}
-	t.say("\n1. Start agent0, the manager, and two workers. Demo agents are small programs without a model.\n")
-	t.say("$ netsky up 2 --type demo")
-	out, err := t.netsky(ctx, "up", "2", "--type", "demo", "--no-attach")
-	t.say("%s", out)
-	if err != nil {
-		return fmt.Errorf("up: %w", err)
+	for i, s := range list {
+		if err := t.rest(ctx); err != nil {
+			return err
+		}
+		t.say("\n%d. %s\n", i+1, s.title)
+		if err := t.play(ctx, s); err != nil {
+			return err
+		}
 	}
 	if err := t.rest(ctx); err != nil {
 		return err
 	}
-	t.say("\n2. Send ten jobs. /delegate has agent0 pass a job on to a worker; /busy takes the time it names.\n")
-	for i := range jobCount {
-		if err := t.send(ctx, i); err != nil {
-			return err
-		}
-	}
-	if err := t.kill(ctx); err != nil {
-		return err
-	}
-	if err := t.tile(ctx); err != nil {
-		return err
-	}
-	if err := t.collect(ctx); err != nil {
-		return err
-	}
+	t.say("\n%d. Count the answers.\n", len(list)+1)
 	return t.account(ctx)
 }
 
-func (t *tour) send(ctx context.Context, i int) error {
-	jobs := []tourJob{
-		{to: agent.Root, text: "hello"},
-		{to: agent.Root, text: "/delegate agent1 what is your name?"},
-		{to: agent.Clone(1), text: "/busy 1s"},
-		{to: agent.Clone(2), text: "what is your name?"},
-		{to: agent.Root, text: "/delegate agent2 /busy 1s"},
-	}
-	j := jobs[i%len(jobs)]
-	r, err := t.l.Bus.Send(ctx, envelope.Envelope{From: agent.Owner, To: j.to, Kind: envelope.KindBrief, Text: j.text, Via: "cli", Time: time.Now()})
-	if err != nil {
-		return fmt.Errorf("job %d: not sent: %w", i+1, err)
-	}
-	t.jobs[r.ID] = &j
-	t.order = append(t.order, r.ID)
-	t.say("  %2d  %-7s %s", i+1, j.to, j.text)
-	return nil
-}
-
-// kill ends agent1 and the daemon as a crash would, while they work, and starts them
-// again.
-func (t *tour) kill(ctx context.Context) error {
-	who, running := t.LockHolder(agent.DaemonName)
-	if !running {
-		return errors.New("daemon: not running")
-	}
-	k, err := t.LoadKeeper(agent.Clone(1))
-	if err != nil {
-		return fmt.Errorf("agent1: %w", err)
-	}
-	t.say("\n3. Kill a worker and the daemon while they work. Messages are files, so none is lost.\n")
-	for _, v := range []struct {
-		what string
-		proc.Process
-	}{{"agent1", k.Process}, {"the daemon", who.Process}} {
-		if err := v.Signal(syscall.SIGKILL); err != nil {
-			return fmt.Errorf("%s: %w", v.what, err)
+// prepare makes the repository, and an environment in which nothing of the caller's is found: its
+// paths are short on the screen, and no configuration of git's but the repository's own counts.
+func (t *tour) prepare(ctx context.Context, repository bool) error {
+	for _, sub := range []string{"bin", "project"} {
+		if err := os.Mkdir(filepath.Join(t.dir, sub), 0o700); err != nil {
+			return err
 		}
-		t.killed++
-		t.say("$ kill -9 %d      # %s", v.PID, v.what)
 	}
-	out, err := t.netsky(ctx, "status")
-	if err != nil {
-		return fmt.Errorf("status: %w: %s", err, out)
-	}
-	t.say("$ netsky status\n%s", out)
-	if err := t.rest(ctx); err != nil {
+	if err := os.Symlink(t.Binary, filepath.Join(t.dir, "bin", "netsky")); err != nil {
 		return err
 	}
-	t.say("\n4. Start what is missing. agent1 continues with the jobs it had.\n")
-	t.say("$ netsky up 2")
-	out, err = t.netsky(ctx, "up", "2", "--type", "demo", "--no-attach")
-	t.say("%s", out)
+	path := filepath.Join(t.dir, "bin") + ":" + execx.Value(t.Sandbox.Environ, "PATH")
+	t.Sandbox.Environ = append(execx.Without(t.Sandbox.Environ, "HOME", "PATH", "GIT_*"),
+		"HOME="+t.dir, "PATH="+path, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+	if !repository {
+		return nil
+	}
+	out, err := t.shell(ctx, `git init -q -b main --template= && git config user.name You && git config user.email you@example.org &&
+		git config maintenance.auto false && echo 'echo hello' > hi && git add hi && git commit -q -m 'say hello'`)
 	if err != nil {
-		return fmt.Errorf("up again: %w", err)
+		return fmt.Errorf("git, for the tour's repository: %w: %s", err, out)
 	}
 	return nil
 }
 
-// tile shows the three panes side by side, cut to the width.
-func (t *tour) tile(ctx context.Context) error {
-	if err := t.rest(ctx); err != nil {
-		return err
+// shell runs a line as a person would.
+func (t *tour) shell(ctx context.Context, line string) (string, error) {
+	cmd := t.Command(ctx)
+	cmd.Path, cmd.Args, cmd.Dir = "/bin/sh", []string{"sh", "-c", line}, filepath.Join(t.dir, "project")
+	out, err := cmd.CombinedOutput()
+	return strings.TrimRight(string(out), "\n"), err
+}
+
+var undoes = regexp.MustCompile("`netsky undo ([0-9a-z]+)`")
+
+func (t *tour) play(ctx context.Context, s scene) error {
+	for i, line := range s.lines {
+		if name, ok := strings.CutPrefix(line, "kill -9 "); ok {
+			if err := t.kill(ctx, name); err != nil {
+				return fmt.Errorf("%s: %w", line, err)
+			}
+			continue
+		}
+		line = strings.ReplaceAll(line, "LANDING", t.landing)
+		t.say("$ %s", line)
+		out, err := t.shell(ctx, "exec "+line)
+		for end := time.Now().Add(answerWithin); i == len(s.lines)-1 && !strings.Contains(out, s.until) && err == nil && time.Now().Before(end); {
+			if err = proc.Sleep(ctx, 100*time.Millisecond); err == nil {
+				out, err = t.shell(ctx, "exec "+line)
+			}
+		}
+		t.say("%s", out)
+		if err != nil {
+			return fmt.Errorf("%s: %w", line, err)
+		}
+		if m := undoes.FindStringSubmatch(out); m != nil {
+			t.landing = m[1]
+		}
+		if strings.HasPrefix(line, "netsky ask ") || strings.HasPrefix(line, "netsky send ") {
+			t.sent++
+		}
 	}
-	ids := []agent.ID{agent.Root, agent.Clone(1), agent.Clone(2)}
-	col := max(t.Width/len(ids)-2, 20)
-	const rows = 14
-	var panes [][]string
-	list, err := t.l.Inspect(ctx)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		lines, err := t.l.LastLines(ctx, list.Find(id), rows)
+	return nil
+}
+
+// kill ends an agent's program, or the daemon, and waits until it is gone.
+func (t *tour) kill(ctx context.Context, name string) error {
+	var p proc.Process
+	if name == agent.DaemonName {
+		who, running := t.LockHolder(name)
+		if !running {
+			return errors.New("not running")
+		}
+		p = who.Process
+	} else {
+		k, err := t.LoadKeeper(agent.ID(name))
 		if err != nil {
 			return err
 		}
-		panes = append(panes, append([]string{"[" + string(id) + "]"}, lines...))
+		p = k.Process
 	}
-	t.say("\n5. Look at the panes. `netsky attach agent1` would show that one in full.\n")
-	for row := range rows + 1 {
-		var line strings.Builder
-		for _, p := range panes {
-			cell := ""
-			if row < len(p) {
-				cell = p[row]
-			}
-			line.WriteString("| " + pad(cell, col-2))
+	if err := p.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	t.killed++
+	t.say("$ kill -9 %d      # %s", p.PID, name)
+	for end := time.Now().Add(answerWithin); p.Alive() && time.Now().Before(end); {
+		if err := proc.Sleep(ctx, 10*time.Millisecond); err != nil {
+			return err
 		}
-		t.say("%s", strings.TrimRight(line.String(), " "))
 	}
 	return nil
-}
-
-func pad(s string, width int) string {
-	r := []rune(envelope.Plain(s))
-	if len(r) > width {
-		r = append(r[:width-1], '…')
-	}
-	return string(r) + strings.Repeat(" ", width-len(r))
 }
