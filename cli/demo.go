@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/signal"
 	"syscall"
 
@@ -67,8 +68,8 @@ func (a setupVerbs) takeTour(c *cli.Context) error {
 func (a setupVerbs) tourOptions() (demo.TourOptions, error) {
 	bin, err := fleet.Binary()
 	o := demo.TourOptions{
-		Binary: bin, Environ: execx.Inherited(a.environ), Width: 120, Err: a.err,
-		Say: func(text string) { a.print("%s", text) },
+		Binary: bin, Environ: execx.Inherited(a.environ), Width: 120, Colors: a.colors(), Err: a.err,
+		Say: func(text string) { fmt.Fprintln(a.stdout(), text) },
 	}
 	if width, ok := view.Width(a.out); ok {
 		o.Width = width

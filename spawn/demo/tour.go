@@ -19,6 +19,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/internal/chaos"
 	"netsky/internal/execx"
 	"netsky/internal/proc"
@@ -50,7 +51,7 @@ var (
 		{title: "Start a manager and two workers. Each worker gets a branch and a worktree of its own.", lines: []string{
 			"netsky up 2 --type demo",
 		}},
-		{title: "Have agent1 change a file. Its answer is printed.", lines: []string{
+		{title: "Have agent1 change a file, the script hi. Its answers are printed.", lines: []string{
 			"netsky ask agent1 '/edit hi echo agent1 was here'",
 			"netsky ask agent1 /commit",
 		}},
@@ -107,6 +108,7 @@ type TourOptions struct {
 	Environ []string // inherited by its verbs
 	Quick   bool     // do not pause for reading
 	Width   int      // of the terminal, in columns
+	Colors  bool     // titles and commands stand out
 	Say     func(text string)
 	Err     io.Writer // of the process beside it
 }
@@ -147,11 +149,20 @@ type tour struct {
 	unread  int // words printed since the last pause
 }
 
+// How titles and commands look.
+const bold, cyan = "1", "36"
+
 // say prints a text, broken at the terminal's width.
-func (t *tour) say(format string, args ...any) {
+func (t *tour) say(format string, args ...any) { t.paint("", format, args...) }
+
+func (t *tour) paint(color, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	t.unread += len(strings.Fields(text))
-	t.Say(strings.Join(wrap(text, t.Width), "\n"))
+	text = strings.Join(wrap(envelope.Plain(text), t.Width), "\n")
+	if t.Colors && color != "" {
+		text = "\x1b[" + color + "m" + text + "\x1b[0m"
+	}
+	t.Say(text)
 }
 
 // rest waits until what was printed can have been read.
@@ -165,7 +176,7 @@ func (t *tour) rest(ctx context.Context) error {
 }
 
 func (t *tour) run(ctx context.Context) error {
-	t.say("netsky runs coding agents side by side. This tour of it is in a temporary home, on a temporary repository, with agents that run no model. It touches nothing of yours.")
+	t.paint(bold, "netsky runs coding agents side by side. This tour of it is in a temporary home, on a temporary repository, with agents that run no model. It touches nothing of yours.")
 	if !t.Quick {
 		t.say("It takes less than a minute, as it pauses for reading (--quick does not). Ctrl-C ends it.")
 	}
@@ -181,7 +192,7 @@ func (t *tour) run(ctx context.Context) error {
 		if err := t.rest(ctx); err != nil {
 			return err
 		}
-		t.say("\n%d. %s\n", i+1, s.title)
+		t.paint(bold, "\n%d. %s\n", i+1, s.title)
 		if err := t.play(ctx, s); err != nil {
 			return err
 		}
@@ -189,7 +200,7 @@ func (t *tour) run(ctx context.Context) error {
 	if err := t.rest(ctx); err != nil {
 		return err
 	}
-	t.say("\n%d. Count the answers.\n", len(list)+1)
+	t.paint(bold, "\n%d. Count the answers.\n", len(list)+1)
 	return t.account(ctx)
 }
 
@@ -237,7 +248,7 @@ func (t *tour) play(ctx context.Context, s scene) error {
 			continue
 		}
 		line = strings.ReplaceAll(line, "LANDING", t.landing)
-		t.say("$ %s", line)
+		t.paint(cyan, "$ %s", line)
 		out, err := t.shell(ctx, "exec "+line)
 		for end := time.Now().Add(answerWithin); i == len(s.lines)-1 && !strings.Contains(out, s.until) && err == nil && time.Now().Before(end); {
 			if err = proc.Sleep(ctx, 100*time.Millisecond); err == nil {
@@ -278,7 +289,7 @@ func (t *tour) kill(ctx context.Context, name string) error {
 		return err
 	}
 	t.killed++
-	t.say("$ kill -9 %d      # %s", p.PID, name)
+	t.paint(cyan, "$ kill -9 %d      # %s", p.PID, name)
 	for end := time.Now().Add(answerWithin); p.Alive() && time.Now().Before(end); {
 		if err := proc.Sleep(ctx, 10*time.Millisecond); err != nil {
 			return err
