@@ -124,7 +124,7 @@ func (o Alone) Run(ctx context.Context) (r *Report, kept string, err error) {
 	}
 	w := World{
 		Home: h.Dir, Socket: h.Socket, Command: h.Command, NoDisk: errors.Join(o.NoDisk, h.NoDisk), Spare: []int{h.Beside()},
-		Up:     []string{"up", strconv.Itoa(o.Clones), "--type", "demo", "--no-attach"},
+		Up:     []string{"up", strconv.Itoa(o.Clones), "--type", "demo", "--no-attach", "--here"},
 		Agents: append(slices.Clone(agents), agent.Infinity), Demos: agents,
 	}
 	r, err = Run(ctx, Options{World: w, Faults: list, For: o.For, Burst: 2, Seed: o.Seed, Every: mailEvery, Say: o.Say, Trace: trace})
