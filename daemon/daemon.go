@@ -74,7 +74,7 @@ type Options struct {
 	// Enough reports whether those tasks may start that need a closed one; nil: it is enough that it is closed.
 	Enough func(ctx context.Context, db *store.DB, k store.Task) bool
 	// Check returns the command that proves work, as of now; may be nil.
-	Check   func() string
+	Check func() string
 	// Updates looks for new versions of netsky, until ctx ends. nil: nothing does.
 	Updates func(ctx context.Context) error
 	Version string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"netsky/daemon/update"
 	"netsky/daemon/update/checkout"
 	"netsky/internal/advice"
+	"netsky/work/git"
 )
 
 // built is a program that is built from a checkout.
@@ -23,6 +25,13 @@ type built struct {
 // checkout finds what is new in the checkout from which this program was built.
 func (u *updater) checkout() (source, string, error) {
 	s, err := checkout.Look(u.ctx, u.in.Root, u.Environ)
+	if errors.Is(err, git.ErrNone) {
+		return nil, "", advice.With(fmt.Errorf("%s: is no git repository, so there is nothing to fetch", u.in.Root), "`netsky self update FILE` installs a release")
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	version, err := checkout.Version(u.ctx, s.Root, u.Environ)
 	if err != nil {
 		return nil, "", err
 	}
@@ -43,11 +52,11 @@ func (u *updater) checkout() (source, string, error) {
 	case next && len(s.Dirty) > 0:
 		return nil, "", advice.With(fmt.Errorf("%s: %d of its files are changed, and %d commits are new: %s", s.Root, len(s.Dirty), len(in.Commits)+in.More, strings.Join(s.Dirty[:min(len(s.Dirty), 5)], ", ")),
 			"commit them, or `git -C %s stash`, then this again", advice.Word(s.Root))
-	case !next && len(s.Dirty) == 0 && strings.HasSuffix(u.Version, "+"+s.Describe) && !u.Force:
+	case !next && len(s.Dirty) == 0 && version == u.Version && !u.Force:
 		return nil, "", fmt.Errorf("netsky %s %w: it is the build of %s", u.Version, ErrCurrent, u.tilde(s.Root))
 	}
 	r.Repository, r.Revision, r.Changes = s.Root, in.Revision, in.Changelog
-	question := "Build what is in " + u.tilde(s.Root) + " (" + s.Describe + ") and install it in the place of netsky " + u.Version + "?"
+	question := "Build what is in " + u.tilde(s.Root) + " (" + version + ") and install it in the place of netsky " + u.Version + "?"
 	if len(s.Dirty) > 0 {
 		commit, err := checkout.Record(u.ctx, s, u.Environ)
 		if err != nil {
@@ -57,7 +66,7 @@ func (u *updater) checkout() (source, string, error) {
 		question += fmt.Sprintf("\nFiles that are changed and not committed: %d.", len(s.Dirty))
 	}
 	if r.Adopts = next; next {
-		question = fmt.Sprintf("New on %s since %s:\n  %s", s.Upstream, s.Describe, strings.Join(in.Commits, "\n  "))
+		question = fmt.Sprintf("New on %s since %s:\n  %s", s.Upstream, version, strings.Join(in.Commits, "\n  "))
 		if in.More > 0 {
 			question += fmt.Sprintf("\n  and %d more", in.More)
 		}

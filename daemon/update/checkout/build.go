@@ -8,12 +8,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"netsky/internal/advice"
 	"netsky/internal/execx"
 	"netsky/work/check"
 )
+
+// Version returns what a build of the checkout, as it is, says that it is.
+func Version(ctx context.Context, root string, environ []string) (string, error) {
+	out, err := execx.Question{Program: "sh", Args: []string{"-c", `. scripts/tools && version "$1"`, "sh", root}, Dir: root, Env: environ}.Ask(ctx)
+	return strings.TrimSpace(string(out)), err
+}
 
 // buildTime is how long a build may take: the first one compiles SQLite.
 const buildTime = 30 * time.Minute
