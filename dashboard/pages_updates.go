@@ -24,7 +24,7 @@ func (s updateStep) Word() string {
 		return "failed"
 	case s.Ended == 0:
 		return "in_progress"
-	case s.State == "undo":
+	case s.State == "undone":
 		return "undone"
 	}
 	return "done"

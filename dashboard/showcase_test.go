@@ -123,7 +123,7 @@ func (w *world) updates(tb testing.TB, ago func(time.Duration) store.Time) {
 	step("u-1.01", "preflight", "91be0d2", 50*hour, 2*sec, "")
 	step("u-1.02", "build", "91be0d2", 50*hour-2*sec, 48*sec, "", "go build -trimpath -o bin/netsky.new .")
 	step("u-1.03", "operating", "91be0d2", 50*hour-50*sec, 30*sec, "no answer from the router within 30s")
-	step("u-1.04", "undo", "91be0d2", 50*hour-80*sec, 4*sec, "", "mv bin/netsky.before bin/netsky")
+	step("u-1.04", "undone", "91be0d2", 50*hour-80*sec, 4*sec, "", "mv bin/netsky.before bin/netsky")
 	step("u-2.01", "preflight", "4c1d9a7", 2*hour, 3*sec, "")
 	step("u-2.02", "fetch", "4c1d9a7", 2*hour-3*sec, 5*sec, "", "git fetch origin main", "git merge --ff-only 4c1d9a7")
 	step("u-2.03", "restart", "4c1d9a7", 2*hour-9*sec, 12*sec, "")

@@ -107,9 +107,10 @@ const (
 	keptFile = Dir + "/installed.json"
 )
 
-// The records' copy and, if it is put back, what was there instead.
-func (r Run) copyFile() string  { return Dir + "/" + r.ID + ".db" }
-func (r Run) asideFile() string { return Dir + "/" + r.ID + "-aside.db" }
+// The records' copy, and what was there before another copy was put back: by a rollback, by undoing the run.
+func (r Run) copyFile() string   { return Dir + "/" + r.ID + ".db" }
+func (r Run) asideFile() string  { return Dir + "/" + r.ID + "-aside.db" }
+func (r Run) undoneFile() string { return Dir + "/" + r.ID + "-undone.db" }
 
 // Load returns the last run of a home; its error matches fs.ErrNotExist if there was none.
 func Load(h home.Dir) (Run, error) { return home.Load[Run](h, runFile) }

@@ -257,10 +257,8 @@ func (s *Supervisor) putBack(ctx context.Context) error {
 	if s.run.Backup == "" || !s.spoiled(ctx) {
 		return s.run.unstage()
 	}
-	if s.run.Restore == "" {
-		s.run.Aside = s.run.asideFile()
-	}
-	if err := store.Restore(ctx, s.Home, s.run.Backup, s.run.asideFile()); err != nil {
+	s.run.Aside = s.run.undoneFile()
+	if err := store.Restore(ctx, s.Home, s.run.Backup, s.run.Aside); err != nil {
 		return err
 	}
 	step("records back")
@@ -327,7 +325,7 @@ func (s *Supervisor) kept(state State) error {
 		return err
 	}
 	if err == nil && last.ID != s.run.ID && last.Backup != s.run.Restore {
-		return errors.Join(s.Home.Remove(last.copyFile()), s.Home.Remove(last.asideFile()))
+		return errors.Join(s.Home.Remove(last.copyFile()), s.Home.Remove(last.asideFile()), s.Home.Remove(last.undoneFile()))
 	}
 	return nil
 }
