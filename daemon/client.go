@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -140,8 +141,9 @@ const (
 )
 
 // Start starts the daemon if none answers, as a process in its own session that outlives
-// the caller, and waits until it answers. A daemon that hangs, or whose program has been
-// removed, is ended first. argv[0] is the binary.
+// the caller, and waits until it answers: until ctx ends, which also ends that process, or
+// for 10 s if ctx has no deadline. A daemon that hangs, or whose program has been removed,
+// is ended first. argv[0] is the binary.
 func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, Started, error) {
 	did := Began
 	p, err := Ping(ctx, h)
@@ -183,7 +185,10 @@ func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, Started, 
 	child, _ := proc.Find(cmd.Process.Pid) // not waited for yet, so its number is not reused
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }() // ends with the daemon or with this process
-	deadline := time.After(10 * time.Second)
+	var deadline <-chan time.Time
+	if _, has := ctx.Deadline(); !has {
+		deadline = time.After(10 * time.Second)
+	}
 	var end error // of our child
 	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		if p, err = Ping(ctx, h); err == nil {
@@ -195,6 +200,9 @@ func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, Started, 
 		select {
 		case <-ctx.Done():
 			err := ctx.Err()
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = fmt.Errorf("daemon: started, but did not answer in time; see %s", out.Name())
+			}
 			if exited != nil { // our child, which nothing waits for any more
 				err = errors.Join(err, stop(context.WithoutCancel(ctx), child, false))
 			}
@@ -212,7 +220,7 @@ func Start(ctx context.Context, h home.Dir, argv, env []string) (Pong, Started, 
 			if _, other := h.LockHolder(agent.DaemonName); !other {
 				deadline = time.After(time.Second) // it has not even reported that it holds the lock
 			}
-			exited = nil
+			exited, end = nil, cmp.Or(end, errors.New("exit status 0"))
 		case <-time.After(wait):
 		}
 	}

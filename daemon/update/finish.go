@@ -35,8 +35,8 @@ func Finish(h home.Dir, environ []string) error {
 	if !pending {
 		return nil
 	}
-	if held, err := h.Locked(home.SelfLock); held || err != nil {
-		return err
+	if _, held := h.LockHolder(home.SelfLock); held { // the lock itself may outlive whoever has released it for a moment
+		return nil
 	}
 	out, err := h.OpenAppend(logFile)
 	if err != nil {
