@@ -77,6 +77,9 @@ func (a selfVerbs) printed(c *cli.Context) report {
 
 // ran prints how a run went.
 func (a selfVerbs) ran(c *cli.Context, r update.Run, err error) error {
+	if errors.Is(err, fleet.ErrStopped) || errors.Is(err, update.ErrInterrupted) {
+		err = exitError{128 + int(endedBy(c.Context)), err}
+	}
 	if c.Bool("json") && r.ID != "" {
 		return errors.Join(a.writeJSON(r), err)
 	}
@@ -98,10 +101,8 @@ func (a selfVerbs) selfUpdate(c *cli.Context) error {
 	if c.NArg() > 1 {
 		return usagef("self update: at most one release or directory")
 	}
-	if c.Bool("force") && !c.Bool("yes") {
-		if _, terminal := view.Width(a.in); !terminal {
-			return usagef("self update: --force is for a terminal, where it asks")
-		}
+	if _, terminal := view.Width(a.in); c.Bool("force") && !terminal {
+		return usagef("self update: --force is for you at a terminal")
 	}
 	report := a.printed(c)
 	f, err := a.fleetFor(ui{a: a.app, report: report})
@@ -112,6 +113,9 @@ func (a selfVerbs) selfUpdate(c *cli.Context) error {
 		From: c.Args().First(), Yes: c.Bool("yes"), Force: c.Bool("force"), Faults: a.faults,
 	})
 	if errors.Is(err, fleet.ErrCurrent) {
+		if c.Bool("json") {
+			return a.writeJSON(r)
+		}
 		a.print("%v", err)
 		return nil
 	}
@@ -122,6 +126,7 @@ func (a selfVerbs) selfUpdate(c *cli.Context) error {
 }
 
 func (a selfVerbs) selfRollback(c *cli.Context) error {
+	a.bears = config.Whole // the program to go back to may be the one that understands it
 	f, err := a.fleetFor(ui{a: a.app, report: a.printed(c)})
 	if err != nil {
 		return err

@@ -24,6 +24,14 @@ func (f Program) binary() (string, error) {
 	return file, nil
 }
 
+// begin begins a run in the home, which is made if there is none yet.
+func (f Program) begin(r update.Run) (*update.Draft, error) {
+	if err := f.Make(); err != nil {
+		return nil, err
+	}
+	return update.Begin(f.Home, r)
+}
+
 // Restart restarts the daemon, as the program that is installed now, under a supervisor that watches whether it operates, and
 // waits for that. Agents are not touched. Of a run that was cut off it waits for the end instead. With
 // [update.ErrInterrupted], ctx has ended and the supervisor continues.
@@ -39,7 +47,7 @@ func (f Program) Restart(ctx context.Context) (update.Run, error) {
 	if p, err := daemon.Ping(ctx, f.Home); err == nil {
 		r.From.Version = p.Version
 	}
-	draft, err := update.Begin(f.Home, r)
+	draft, err := f.begin(r)
 	if errors.Is(err, update.ErrUnfinished) {
 		if r, pending := update.Pending(f.Home); pending {
 			f.warn("%s %s was cut off: it is finished now", r.Kind, r.ID)

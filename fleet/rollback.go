@@ -30,18 +30,29 @@ func (f Program) Rollback(ctx context.Context, agree bool) (r update.Run, err er
 		return r, err
 	}
 	kept := update.Kept(u.in.Binary)
-	if u.draft, err = update.Begin(f.Home, update.Run{
+	if u.draft, err = f.begin(update.Run{
 		Kind: update.Rollback, Binary: u.in.Binary, Previous: kept, From: update.Build{Version: f.Version, Schema: store.Schema()}, By: f.Actor,
 	}); err != nil {
 		return r, err
 	}
 	if err := u.prepareBack(kept, last); err != nil {
-		return u.draft.Run, errors.Join(err, u.draft.Abandon(ctx, err))
+		return u.abandon(err)
 	}
 	if r, err = u.draft.HandOver(ctx); err != nil {
 		return r, err
 	}
 	return f.follow(ctx, r.ID)
+}
+
+// ErrStopped is returned to whoever ends an update or a rollback before a supervisor has it.
+var ErrStopped = errors.New("interrupted: nothing was changed")
+
+// abandon ends a run that could not be prepared.
+func (u *updater) abandon(why error) (update.Run, error) {
+	if u.ctx.Err() != nil { // what was at work says only that it was ended
+		why = ErrStopped
+	}
+	return u.draft.Run, errors.Join(why, u.draft.Abandon(u.ctx, why))
 }
 
 func (u *updater) prepareBack(kept string, last update.Run) error {
@@ -54,6 +65,11 @@ func (u *updater) prepareBack(kept string, last update.Run) error {
 		return err
 	}
 	r := &u.draft.Run
+	if sum, err := update.Sum(kept); err != nil {
+		return err
+	} else if sum == r.From.SHA256 { // what was to replace it was taken back
+		return advice.With(fmt.Errorf("%s: is the same as the present program, so there is nothing to go back to", kept), "`netsky self status` shows what was")
+	}
 	dir, err := os.MkdirTemp("", "netsky-")
 	if err != nil {
 		return err
@@ -64,7 +80,7 @@ func (u *updater) prepareBack(kept string, last update.Run) error {
 		return fmt.Errorf("the program that was kept: %w", err)
 	}
 	r.To.Version, r.To.Schema = c.Version, c.Schema
-	question := fmt.Sprintf("Go back from netsky %s to %s?", u.Version, c.Version) + u.agents()
+	question := fmt.Sprintf("This goes back from netsky %s to %s.", u.Version, c.Version) + u.agents()
 	schema, err := store.SchemaOf(u.ctx, u.Home)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -77,13 +78,13 @@ func (f Program) Update(ctx context.Context, q UpdateRequest) (r update.Run, err
 		return r, advice.With(fmt.Errorf("%s: belongs to the package %s, so it is not replaced here", u.in.Binary, u.in.Package),
 			"`%s`, then `netsky daemon restart`", u.in.Command)
 	}
-	if u.draft, err = update.Begin(f.Home, update.Run{
+	if u.draft, err = f.begin(update.Run{
 		Kind: update.Update, Binary: u.in.Binary, Previous: update.Kept(u.in.Binary), From: update.Build{Version: f.Version}, By: f.Actor,
 	}); err != nil {
 		return r, err
 	}
 	if err = u.prepare(); err != nil {
-		return u.draft.Run, errors.Join(err, u.draft.Abandon(ctx, err))
+		return u.abandon(err)
 	}
 	if r, err = u.draft.HandOver(ctx); err != nil {
 		return r, err
@@ -166,7 +167,7 @@ func room(dir string, need int64) error {
 	return nil
 }
 
-// agreed asks the owner, unless that is not needed.
+// agreed says what is about to be done and asks the owner, unless that is not needed.
 func (u *updater) agreed(text string) error {
 	if u.Yes {
 		u.UI.Step(Step{Line: text})
@@ -174,7 +175,8 @@ func (u *updater) agreed(text string) error {
 	}
 	answer, err := u.UI.Ask(text + "\nGo on? [y/N] ")
 	if errors.Is(err, ErrNobody) {
-		return usagef("self update: there is no terminal to ask on; --yes agrees to: %s", text)
+		u.UI.Step(Step{Line: text})
+		return advice.With(usagef("self %s: there is no terminal to ask on", u.draft.Run.Kind), "`netsky self %s --yes` agrees to that", u.draft.Run.Kind)
 	}
 	if err == nil && !yes(answer) {
 		err = errDeclined
@@ -205,6 +207,10 @@ func (u *updater) source() (source, string, error) {
 type archive struct{ *release.Archive }
 
 func (u *updater) archive(path string) (source, string, error) {
+	path, err := filepath.Abs(path) // it is on record
+	if err != nil {
+		return nil, "", err
+	}
 	if info, err := os.Stat(path); err != nil {
 		return nil, "", err
 	} else if info.IsDir() {
@@ -213,13 +219,12 @@ func (u *updater) archive(path string) (source, string, error) {
 			return nil, "", err
 		}
 		if file == "" {
-			return nil, "", fmt.Errorf("%s: has no release for this machine", path)
+			return nil, "", advice.With(fmt.Errorf("%s: has no release for this machine", path), "a release is a file netsky_VERSION_linux_%s.tar.gz with its SHA256SUMS beside it", runtime.GOARCH)
 		}
 		path = file
 	}
 	signers := u.Config.Self.Signers
 	if signers != "" {
-		var err error
 		if signers, err = config.Path(u.Home, u.userHome(), signers); err != nil {
 			return nil, "", fmt.Errorf("signers under [self]: %w", err)
 		}
@@ -249,7 +254,7 @@ func (u *updater) archive(path string) (source, string, error) {
 		a.Close()
 		return nil, "", err
 	}
-	return archive{a}, fmt.Sprintf("Install netsky %s (%s) in the place of %s?", a.Version, vouched, u.Version) + u.agents(), nil
+	return archive{a}, fmt.Sprintf("This installs netsky %s (%s) in the place of %s.", a.Version, vouched, u.Version) + u.agents(), nil
 }
 
 func (a archive) stage(u *updater, to string) error {

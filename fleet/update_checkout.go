@@ -56,7 +56,7 @@ func (u *updater) checkout() (source, string, error) {
 		return nil, "", fmt.Errorf("netsky %s %w: it is the build of %s", u.Version, ErrCurrent, u.tilde(s.Root))
 	}
 	r.Repository, r.Revision, r.Changes = s.Root, in.Revision, in.Changelog
-	question := "Build what is in " + u.tilde(s.Root) + " (" + version + ") and install it in the place of netsky " + u.Version + "?"
+	question := "This builds what is in " + u.tilde(s.Root) + " (" + version + ") and installs it in the place of netsky " + u.Version + "."
 	if len(s.Dirty) > 0 {
 		commit, err := checkout.Record(u.ctx, s, u.Environ)
 		if err != nil {
@@ -73,7 +73,7 @@ func (u *updater) checkout() (source, string, error) {
 		if in.Changelog != "" {
 			question += "\n\n" + in.Changelog + "\n"
 		}
-		question += "\nBuild that and install it in the place of netsky " + u.Version + "?"
+		question += "\nThis builds that and installs it in the place of netsky " + u.Version + "."
 	}
 	return built{s, in}, question + u.agents(), nil
 }
