@@ -183,8 +183,10 @@ func (r *Run) enter(h home.Dir, s State, name string, commands ...string) error 
 	r.State = s
 	r.Steps = append(r.Steps, Step{Name: name, Commands: commands, AtMS: now})
 	if s.Over() {
-		r.Steps[len(r.Steps)-1].EndedMS = now
-		r.Steps[len(r.Steps)-1].Error = r.Why
+		r.step().EndedMS = now
+		if s == Failed {
+			r.step().Error = r.Why
+		}
 	}
 	return r.save(h)
 }
