@@ -1,5 +1,5 @@
 # The few commands that people type; each is a script or a line of go.
-.PHONY: build test test-live lint bench docs
+.PHONY: build test test-live lint bench docs release
 
 build: ## netsky, into bin/
 	. scripts/tools && go_there && build . "$(CURDIR)/bin/netsky"
@@ -18,3 +18,6 @@ bench: ## measures, and writes docs/performance.md
 
 docs: ## the generated documents
 	go test ./cli -run Docs -update
+
+release: ## packages of HEAD, into dist/; docs/release.md says more
+	scripts/release
