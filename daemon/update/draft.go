@@ -38,25 +38,17 @@ func (d *Draft) Note(text string) { d.Run.step().Note = text }
 // Stage names the file that the new program is written to. It is beside the old one, so that it can take its place by
 // a rename.
 func (d *Draft) Stage() (string, error) {
-	dir, name := filepath.Split(d.Run.Binary)
-	d.Run.Staged = filepath.Join(dir, "."+name+"-"+d.Run.ID)
+	d.Run.Staged = d.Run.beside("")
 	return d.Run.Staged, d.Run.save(d.home) // so that another run can remove it
-}
-
-// unstage removes the file of a run that was cut off.
-func (r Run) unstage() error {
-	if r.Staged == "" {
-		return nil
-	}
-	if err := os.Remove(r.Staged); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // Abandon ends the run; nothing was changed. why is on record.
 func (d *Draft) Abandon(ctx context.Context, why error) error {
 	defer d.close()
+	return d.abandon(ctx, why)
+}
+
+func (d *Draft) abandon(ctx context.Context, why error) error {
 	d.Run.step().Error = why.Error()
 	d.Run.Why = why.Error()
 	err := errors.Join(d.Run.unstage(), d.Run.enter(d.home, Failed, string(Failed)))
@@ -65,17 +57,18 @@ func (d *Draft) Abandon(ctx context.Context, why error) error {
 }
 
 // HandOver keeps the installed program under a second name, from which the supervisor runs, and lets a supervisor have
-// the run: [Finish] starts one.
+// the run: [Finish] starts one. With an error the run has ended, as Abandon ends it.
 func (d *Draft) HandOver(ctx context.Context) (Run, error) {
 	defer d.close()
-	if d.Run.Previous != "" {
-		if err := keep(d.Run.Binary, d.Run.Previous); err != nil {
-			return d.Run, err
-		}
+	err := d.Run.keepOld()
+	if err == nil {
+		err = d.Run.enter(d.home, Prepared, string(Prepared))
 	}
-	err := d.Run.enter(d.home, Prepared, string(Prepared))
+	if err != nil {
+		return d.Run, errors.Join(err, d.abandon(ctx, err))
+	}
 	d.journal.Record(ctx, d.Run.record()...)
-	return d.Run, err
+	return d.Run, nil
 }
 
 func (d *Draft) close() {
@@ -84,34 +77,6 @@ func (d *Draft) close() {
 		d.program.Close()
 	}
 	d.lock.Unlock()
-}
-
-// Kept returns the name under which a program is kept.
-func Kept(binary string) string { return binary + ".previous" }
-
-// keep gives the file a second name, in one step: it is there with what it was, or is the present one.
-func keep(file, name string) error {
-	temp := name + ".new"
-	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.Link(file, temp); err != nil {
-		return err
-	}
-	return place(temp, name)
-}
-
-// place renames a file to its name in the same directory, and returns when that survives a loss of power.
-func place(file, name string) error {
-	if err := os.Rename(file, name); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(name))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }
 
 // lockProgram takes the lock of a program, which homes may share. It ends with the file.

@@ -78,7 +78,7 @@ type Run struct {
 	State      State    `json:"state"`
 	Binary     string   `json:"binary"`             // the program's path, which stays the same
 	Staged     string   `json:"staged,omitempty"`   // the new program, beside it
-	Previous   string   `json:"previous,omitempty"` // the old one, kept
+	Previous   string   `json:"previous,omitempty"` // the old one, under a second name; "" once it is in its place again
 	From       Build    `json:"from"`
 	To         Build    `json:"to"`
 	Repository string   `json:"repository,omitempty"` // where the new program is from: a checkout or an archive
@@ -103,11 +103,13 @@ const (
 	// Dir is where the run and the copy of the records are, below the home.
 	Dir     = "state/self"
 	runFile = Dir + "/run.json"
+	// idPrefix is what the names of runs begin with, and of their files.
+	idPrefix = "self-"
 	// keptFile is the run to which the kept program and the copy of the records belong.
 	keptFile = Dir + "/installed.json"
 )
 
-// The records' copy, and what was there before another copy was put back: by a rollback, by undoing the run.
+// The records' copy, what was there before a rollback put another copy back, and what was there before that was undone.
 func (r Run) copyFile() string   { return Dir + "/" + r.ID + ".db" }
 func (r Run) asideFile() string  { return Dir + "/" + r.ID + "-aside.db" }
 func (r Run) undoneFile() string { return Dir + "/" + r.ID + "-undone.db" }
@@ -157,18 +159,18 @@ func (d *Draft) begin() error {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return advice.With(err, "`rm %s` if no update is running; the program stays as it is", advice.Word(d.home.Path(runFile)))
-	case last.State == Preparing:
+	case !last.State.Over() && last.State != Preparing:
+		return ErrUnfinished
+	default:
 		if err := last.unstage(); err != nil {
 			return err
 		}
-	case !last.State.Over():
-		return ErrUnfinished
 	}
 	if d.program, err = lockProgram(d.Run.Binary); err != nil {
 		return err
 	}
 	now := time.Now()
-	d.Run.ID = fmt.Sprintf("self-%d", now.UnixMilli())
+	d.Run.ID = fmt.Sprintf(idPrefix+"%d", now.UnixMilli())
 	return d.Enter(context.Background(), "preflight")
 }
 

@@ -126,16 +126,19 @@ func (s *Supervisor) exchange(ctx context.Context) error {
 	if s.run.Kind == Restart {
 		return nil
 	}
-	if err := s.enter(Copying); err != nil {
-		return err
-	}
-	if err := s.copyRecords(ctx); err != nil {
-		return err
+	if !there { // else the copy was made before, and the records may be others since
+		if err := s.enter(Copying); err != nil {
+			return err
+		}
+		if err := s.copyRecords(ctx); err != nil {
+			return err
+		}
 	}
 	if err := s.enter(Installing, "mv "+s.run.Staged+" "+s.run.Binary); err != nil {
 		return err
 	}
 	if !there {
+		step("install")
 		err = place(s.run.Staged, s.run.Binary)
 	}
 	if err != nil || s.run.Restore == "" {
@@ -249,20 +252,26 @@ func (s *Supervisor) putBack(ctx context.Context) error {
 			return fmt.Errorf("%s: somebody else has replaced it meanwhile", s.run.Binary)
 		}
 		step("put back")
-		if err := keep(s.run.Previous, s.run.Binary); err != nil {
+		if err := s.run.keep(s.run.Previous, s.run.Binary); err != nil {
 			return err
 		}
 	}
 	step("program back")
 	if s.run.Backup == "" || !s.spoiled(ctx) {
-		return s.run.unstage()
+		if s.run.Aside == s.run.asideFile() {
+			s.run.Aside = "" // these records, or a copy of them, are the present ones
+		}
+		return nil
 	}
 	s.run.Aside = s.run.undoneFile()
+	if err := s.run.save(s.Home); err != nil {
+		return err
+	}
 	if err := store.Restore(ctx, s.Home, s.run.Backup, s.run.Aside); err != nil {
 		return err
 	}
 	step("records back")
-	return s.run.unstage()
+	return nil
 }
 
 // spoiled reports whether the records are not what the old program left.
@@ -302,32 +311,21 @@ func (s *Supervisor) finish(ctx context.Context, state State, more error) error 
 	// Before it is over: of a supervisor that ends here the next one tells under the same id.
 	told := s.tell(ctx, state)
 	step("told")
-	err := s.kept(state)
+	err := s.settle()
+	step("settled")
+	if state == Done && s.run.Kind != Restart {
+		err = errors.Join(err, s.Home.Save(keptFile, s.run, true))
+	}
 	err = errors.Join(err, s.run.enter(s.Home, state, string(state)))
+	if s.run.Kind != Restart {
+		err = errors.Join(err, s.run.tidy(s.Home))
+	}
 	s.journal.Record(ctx, s.run.record()...)
 	step("over")
 	if state == Done {
 		return errors.Join(err, told)
 	}
 	return errors.Join(errors.New(s.run.Why), err, told)
-}
-
-// kept keeps what a rollback needs to know, and removes the copies that no rollback needs any more.
-func (s *Supervisor) kept(state State) error {
-	if s.run.Kind == Restart || state != Done {
-		return nil
-	}
-	if err := s.run.unstage(); err != nil { // of the same build once more
-		return err
-	}
-	last, err := Installed(s.Home)
-	if err := s.Home.Save(keptFile, s.run, true); err != nil {
-		return err
-	}
-	if err == nil && last.ID != s.run.ID && last.Backup != s.run.Restore {
-		return errors.Join(s.Home.Remove(last.copyFile()), s.Home.Remove(last.asideFile()), s.Home.Remove(last.undoneFile()))
-	}
-	return nil
 }
 
 // tell sends the owner the outcome, once.

@@ -1,6 +1,9 @@
 package update_test
 
 import (
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -8,43 +11,84 @@ import (
 	"netsky/internal/testworld"
 )
 
+// A bad is a program that does not operate.
+type bad struct {
+	fault, why string
+	aside      bool // its records are put aside
+	set        settings
+}
+
+// bads has more rows under the tag live.
+var bads = []bad{
+	{fault: "crash", why: "ended at once"},
+	{fault: "exit0", why: "ended at once"},
+	{fault: "hang", why: "did not answer in time", set: settings{Within: 15 * time.Second}},
+	{fault: "dies", why: "ended soon", set: settings{Watch: 3 * time.Second}},
+	{fault: "migrate", why: "ended at once", aside: true},
+	{fault: "migrate-and-die", why: "ended soon", aside: true, set: settings{Watch: 3 * time.Second}},
+	{fault: "damage", why: "ended at once", aside: true},
+	{fault: "lies", why: "is netsky v2-other, not v2"},
+}
+
 // A program that does not operate is taken back, and the owner is told once.
 func TestBad(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		fault, why string
-		aside      bool
-		set        settings
-	}{
-		{fault: "crash", why: "ended at once"},
-		{fault: "exit0", why: "ended at once"},
-		{fault: "hang", why: "did not answer in time", set: settings{Within: 15 * time.Second}},
-		{fault: "hanglater", why: "does not answer", set: settings{Watch: time.Second}},
-		{fault: "dies", why: "ended soon", set: settings{Watch: 3 * time.Second}},
-		{fault: "nomail", why: "mail is not moved", set: settings{Within: 15 * time.Second}},
-		{fault: "grows", why: "MB of memory", set: settings{Watch: 5 * time.Second, Memory: grownTo}},
-		{fault: "migrate", why: "ended at once", aside: true},
-		{fault: "migrate-and-die", why: "ended soon", aside: true, set: settings{Watch: 3 * time.Second}},
-		{fault: "damage", why: "ended at once", aside: true},
-		{fault: "lies", why: "is netsky v2-other, not v2"},
-	} {
+	for _, tt := range bads {
 		t.Run(tt.fault, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.set.Within, w.set.Memory, w.set.Watch = tt.set.Within, tt.set.Memory, max(tt.set.Watch, w.set.Watch)
 			w.send("before")
-			r := w.prepare(update.Update, "v2", tt.fault, nil)
+			w.prepare(update.Update, "v2", tt.fault, nil)
 			testworld.Must(t, update.Finish(w.home, w.environ()))
 			w.send("meanwhile")
-			r = w.over()
-			t.Log(time.Duration(r.Steps[len(r.Steps)-1].AtMS-r.Steps[0].AtMS)*time.Millisecond, r.Why)
+			r := w.over()
 			testworld.Equal(t, r.State, update.Undone, "%s", w.steps())
 			testworld.Contains(t, r.Why, tt.why)
 			testworld.Equal(t, r.Aside != "", tt.aside, "put aside: %q", r.Aside)
+			if tt.aside {
+				testworld.Got(os.Stat(w.home.Path(r.Aside)))(t)
+			}
 			w.send("after")
-			testworld.EqualList(t, w.whole("v1", "netsky.previous"), []string{r.Outcome(update.Undone)}, "told")
+			testworld.EqualList(t, w.whole("v1"), []string{r.Outcome(update.Undone)}, "told")
 			w.supervise()
 			testworld.Len(t, w.mail(), 1, "told again")
 		})
 	}
+}
+
+// An update that was taken back leaves the program that the last one kept, and copies of the records do not pile up.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	done := w.update("v2", "", update.Done)
+	for range 3 {
+		w.update("v3", "migrate", update.Undone)
+	}
+	testworld.Contains(t, string(testworld.Got(os.ReadFile(update.Kept(w.bin)))(t)), "\nv1 ", "what is kept")
+	last := w.update("v4", "migrate", update.Undone)
+	var names []string
+	for _, e := range testworld.Got(os.ReadDir(w.home.Path(update.Dir)))(t) {
+		if !strings.HasSuffix(e.Name(), "-wal") && !strings.HasSuffix(e.Name(), "-shm") {
+			names = append(names, e.Name())
+		}
+	}
+	want := []string{"installed.json", "run.json", done.ID + ".db", last.ID + ".db", last.ID + "-undone.db"}
+	slices.Sort(want)
+	testworld.EqualList(t, names, want, "files of runs")
+	testworld.Len(t, w.whole("v2", "netsky.previous"), 5, "told")
+	// The same build once more changes nothing of that.
+	testworld.Equal(t, w.update("v2", "", update.Done).Hint(), "", "how to go back")
+	w.whole("v2", "netsky.previous")
+	testworld.Contains(t, string(testworld.Got(os.ReadFile(update.Kept(w.bin)))(t)), "\nv1 ", "what is kept")
+}
+
+// update updates to a program, and requires that the run ends so.
+func (w *world) update(version, fault string, as update.State) update.Run {
+	w.Helper()
+	w.prepare(update.Update, version, fault, nil)
+	w.supervise()
+	r := w.over()
+	testworld.Equal(w, r.State, as, "%s", w.steps())
+	return r
 }

@@ -110,7 +110,7 @@ func serve(ctx context.Context, h home.Dir, program, version, fault string) erro
 		}
 		defer router.Unlock()
 	case "migrate", "migrate-and-die":
-		if err := onRecords(h, "CREATE TABLE IF NOT EXISTS newer (n)", fmt.Sprintf("PRAGMA user_version = %d", store.Schema()+1)); err != nil || fault == "migrate" {
+		if err := onFile(h.Path(home.DBFile), "CREATE TABLE IF NOT EXISTS newer (n)", fmt.Sprintf("PRAGMA user_version = %d", store.Schema()+1)); err != nil || fault == "migrate" {
 			return fmt.Errorf("a crash after the migration: %w", err)
 		}
 		later(func() { os.Exit(1) })
@@ -142,8 +142,8 @@ func grow(n int) {
 	}
 }
 
-func onRecords(h home.Dir, statements ...string) error {
-	db, err := sql.Open("sqlite3", "file:"+h.Path(home.DBFile))
+func onFile(file string, statements ...string) error {
+	db, err := sql.Open("sqlite3", "file:"+file)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,11 @@ type world struct {
 	sent []string // messages to the owner
 }
 
-const before = "before-"
+// The records from before a run: so many logs, with this text.
+const (
+	before = "before-"
+	logs   = 20
+)
 
 // newWorld starts a daemon of netsky v1, which has records.
 func newWorld(t testing.TB) *world {
@@ -213,7 +217,7 @@ func newWorld(t testing.TB) *world {
 	dir := filepath.Dir(h.Root())
 	w := &world{
 		TB: t, ctx: context.Background(), home: h, bus: testworld.Bus(t, h, agent.Root, agent.Owner), bin: filepath.Join(dir, "bin", "netsky"),
-		env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LANG=C.UTF-8", "NETSKY_TMUX_SOCKET=" + filepath.Join(dir, "s"), "NETSKY_HOME=" + h.Root()},
+		env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LANG=C.UTF-8", "NETSKY_TMUX_SOCKET=" + filepath.Join(dir, "s"), "NETSKY_HOME=" + h.Root(), "GORACE=atexit_sleep_ms=0"},
 		set: settings{Watch: 100 * time.Millisecond, Steps: filepath.Join(dir, "steps")},
 	}
 	testworld.Must(t, os.Mkdir(filepath.Dir(w.bin), 0o700))
@@ -222,7 +226,7 @@ func newWorld(t testing.TB) *world {
 	w.want(true)
 	w.start()
 	db := testworld.Got(store.Open(w.ctx, h))(t)
-	for i := range 20 {
+	for i := range logs {
 		testworld.Must(t, db.Apply(w.ctx, store.AddLog{Text: fmt.Sprint(before, i)}))
 	}
 	db.Close()
@@ -268,7 +272,8 @@ func (w *world) environ() []string {
 // prepare hands a run over to a supervisor, which isn't started yet.
 func (w *world) prepare(kind update.Kind, version, fault string, more func(*update.Run)) update.Run {
 	w.Helper()
-	r := update.Run{Kind: kind, Binary: w.bin, From: update.Build{Version: "v1"}, To: update.Build{Version: "v1"}}
+	now := update.Build{Version: testworld.Got(daemon.Ping(w.ctx, w.home))(w).Version}
+	r := update.Run{Kind: kind, Binary: w.bin, From: now, To: now}
 	if kind != update.Restart {
 		r.Previous, r.From.SHA256 = update.Kept(w.bin), w.sum(w.bin)
 	}
@@ -342,8 +347,25 @@ func (w *world) whole(version string, beside ...string) (told []string) {
 		names = append(names, e.Name())
 	}
 	testworld.EqualList(w, names, append([]string{"netsky"}, beside...), "beside the program")
-	w.records()
+	n := logs
+	if version == "v0" {
+		n = 0
+	}
+	w.records(n)
 	return w.mail()
+}
+
+// older is a copy of the records that a rollback puts back: of another time, and of the tables before the last migration.
+const older = update.Dir + "/self-1.db"
+
+// rollback prepares a rollback to such a copy.
+func (w *world) rollback(fault string) update.Run {
+	w.Helper()
+	tables := testworld.Got(os.ReadFile(fmt.Sprintf("../../store/testdata/schemas/%03d.sql", store.Schema()-1)))(w)
+	testworld.Must(w, os.MkdirAll(w.home.Path(update.Dir), 0o700))
+	testworld.Must(w, onFile(w.home.Path(older), string(tables)))
+	testworld.Must(w, w.home.Save(update.Dir+"/installed.json", update.Run{ID: "self-1", Backup: older, Schema: store.Schema() - 1}, false))
+	return w.prepare(update.Rollback, "v0", fault, func(r *update.Run) { r.Restore = older })
 }
 
 // alone requires that nothing of the home runs but a process.
@@ -360,13 +382,13 @@ func (w *world) alone(pid int) {
 	}, func() string { return fmt.Sprintf("%d runs, want %d", pids, pid) })
 }
 
-func (w *world) records() {
+func (w *world) records(n int) {
 	w.Helper()
 	db := testworld.Got(store.OpenRead(w.ctx, w.home))(w)
 	defer db.Close()
 	testworld.Must(w, db.Check(w.ctx))
 	testworld.Equal(w, testworld.Got(store.SchemaOf(w.ctx, w.home))(w), store.Schema(), "the tables' version")
-	testworld.Len(w, testworld.Got(db.Logs(w.ctx, store.LogFilter{Text: before}))(w).Items, 20, "logs")
+	testworld.Len(w, testworld.Got(db.Logs(w.ctx, store.LogFilter{Text: before}))(w).Items, n, "logs")
 }
 
 // mail requires that every message has reached the owner once, and returns the texts of notices.

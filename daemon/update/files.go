@@ -1,0 +1,109 @@
+package update
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"netsky/home"
+)
+
+// beside returns the name of a file of the run beside the program.
+func (r Run) beside(suffix string) string {
+	dir, name := filepath.Split(r.Binary)
+	return filepath.Join(dir, "."+name+"-"+r.ID+suffix)
+}
+
+// old is the installed program's second name until the run is over. What is kept stays until then, as it is still the
+// one to go back to if the run is undone.
+func (r Run) old() string { return r.beside("-old") }
+
+// keepOld gives the installed program that name.
+func (r *Run) keepOld() error {
+	if r.Previous == "" {
+		return nil
+	}
+	r.Previous = r.old()
+	return r.keep(r.Binary, r.Previous)
+}
+
+// settle keeps the old program if another one is in its place now, and leaves nothing else beside it.
+func (s *Supervisor) settle() error {
+	r := &s.run
+	if r.Previous == r.old() {
+		now, err := Sum(r.Binary)
+		if err == nil && now == r.From.SHA256 {
+			r.Previous = ""
+		} else {
+			if err := r.keep(r.Previous, Kept(r.Binary)); err != nil {
+				return err
+			}
+			r.Previous = Kept(r.Binary)
+		}
+		if err := r.save(s.Home); err != nil {
+			return err
+		}
+		step("kept")
+	}
+	return r.unstage()
+}
+
+// unstage removes what the run has put beside the program.
+func (r Run) unstage() (err error) {
+	for _, file := range []string{r.Staged, r.old(), r.beside("-new")} {
+		if file == "" || r.ID == "" {
+			continue
+		}
+		if rerr := os.Remove(file); !errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}
+	return err
+}
+
+// tidy removes copies of the records that no rollback needs: those of this run and of the kept program stay.
+func (r Run) tidy(h home.Dir) error {
+	installed, err := Installed(h)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	list, err := os.ReadDir(h.Path(Dir))
+	for _, e := range list {
+		name := e.Name()
+		if strings.HasPrefix(name, idPrefix) && !strings.HasPrefix(name, r.ID) && (installed.ID == "" || !strings.HasPrefix(name, installed.ID)) {
+			err = errors.Join(err, h.Remove(Dir+"/"+name))
+		}
+	}
+	return err
+}
+
+// Kept returns the name under which a program is kept.
+func Kept(binary string) string { return binary + ".previous" }
+
+// keep gives the file a second name, in one step: it is there with what it was, or is the present one.
+func (r Run) keep(file, name string) error {
+	temp := r.beside("-new")
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Link(file, temp); err != nil {
+		return err
+	}
+	step("linked")
+	return place(temp, name)
+}
+
+// place renames a file to its name in the same directory, and returns when that survives a loss of power.
+func place(file, name string) error {
+	if err := os.Rename(file, name); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
