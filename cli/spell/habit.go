@@ -91,7 +91,7 @@ var habits = []habit{
 		return cmd("netsky land", agents[:1]) + " puts an agent's work on your branch; `netsky work` lists what is ready"
 	}},
 	{[]string{"revert", "rollback"}, func([]string, []string) string {
-		return "`netsky undo ID` takes a landing back; `netsky land ls` lists them"
+		return "`netsky undo ID` takes a landing back; `netsky land ls` lists them; `netsky self rollback` goes back to the netsky before the last update"
 	}},
 	{[]string{"review", "changes"}, func(agents, _ []string) string {
 		if len(agents) == 0 {
@@ -120,7 +120,7 @@ var habits = []habit{
 	{[]string{"launchd", "systemd", "boot", "autostart"}, func([]string, []string) string {
 		return "`netsky service install` has what was up come up again after a reboot"
 	}},
-	{[]string{"session", "sessions", "self", "whoami", "who"}, func([]string, []string) string {
+	{[]string{"session", "sessions", "whoami", "who"}, func([]string, []string) string {
 		return "`netsky status -v` prints each agent's session; `netsky show AGENT` its history"
 	}},
 	{[]string{"agents"}, func([]string, []string) string { return "`netsky status` lists the agents" }},
