@@ -89,12 +89,18 @@ func (a selfVerbs) ran(c *cli.Context, r update.Run, err error) error {
 	return err
 }
 
-// took says how long netsky was without a daemon.
+// took says how long netsky was without a daemon, and what was copied meanwhile.
 func took(r update.Run) string {
+	text := "done: it operates, as netsky " + r.To.Version + "; " + (time.Duration(r.AnswersMS-r.StoppedMS) * time.Millisecond).String() + " without a daemon"
 	if r.Idle {
-		return "done; the daemon is not running: `netsky up` starts it"
+		text = "done; the daemon is not running: `netsky up` starts it"
 	}
-	return "done: it operates, as netsky " + r.To.Version + "; " + (time.Duration(r.AnswersMS-r.StoppedMS) * time.Millisecond).String() + " without a daemon"
+	for _, s := range r.Steps {
+		if s.Name == string(update.Copying) && s.Note != "" {
+			text += "\nthe copy of the records: " + s.Note + ", " + r.Backup + " in netsky's home"
+		}
+	}
+	return text
 }
 
 func (a selfVerbs) selfUpdate(c *cli.Context) error {
