@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"netsky/daemon"
 	"netsky/daemon/update"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 
@@ -81,6 +83,8 @@ func TestKept(t *testing.T) {
 	testworld.Equal(t, w.update("v2", "", update.Done).Hint(), "", "how to go back")
 	w.whole("v2", "netsky.previous")
 	testworld.Contains(t, string(testworld.Got(os.ReadFile(update.Kept(w.bin)))(t)), "\nv1 ", "what is kept")
+	testworld.Got(daemon.Stop(w.ctx, w.home))(t)
+	testworld.EqualList(t, testworld.Got(home.Purge(w.home))(t), nil, "what a purge leaves")
 }
 
 // update updates to a program, and requires that the run ends so.
