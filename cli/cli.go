@@ -315,7 +315,22 @@ func (u ui) Ask(question string) (string, error) {
 		return "", fleet.ErrNobody
 	}
 	fmt.Fprint(u.a.err, question)
-	return view.ReadLine(u.a.in)
+	ctx, stop := Signals(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var line string
+	var err error
+	read := make(chan struct{})
+	go func() { // that of a question that is not answered ends with the process
+		line, err = view.ReadLine(u.a.in)
+		close(read)
+	}()
+	select {
+	case <-read:
+		return line, err
+	case <-ctx.Done():
+		fmt.Fprintln(u.a.err)
+		return "", context.Cause(ctx)
+	}
 }
 
 // Step prints what is done.

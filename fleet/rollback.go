@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func (f Program) Rollback(ctx context.Context, agree bool) (r update.Run, err er
 	}); err != nil {
 		return r, err
 	}
-	if err := u.prepareBack(kept, last); err != nil {
+	if err := cmp.Or(u.prepareBack(kept, last), ctx.Err()); err != nil {
 		return u.abandon(err)
 	}
 	if r, err = u.draft.HandOver(ctx); err != nil {

@@ -83,7 +83,7 @@ func (f Program) Update(ctx context.Context, q UpdateRequest) (r update.Run, err
 	}); err != nil {
 		return r, err
 	}
-	if err = u.prepare(); err != nil {
+	if err = cmp.Or(u.prepare(), ctx.Err()); err != nil {
 		return u.abandon(err)
 	}
 	if r, err = u.draft.HandOver(ctx); err != nil {
@@ -178,10 +178,13 @@ func (u *updater) agreed(text string) error {
 		u.UI.Step(Step{Line: text})
 		return advice.With(usagef("self %s: there is no terminal to ask on", u.draft.Run.Kind), "`netsky self %s --yes` agrees to that", u.draft.Run.Kind)
 	}
-	if err == nil && !yes(answer) {
-		err = errDeclined
+	switch {
+	case err == nil && yes(answer):
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		return errDeclined
 	}
-	return err
+	return ErrStopped
 }
 
 // source finds where the new program comes from, and what is to be asked about it.
