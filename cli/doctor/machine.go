@@ -341,6 +341,6 @@ func checkVersions(_ context.Context, e *exam) []Finding {
 	}
 	return []Finding{{
 		Level: Warn, Text: fmt.Sprintf("this netsky is %s; another one runs in %s", e.Version, some(names)),
-		Do: "`netsky down --all`, then `netsky up N`, when it suits you; conversations continue",
+		Do: "`netsky restart` renews them after their turns; conversations continue",
 	}}
 }

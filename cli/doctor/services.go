@@ -40,7 +40,7 @@ func checkRecords(ctx context.Context, e *exam) []Finding {
 	case err == nil:
 		return []Finding{ok("meta.db is whole, schema %d", store.Schema())}
 	case errors.Is(err, store.ErrOlder):
-		return []Finding{{Level: Warn, Text: err.Error(), Do: "netsky was updated: the next verb that uses them migrates them; `netsky daemon restart`, replaces the older daemon"}}
+		return []Finding{{Level: Warn, Text: err.Error(), Do: "netsky was updated: the next verb that uses them migrates them; `netsky daemon restart` replaces an older daemon"}}
 	case store.Damaged(err):
 		return []Finding{{Level: Wrong, Text: err.Error(), Do: view.RepairRecords(e.Home)}}
 	case cut(err) || ctx.Err() != nil:

@@ -220,7 +220,7 @@ func (p Phone) bridge() chat.Fact {
 	case !locked && !daemon:
 		f.State, f.Detail, f.Next = chat.Unchecked, "it runs in the daemon, which does not run", "`netsky up` starts the daemon"
 	case !locked:
-		f.State, f.Detail, f.Next = chat.Bad, "it does not run", "`netsky up` starts the daemon, which runs it; `netsky daemon stop` first if the daemon ran before it was enabled"
+		f.State, f.Detail, f.Next = chat.Bad, "it does not run", "`netsky daemon restart` if the daemon ran before it was enabled"
 	case errors.Is(err, fs.ErrNotExist):
 		f.State, f.Detail = chat.Unchecked, "it has just begun"
 	case err != nil:
