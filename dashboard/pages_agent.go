@@ -10,6 +10,7 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
+	"netsky/bus/envelope"
 	"netsky/cost"
 	"netsky/dashboard/access"
 	"netsky/dashboard/live"
@@ -172,7 +173,7 @@ func (p *pages) agentRecords(ctx context.Context, sh *shell, db Reader, id agent
 		}
 		b.Queue = append(b.Queue, l...)
 	}
-	if b.Mail, err = p.unread.list(ctx, db, store.MessageFilter{With: id, Page: store.Page{Limit: 8}}); err != nil {
+	if b.Mail, err = p.unread.list(ctx, db, store.MessageFilter{With: id, Without: envelope.ControlKinds(), Page: store.Page{Limit: 8}}); err != nil {
 		return err
 	}
 	logs, err := db.Logs(ctx, store.LogFilter{Actor: id, Page: store.Page{Limit: 10}})

@@ -484,6 +484,20 @@ func TestLongMessages(t *testing.T) {
 	}
 }
 
+// What receivers and the daemon say to each other is no message of the owner's.
+func TestControlMessages(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	w.apply(t, store.UpsertActor{ID: "agent0", Runtime: "demo"}, store.UpsertMessage{ID: "m-1", From: "agent0", To: agent.Owner, Text: "The tables are done.", Time: 1},
+		store.UpsertMessage{ID: "probe-1", From: "agent0", To: agent.Owner, Kind: "ack", Text: "Does mail move?", Time: 2})
+	for _, path := range []string{"/", "/agents/agent0"} {
+		body := w.mustPage(t, path)
+		testworld.Contains(t, body, "The tables are done.")
+		testworld.Lacks(t, body, "Does mail move?", path)
+	}
+	testworld.Contains(t, w.mustPage(t, "/messages"), "Does mail move?", "the list of all")
+}
+
 // The first line weighs how the agents are.
 func TestHealth(t *testing.T) {
 	t.Parallel()

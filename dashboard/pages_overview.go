@@ -55,7 +55,7 @@ func (p *pages) overviewPage(ctx context.Context, sh *shell, _ *query) (string, 
 		snap, err = db.Snapshot(ctx)
 	}
 	if err == nil {
-		b.Mail, err = p.unread.list(ctx, db, store.MessageFilter{With: agent.Owner, Page: store.Page{Limit: 6}})
+		b.Mail, err = p.unread.list(ctx, db, store.MessageFilter{With: agent.Owner, Without: envelope.ControlKinds(), Page: store.Page{Limit: 6}})
 		b.Mail = append(p.sent.unrecorded(b.Mail), b.Mail...)
 	}
 	sh.failed(err)
@@ -153,11 +153,7 @@ func lastWords(ctx context.Context, db Reader, cards []card) error {
 	if len(silent) == 0 || db == nil {
 		return nil
 	}
-	var control []string
-	for _, k := range envelope.ControlKinds() {
-		control = append(control, string(k))
-	}
-	last, err := db.LastFrom(ctx, silent, control)
+	last, err := db.LastFrom(ctx, silent, envelope.ControlKinds())
 	for i, c := range cards {
 		if m, ok := last[c.ID]; ok {
 			cards[i].Last = &m

@@ -120,6 +120,7 @@ type MessageFilter struct {
 	From, To  agent.ID
 	With      agent.ID // from or to
 	Kind      string
+	Without   []string // of none of these kinds
 	Thread    string
 	InReplyTo string
 	Text      string // contained in the text
@@ -157,6 +158,9 @@ func messages(ctx context.Context, q Querier, f MessageFilter) (List[Message], e
 		w.either, w.value = []string{"sender", "target"}, f.With
 	}
 	w.is("kind = ?", f.Kind)
+	for _, kind := range f.Without {
+		w.add("kind <> ?", kind)
+	}
 	w.is("thread = ?", f.Thread)
 	w.is("in_reply_to = ?", f.InReplyTo)
 	w.is("instr(text, ?) > 0", f.Text)

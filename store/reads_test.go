@@ -116,6 +116,7 @@ func TestFilters(t *testing.T) {
 		{"to", store.MessageFilter{To: "owner"}, "m-answer"},
 		{"with", store.MessageFilter{With: "owner"}, "m-answer m-question"},
 		{"kind", store.MessageFilter{Kind: "reply"}, "m-answer"},
+		{"without", store.MessageFilter{Without: []string{"reply", "other"}}, "m-other m-question"},
 		{"thread", store.MessageFilter{Thread: "th-9"}, "m-other"},
 		{"answers", store.MessageFilter{InReplyTo: "m-question"}, "m-answer"},
 		{"text", store.MessageFilter{Text: "0%"}, "m-other"},

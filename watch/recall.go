@@ -134,7 +134,7 @@ func (f *facts) lost() {
 	lines := []string{"none are on record"}
 	if db, err := store.OpenRead(f.ctx, f.l.Home); err == nil {
 		defer db.Close()
-		list, err := db.Messages(f.ctx, store.MessageFilter{With: f.id, Page: store.Page{Limit: mostLast}})
+		list, err := db.Messages(f.ctx, store.MessageFilter{With: f.id, Without: envelope.ControlKinds(), Page: store.Page{Limit: mostLast}})
 		if err == nil && len(list.Items) > 0 {
 			lines = nil
 		}

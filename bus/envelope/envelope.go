@@ -47,7 +47,12 @@ var known = []Kind{KindMessage, KindBrief, KindReply, KindError, KindHandoff, Ki
 var control = []Kind{KindAck, KindShutdown, KindShutdownAck, KindCancel}
 
 // ControlKinds returns the kinds that Control reports.
-func ControlKinds() []Kind { return slices.Clone(control) }
+func ControlKinds() (names []string) {
+	for _, k := range control {
+		names = append(names, string(k))
+	}
+	return names
+}
 
 // Answerable reports whether netsky itself may answer an envelope of this kind. Two
 // programs that answer each other's answers would never stop.
