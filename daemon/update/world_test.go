@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
@@ -44,7 +46,9 @@ type settings struct {
 	Within, Watch time.Duration
 	Memory        int64
 	Kill          int    // at the step of that number; 0: none
+	KillAt        string // the same by its name
 	Hold          string // the step at which it waits until it is ended
+	Wait          string // the step at which it waits for a file beside that of the steps
 	Steps         string // a file that has the steps
 	Room          uint64 // that a file may have
 }
@@ -73,7 +77,8 @@ func netsky(program string, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	switch strings.Join(args, " ") {
-	case "daemon run --wanted":
+	case "daemon run --wanted": // its supervisor's room is not its own
+		syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
 		err = serve(ctx, h, program, version, fault)
 	case "daemon supervise-restart":
 		err = supervise(ctx, h)
@@ -171,16 +176,19 @@ func supervise(ctx context.Context, h home.Dir) error {
 			fmt.Fprintln(f, n, name)
 			f.Close()
 		}
-		if n == o.Kill {
+		if n == o.Kill || name == o.KillAt {
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
 		if name == o.Hold {
 			select {}
 		}
+		for name == o.Wait && !there(o.Steps+".go") {
+			time.Sleep(5 * time.Millisecond)
+		}
 	})
 	if o.Room > 0 {
 		signal.Ignore(syscall.SIGXFSZ)
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: o.Room, Max: o.Room}); err != nil {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: o.Room, Max: unix.RLIM_INFINITY}); err != nil {
 			return err
 		}
 	}
@@ -190,6 +198,11 @@ func supervise(ctx context.Context, h home.Dir) error {
 	}
 	_, err := s.Supervise(ctx)
 	return err
+}
+
+func there(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // A world is a home whose daemon is of a program of its own.
@@ -214,13 +227,19 @@ const (
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	h := testworld.FastHome(t)
+	return newWorldAt(t, h, filepath.Join(filepath.Dir(h.Root()), "bin"))
+}
+
+// newWorldAt is newWorld with a program in that directory.
+func newWorldAt(t testing.TB, h home.Dir, bin string) *world {
+	t.Helper()
 	dir := filepath.Dir(h.Root())
 	w := &world{
-		TB: t, ctx: context.Background(), home: h, bus: testworld.Bus(t, h, agent.Root, agent.Owner), bin: filepath.Join(dir, "bin", "netsky"),
+		TB: t, ctx: context.Background(), home: h, bus: testworld.Bus(t, h, agent.Root, agent.Owner), bin: filepath.Join(bin, "netsky"),
 		env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LANG=C.UTF-8", "NETSKY_TMUX_SOCKET=" + filepath.Join(dir, "s"), "NETSKY_HOME=" + h.Root(), "GORACE=atexit_sleep_ms=0"},
 		set: settings{Watch: 100 * time.Millisecond, Steps: filepath.Join(dir, "steps")},
 	}
-	testworld.Must(t, os.Mkdir(filepath.Dir(w.bin), 0o700))
+	testworld.Must(t, os.MkdirAll(bin, 0o700))
 	t.Cleanup(func() { testworld.EndAll(t, h) })
 	w.program(w.bin, "v1", "")
 	w.want(true)
@@ -290,7 +309,7 @@ func (w *world) prepare(kind update.Kind, version, fault string, more func(*upda
 // supervise runs a supervisor in a process of its own until that ends, and reports whether it was killed.
 func (w *world) supervise() (killed bool) {
 	w.Helper()
-	out := testworld.Got(os.OpenFile(filepath.Join(filepath.Dir(w.bin), "..", "out"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600))(w)
+	out := testworld.Got(os.OpenFile(w.set.Steps+".out", os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600))(w)
 	defer out.Close()
 	cmd := exec.Command(update.Program(w.home, w.bin), "daemon", "supervise-restart")
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = w.environ(), w.home.Root(), out, out
@@ -314,9 +333,15 @@ func (w *world) over() (r update.Run) {
 	return r
 }
 
+// at reports whether the supervisor is at a step.
+func (w *world) at(step string) bool {
+	data, _ := os.ReadFile(w.set.Steps)
+	return strings.HasSuffix(string(data), " "+step+"\n")
+}
+
 func (w *world) steps() string {
 	data, _ := os.ReadFile(w.set.Steps)
-	out, _ := os.ReadFile(filepath.Join(filepath.Dir(w.bin), "..", "out"))
+	out, _ := os.ReadFile(w.set.Steps + ".out")
 	log, _ := os.ReadFile(w.home.Path(home.LogDir, "supervisor.log"))
 	return string(data) + string(out) + string(log)
 }
