@@ -14,6 +14,7 @@ import (
 
 	"netsky/cli/view"
 	"netsky/config"
+	"netsky/daemon/update"
 	"netsky/fleet"
 	"netsky/fleet/service"
 	"netsky/home"
@@ -235,6 +236,9 @@ func (a setupVerbs) removeLinks() error {
 	links, own, err := fleet.RemoveLinks(append(filepath.SplitList(a.getenv("PATH")), view.Caller{Getenv: a.getenv}.LinkDirs()...))
 	for _, link := range links {
 		a.print("removed %s (the binary %s stays in its checkout)", tilde(a.app, link), tilde(a.app, own))
+	}
+	if kept := update.Kept(own); exists(kept) {
+		a.print("left %s, the program of before the last update, which other homes may share", tilde(a.app, kept))
 	}
 	return err
 }
