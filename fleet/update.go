@@ -174,11 +174,10 @@ func (u *updater) agreed(text string) error {
 		return nil
 	}
 	answer, err := u.UI.Ask(text + "\nGo on? [y/N] ")
-	if errors.Is(err, ErrNobody) {
+	switch {
+	case errors.Is(err, ErrNobody):
 		u.UI.Step(Step{Line: text})
 		return advice.With(usagef("self %s: there is no terminal to ask on", u.draft.Run.Kind), "`netsky self %s --yes` agrees to that", u.draft.Run.Kind)
-	}
-	switch {
 	case err == nil && yes(answer):
 		return nil
 	case err == nil || errors.Is(err, io.EOF):
