@@ -177,7 +177,7 @@ func (u *updater) agreed(text string) error {
 	switch {
 	case errors.Is(err, ErrNobody):
 		u.UI.Step(Step{Line: text})
-		return advice.With(usagef("self %s: there is no terminal to ask on", u.draft.Run.Kind), "`netsky self %s --yes` agrees to that", u.draft.Run.Kind)
+		return advice.With(usagef("self %s: there is no terminal to ask on", u.draft.Run.Kind), "--yes agrees to that")
 	case err == nil && yes(answer):
 		return nil
 	case err == nil || errors.Is(err, io.EOF):

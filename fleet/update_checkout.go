@@ -57,6 +57,9 @@ func (u *updater) checkout() (source, string, error) {
 	}
 	r.Repository, r.Revision, r.Changes = s.Root, in.Revision, in.Changelog
 	question := "This builds what is in " + u.tilde(s.Root) + " (" + version + ") and installs it in the place of netsky " + u.Version + "."
+	if !s.Remote {
+		question += "\nNothing was fetched: what is checked out there follows no branch of another repository."
+	}
 	if len(s.Dirty) > 0 {
 		commit, err := checkout.Record(u.ctx, s, u.Environ)
 		if err != nil {
