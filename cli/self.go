@@ -38,9 +38,10 @@ func (a selfVerbs) selfCommand() *cli.Command {
 			{Name: "status", Usage: "print what is installed, how, and how the last update went", Flags: []cli.Flag{asJSON}, Action: a.selfStatus},
 			{
 				Name: "update", Usage: "install a newer netsky", ArgsUsage: "[FILE|DIR]", Args: true, Action: a.selfUpdate,
-				Description: "In a checkout it fetches the branch that yours follows, shows what is new and builds it. FILE is a release,\n" +
-					"netsky_VERSION_linux_ARCH.tar.gz with its SHA256SUMS beside it, DIR a directory of releases; with signers under [self] in\n" +
-					"netsky.toml, one of them must have signed it. What a package manager has installed is not replaced.",
+				Description: "FILE is a release, netsky_VERSION_linux_ARCH.tar.gz with its SHA256SUMS beside it; of DIR, a directory of releases, the\n" +
+					"newest is installed. Without either, netsky takes what `from` under [self] in netsky.toml names; without that, a checkout\n" +
+					"fetches the branch that yours follows, shows what is new and builds it. Where [self] has `signers`, one of them must\n" +
+					"have signed a release. What a package manager has installed is not replaced.",
 				Flags: []cli.Flag{yes, &cli.BoolFlag{Name: "force", Usage: "install an older version, the same once more, or one with faults"}, agents, asJSON},
 			},
 			{
