@@ -22,7 +22,7 @@ const logFile = home.LogDir + "/supervisor.log"
 // Program returns the program to run in the place of binary: as long as a run is pending, the old one, which is known to
 // work.
 func Program(h home.Dir, binary string) string {
-	if r, pending := Pending(h); pending && r.Previous != "" && !home.Removed(r.Previous) {
+	if r, pending := Pending(h); pending && r.Previous != "" && r.From.is(r.Previous) {
 		return r.Previous
 	}
 	return binary
@@ -48,7 +48,11 @@ func Finish(h home.Dir, environ []string) error {
 		return err
 	}
 	defer null.Close()
-	cmd := exec.Command(Program(h, r.Binary), "daemon", "supervise-restart")
+	program, err := r.supervisor()
+	if err != nil {
+		return fmt.Errorf("supervisor: %w", err)
+	}
+	cmd := exec.Command(program, "daemon", "supervise-restart")
 	cmd.Env, cmd.Dir = environ, h.Root()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = null, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -115,11 +115,11 @@ func (r Run) asideFile() string  { return Dir + "/" + r.ID + "-aside.db" }
 func (r Run) undoneFile() string { return Dir + "/" + r.ID + "-undone.db" }
 
 // Load returns the last run of a home; its error matches fs.ErrNotExist if there was none.
-func Load(h home.Dir) (Run, error) { return home.Load[Run](h, runFile) }
+func Load(h home.Dir) (Run, error) { return load(h, runFile) }
 
 // Installed returns the update or rollback that has put the present program in its place; its error matches fs.ErrNotExist if
 // none has.
-func Installed(h home.Dir) (Run, error) { return home.Load[Run](h, keptFile) }
+func Installed(h home.Dir) (Run, error) { return load(h, keptFile) }
 
 // Pending returns the run that a supervisor has, or should have.
 func Pending(h home.Dir) (Run, bool) {

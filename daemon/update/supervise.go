@@ -68,10 +68,11 @@ func (s *Supervisor) Supervise(ctx context.Context) (Run, error) {
 		return s.run, nil
 	}
 	program, err := lockProgram(s.run.Binary)
-	if err != nil {
+	if err == nil {
+		defer program.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) { // else there is nothing to lock, and nothing that can be exchanged
 		return s.run, err
 	}
-	defer program.Close()
 	s.journal = store.NewJournal(s.Home)
 	defer s.journal.Close()
 	s.Within, s.Watch, s.Memory = cmp.Or(s.Within, within), cmp.Or(s.Watch, watched), cmp.Or(s.Memory, maxMemory)
@@ -96,6 +97,8 @@ func (s *Supervisor) forward(ctx context.Context) error {
 		if err := s.exchange(ctx); err != nil {
 			return err
 		}
+	} else if s.run.Kind != Restart && !s.run.To.is(s.run.Binary) {
+		return fmt.Errorf("%s: somebody else has replaced it", s.run.Binary)
 	}
 	if s.run.Idle {
 		return nil
@@ -212,7 +215,7 @@ func (s *Supervisor) start(ctx context.Context, b Build) error {
 func (s *Supervisor) undo(ctx context.Context, why error) error {
 	ctx = context.WithoutCancel(ctx)
 	s.run.Why = why.Error()
-	if s.run.Kind == Restart {
+	if s.run.Kind == Restart || s.run.State == Prepared { // nothing is changed
 		return s.finish(ctx, Failed, nil)
 	}
 	if s.run.State != Undoing {
@@ -250,6 +253,9 @@ func (s *Supervisor) putBack(ctx context.Context) error {
 	if now != s.run.From.SHA256 {
 		if now != "" && now != s.run.To.SHA256 {
 			return fmt.Errorf("%s: somebody else has replaced it meanwhile", s.run.Binary)
+		}
+		if !s.run.From.is(s.run.Previous) {
+			return fmt.Errorf("%s: is not the program that was kept", s.run.Previous)
 		}
 		step("put back")
 		if err := s.run.keep(s.run.Previous, s.run.Binary); err != nil {
@@ -340,7 +346,7 @@ func (s *Supervisor) tell(ctx context.Context, state State) error {
 	if errors.Is(err, bus.ErrUsed) {
 		err = nil
 	}
-	if state == Failed && s.Escalate != nil {
+	if state == Failed && s.Escalate != nil && s.run.StoppedMS > 0 { // else the daemon was left alone
 		_, eerr := s.Escalate(ctx, "netsky's daemon does not operate", text)
 		err = errors.Join(err, eerr)
 	}

@@ -57,6 +57,8 @@ func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 3 && os.Args[1] == asNetsky:
 		os.Exit(netsky(os.Args[2], os.Args[3:]))
+	case slices.Equal(os.Args[1:], []string{"daemon", "supervise-restart"}):
+		os.Exit(netsky(os.Args[0], os.Args[1:]))
 	case len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-"):
 		os.Exit(1)
 	}

@@ -1,0 +1,103 @@
+package update_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"netsky/daemon"
+	"netsky/daemon/update"
+	"netsky/internal/testworld"
+)
+
+// What no netsky has stored is no run: no file that it names is touched, and the daemon starts without it.
+func TestNoRun(t *testing.T) {
+	t.Parallel()
+	h := testworld.FastHome(t)
+	dir := t.TempDir()
+	theirs := filepath.Join(dir, "theirs")
+	testworld.Must(t, os.WriteFile(theirs, []byte("theirs"), 0o700))
+	binary := filepath.Join(dir, "netsky")
+	testworld.Must(t, os.WriteFile(binary, []byte("netsky"), 0o700))
+	sum := testworld.Got(update.Sum(binary))(t)
+	for name, change := range map[string]func(*update.Run){
+		"no steps":         func(r *update.Run) { r.Steps = nil },
+		"kind":             func(r *update.Run) { r.Kind = "upgrade" },
+		"state":            func(r *update.Run) { r.State = "" },
+		"relative":         func(r *update.Run) { r.Binary = "netsky" },
+		"not clean":        func(r *update.Run) { r.Binary = dir + "/x/../netsky" },
+		"no digest":        func(r *update.Run) { r.From.SHA256 = "" },
+		"id":               func(r *update.Run) { r.ID = "../../meta" },
+		"no id":            func(r *update.Run) { r.ID = "" },
+		"staged":           func(r *update.Run) { r.Staged = theirs },
+		"staged elsewhere": func(r *update.Run) { r.Staged = "/tmp/.netsky-self-1" },
+		"staged above":     func(r *update.Run) { r.Staged = dir + "/.netsky-self-1/../theirs" },
+		"previous":         func(r *update.Run) { r.Previous = theirs },
+		"restore":          func(r *update.Run) { r.Restore = "../theirs" },
+		"backup":           func(r *update.Run) { r.Backup = "meta.db" },
+		"aside":            func(r *update.Run) { r.Aside = update.Dir + "/run.json" },
+	} {
+		for _, state := range []update.State{update.Preparing, update.Installing, update.Undoing} {
+			r := update.Run{
+				ID: "self-1", Kind: update.Update, State: state, Binary: binary, Staged: dir + "/.netsky-self-1", Previous: update.Kept(binary),
+				From: update.Build{SHA256: sum}, To: update.Build{SHA256: sum}, Steps: []update.Step{{Name: "preflight"}},
+			}
+			testworld.Must(t, h.Save(update.Dir+"/run.json", r, false))
+			testworld.Must(t, testworld.Err(update.Load(h)), "as it is stored")
+			if change(&r); name == "no digest" && state == update.Preparing {
+				continue // they are not known yet
+			}
+			testworld.Must(t, h.Save(update.Dir+"/run.json", r, false))
+			_, err := update.Load(h)
+			testworld.Fails(t, err, h.Path(update.Dir, "run.json")+": ", "%s", name)
+			_, pending := update.Pending(h)
+			testworld.Equal(t, pending, false, "%s", name)
+			testworld.Equal(t, update.Program(h, binary), binary, "%s", name)
+			_, err = update.Begin(h, update.Run{Kind: update.Restart, Binary: binary})
+			testworld.Fails(t, err, "run.json: ", "%s", name)
+			testworld.Must(t, testworld.Err(os.Stat(theirs)), "%s", name)
+		}
+	}
+	testworld.Must(t, h.Save(update.Dir+"/installed.json", update.Run{ID: "../../meta"}, false))
+	testworld.Fails(t, testworld.Err(update.Installed(h)), "is not the id of a run")
+}
+
+// A run of another machine, or of programs that are there no more, ends as soon as the daemon is started. No program is
+// exchanged, and none is started that is not what the run says.
+func TestCopiedHome(t *testing.T) {
+	t.Parallel()
+	gone := func(w *world, r *update.Run) {
+		r.Binary = filepath.Join(w.home.Root(), "nowhere", "netsky")
+		r.Staged, r.Previous = filepath.Join(filepath.Dir(r.Binary), ".netsky-"+r.ID), update.Kept(r.Binary)
+	}
+	others := func(w *world, r *update.Run) { r.From.SHA256, r.To.SHA256 = w.sum(w.set.Steps), w.sum(w.set.Steps) }
+	for _, tt := range []struct {
+		name  string
+		state update.State
+		spoil func(w *world, r *update.Run)
+	}{
+		{"gone", update.Prepared, gone},
+		{"gone", update.Undoing, gone},
+		{"others", update.Installing, others},
+		{"others", update.Starting, others},
+	} {
+		t.Run(tt.name+" "+string(tt.state), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			testworld.Must(t, os.WriteFile(w.set.Steps, nil, 0o600))
+			r := w.prepare(update.Update, "v2", "", nil)
+			testworld.Must(t, os.Remove(r.Staged))
+			testworld.Must(t, testworld.Err(daemon.Stop(w.ctx, w.home)))
+			r.State, r.Why = tt.state, "cut off"
+			tt.spoil(w, &r)
+			testworld.Must(t, w.home.Save(update.Dir+"/run.json", r, false))
+			testworld.Must(t, update.Finish(w.home, w.environ()))
+			testworld.ErrorIs(t, testworld.Err(update.Starts(w.ctx, w.home)), daemon.ErrNotRunning)
+			testworld.Equal(t, w.over().State, update.Failed)
+			w.start()
+			data := testworld.Got(os.ReadFile(w.bin))(t)
+			testworld.Contains(t, string(data), "v1")
+			testworld.Len(t, w.mail(), 1, "told")
+		})
+	}
+}
