@@ -57,7 +57,7 @@ func (u *updater) abandon(why error) (update.Run, error) {
 }
 
 func (u *updater) prepareBack(kept string, last update.Run) error {
-	if _, err := os.Stat(kept); errors.Is(err, fs.ErrNotExist) {
+	if err := update.Owned(kept); errors.Is(err, fs.ErrNotExist) {
 		return advice.With(fmt.Errorf("%s: no program was kept; nothing was updated yet", kept), "`netsky self status` shows what was")
 	} else if err != nil {
 		return err

@@ -72,23 +72,25 @@ func (r Run) whole() error {
 	return nil
 }
 
-// owned reports whether a file is a program of this user's, or of the system's.
-func owned(file string) bool {
+// Owned returns an error unless a file is one that this user may have put there, or the system: no link, and nobody else's.
+func Owned(file string) error {
 	info, err := os.Lstat(file)
-	if err != nil || !info.Mode().IsRegular() {
-		return false
+	if err != nil {
+		return err
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && (st.Uid == 0 || int(st.Uid) == os.Getuid())
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: is not a regular file", file)
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && int(st.Uid) != os.Getuid() {
+		return fmt.Errorf("%s: belongs to another user", file)
+	}
+	return nil
 }
 
 // is reports whether a file is that build.
 func (b Build) is(file string) bool {
-	if !owned(file) {
-		return false
-	}
 	sum, err := Sum(file)
-	return err == nil && sum == b.SHA256
+	return err == nil && sum == b.SHA256 && Owned(file) == nil
 }
 
 // supervisor returns the program that carries the run out: the old one, which is known to work; else the installed one. Where
@@ -97,7 +99,7 @@ func (r Run) supervisor() (string, error) {
 	switch {
 	case r.Previous != "" && r.From.is(r.Previous):
 		return r.Previous, nil
-	case r.Kind == Restart && owned(r.Binary), r.Kind != Restart && (r.From.is(r.Binary) || r.To.is(r.Binary)):
+	case r.Kind == Restart && Owned(r.Binary) == nil, r.Kind != Restart && (r.From.is(r.Binary) || r.To.is(r.Binary)):
 		return r.Binary, nil
 	}
 	return os.Executable()

@@ -3,6 +3,7 @@ package update_test
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"netsky/daemon"
@@ -97,7 +98,34 @@ func TestCopiedHome(t *testing.T) {
 			w.start()
 			data := testworld.Got(os.ReadFile(w.bin))(t)
 			testworld.Contains(t, string(data), "v1")
-			testworld.Len(t, w.mail(), 1, "told")
+			testworld.Wait(t, "the owner to be told", func() bool { return len(w.mail()) == 1 })
 		})
 	}
+}
+
+// Nothing but a program of the user's or the system's is put in the place of another.
+func TestOwned(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, link, fifo := filepath.Join(dir, "file"), filepath.Join(dir, "link"), filepath.Join(dir, "fifo")
+	testworld.Must(t, os.WriteFile(file, nil, 0o700))
+	testworld.Must(t, os.Symlink(file, link))
+	testworld.Must(t, syscall.Mkfifo(fifo, 0o700))
+	testworld.Must(t, update.Owned(file))
+	for _, name := range []string{dir, link, fifo} {
+		testworld.Fails(t, update.Owned(name), name+": is not a regular file")
+	}
+	for _, name := range []string{dir, fifo} {
+		testworld.Fails(t, testworld.Err(update.Sum(name)), name+": is not a regular file")
+	}
+	w := newWorld(t)
+	r := w.prepare(update.Update, "v2", "", nil)
+	elsewhere := filepath.Join(w.home.Root(), "staged")
+	testworld.Must(t, os.Rename(r.Staged, elsewhere))
+	testworld.Must(t, os.Symlink(elsewhere, r.Staged))
+	testworld.Must(t, update.Finish(w.home, w.environ()))
+	r = w.over()
+	testworld.Equal(t, r.State, update.Failed)
+	testworld.Contains(t, r.Why, "is not a regular file")
+	w.whole("v1")
 }

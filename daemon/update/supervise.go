@@ -12,6 +12,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
@@ -180,7 +182,7 @@ func (s *Supervisor) installed() (bool, error) {
 		return false, fmt.Errorf("%s: somebody else has replaced it", s.run.Binary)
 	}
 	staged, err := Sum(s.run.Staged)
-	if err == nil && staged != s.run.To.SHA256 {
+	if err = cmp.Or(err, Owned(s.run.Staged)); err == nil && staged != s.run.To.SHA256 {
 		err = fmt.Errorf("%s: is not what was checked", s.run.Staged)
 	}
 	return false, err
@@ -353,13 +355,16 @@ func (s *Supervisor) tell(ctx context.Context, state State) error {
 	return err
 }
 
-// Sum returns the SHA-256 of a file, in hexadecimal digits.
+// Sum returns the SHA-256 of a regular file, in hexadecimal digits.
 func Sum(file string) (string, error) {
-	f, err := os.Open(file)
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO would block
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", cmp.Or(err, fmt.Errorf("%s: is not a regular file", file))
+	}
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return "", err
