@@ -25,6 +25,7 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/execx"
+	"netsky/internal/words"
 	"netsky/store"
 )
 
@@ -145,7 +146,7 @@ func (u *updater) preflight() error {
 		r.Idle = errors.Is(err, daemon.ErrNotRunning)
 	}
 	if size > copied {
-		if err := u.agreed(fmt.Sprintf("The records take %d MB; a copy of them is made while the daemon is down.", size>>20)); err != nil {
+		if err := u.agreed(fmt.Sprintf("The records take %s; a copy of them is made while the daemon is down.", words.Size(size))); err != nil {
 			return err
 		}
 	}
@@ -162,7 +163,7 @@ func room(dir string, need int64) error {
 		return &fs.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	if free := int64(s.Bavail) * int64(s.Bsize); free < need {
-		return fmt.Errorf("%s: needs %d MB, and %d MB are free", dir, need>>20, free>>20)
+		return fmt.Errorf("%s: needs %s, and %s are free", dir, words.Size(need), words.Size(free))
 	}
 	return nil
 }
@@ -382,7 +383,7 @@ func (u *updater) copyHome(dir string) error {
 		return err
 	}
 	defer u.Home.Remove(checkCopy)
-	u.draft.Note(fmt.Sprintf("a copy of %d MB, made in %v", c.Bytes>>20, c.Took.Round(time.Millisecond)))
+	u.draft.Note(fmt.Sprintf("a copy of %s, made in %v", words.Size(c.Bytes), c.Took.Round(time.Millisecond)))
 	from, err := os.Open(u.Home.Path(checkCopy))
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"netsky/daemon/upkeep"
 	"netsky/home"
+	"netsky/internal/words"
 	"netsky/store"
 )
 
@@ -38,19 +39,19 @@ func checkGrowth(_ context.Context, e *exam) []Finding {
 		list = append(list, f)
 	}
 	if n := s.bytes[home.LogDir]; n > manyLogs {
-		beyond(false, "logs %s, normal is up to %s", "they are rotated at 10 MiB; look at what else is in "+e.tilde(e.Home.Path(home.LogDir)), size(n), size(manyLogs))
+		beyond(false, "logs %s, normal is up to %s", "they are rotated at 10 MiB; look at what else is in "+e.tilde(e.Home.Path(home.LogDir)), words.Size(n), words.Size(manyLogs))
 	}
 	if records > most {
-		beyond(true, "records %s, normal is up to %s", "if that is not enough, shorten [bus] keep and [records] keep", size(records), size(most))
+		beyond(true, "records %s, normal is up to %s", "if that is not enough, shorten [bus] keep and [records] keep", words.Size(records), words.Size(most))
 	}
 	if mail > upkeep.MailBytes+upkeep.MailBytes/mailSlack || files > upkeep.MailFiles+upkeep.MailFiles/mailSlack {
-		beyond(true, "mail %s in %d files, normal is up to %s in %d", "unread mail and mail that waits stays: see mail and mailboxes", size(mail), files, size(upkeep.MailBytes), upkeep.MailFiles)
+		beyond(true, "mail %s in %d files, normal is up to %s in %d", "unread mail and mail that waits stays: see mail and mailboxes", words.Size(mail), files, words.Size(upkeep.MailBytes), upkeep.MailFiles)
 	}
 	if n := s.bytes["state"]; n > manyState {
-		beyond(true, "state files %s, normal is up to %s", "look at what is large in "+e.tilde(e.Home.Path("state")), size(n), size(manyState))
+		beyond(true, "state files %s, normal is up to %s", "look at what is large in "+e.tilde(e.Home.Path("state")), words.Size(n), words.Size(manyState))
 	}
 	if len(list) == 0 {
-		list = append(list, ok("records %s of up to %s, mail %s in %d files, logs %s, state %s: normal", size(records), size(most), size(mail), files, size(s.bytes[home.LogDir]), size(s.bytes["state"])))
+		list = append(list, ok("records %s of up to %s, mail %s in %d files, logs %s, state %s: normal", words.Size(records), words.Size(most), words.Size(mail), files, words.Size(s.bytes[home.LogDir]), words.Size(s.bytes["state"])))
 	}
 	return list
 }

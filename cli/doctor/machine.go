@@ -261,7 +261,7 @@ func checkDisk(_ context.Context, e *exam) []Finding {
 	case free < lowSpace || st.Files > 0 && inodes < lowInodes:
 		level = Warn
 	}
-	f := Finding{Level: level, Text: fmt.Sprintf("%s free", size(int64(min(free, 1<<62))))}
+	f := Finding{Level: level, Text: fmt.Sprintf("%s free", words.Size(int64(min(free, 1<<62))))}
 	if st.Files > 0 {
 		f.Text += fmt.Sprintf(", %d inodes", inodes)
 	}
@@ -270,16 +270,6 @@ func checkDisk(_ context.Context, e *exam) []Finding {
 		f.Do = "make room: messages can't be sent, and records are lost, on a full disk"
 	}
 	return []Finding{f}
-}
-
-func size(n int64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%d GiB", n>>30)
-	case n >= 10<<20:
-		return fmt.Sprintf("%d MiB", n>>20)
-	}
-	return fmt.Sprintf("%d KiB", n>>10)
 }
 
 // checkAgents reports the agents that are not as the owner wants them.

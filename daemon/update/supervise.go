@@ -20,6 +20,7 @@ import (
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/internal/proc"
+	"netsky/internal/words"
 	"netsky/store"
 )
 
@@ -163,7 +164,7 @@ func (s *Supervisor) copyRecords(ctx context.Context) error {
 		return fmt.Errorf("copy the records: %w", err)
 	}
 	s.run.Backup, s.run.Schema = s.run.copyFile(), c.Schema
-	s.run.step().Note = fmt.Sprintf("%d bytes in %v", c.Bytes, c.Took.Round(time.Millisecond))
+	s.run.step().Note = fmt.Sprintf("%s in %v", words.Size(c.Bytes), c.Took.Round(time.Millisecond))
 	return nil
 }
 

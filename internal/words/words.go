@@ -35,6 +35,17 @@ func Span(d time.Duration) string {
 	return text
 }
 
+// Size writes a number of bytes, to the unit that matters.
+func Size(n int64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d KiB", n>>10)
+}
+
 // Tilde shortens a path below the user's home to ~/….
 func Tilde(home, path string) string {
 	if rest, ok := strings.CutPrefix(path, home); ok && home != "" && (rest == "" || rest[0] == '/') {

@@ -15,3 +15,9 @@ func TestSpan(t *testing.T) {
 		testworld.Equal(t, words.Span(d), want, "Span(%s)", d)
 	}
 }
+
+func TestSize(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 KiB", 450_560: "440 KiB", 10 << 20: "10 MiB", 1 << 30: "1024 MiB", 10 << 30: "10 GiB"} {
+		testworld.Equal(t, words.Size(n), want, "Size(%d)", n)
+	}
+}
