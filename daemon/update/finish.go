@@ -185,7 +185,7 @@ func (r Run) Line(s Step) string {
 	case Installing:
 		return "installing netsky " + r.To.Version
 	case Starting:
-		return "starting the daemon, and watching whether it operates"
+		return "starting the daemon, and watching for some 10 s whether it operates"
 	case Undoing:
 		return "taking it back: " + r.Why
 	}
