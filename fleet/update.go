@@ -174,6 +174,9 @@ func (u *updater) agreed(text string) error {
 		u.UI.Step(Step{Line: text})
 		return nil
 	}
+	if err := u.draft.Enter(u.ctx, "question"); err != nil { // the wait is no part of another step
+		return err
+	}
 	answer, err := u.UI.Ask(text + "\nGo on? [y/N] ")
 	switch {
 	case errors.Is(err, ErrNobody):
