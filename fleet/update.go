@@ -217,15 +217,16 @@ func (u *updater) archive(path string) (source, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	isRelease := fmt.Sprintf("a release is a file netsky_VERSION_linux_%s.tar.gz with its SHA256SUMS beside it", runtime.GOARCH)
 	if info, err := os.Stat(path); err != nil {
-		return nil, "", err
+		return nil, "", advice.With(fmt.Errorf("%s: %w", path, errors.Unwrap(err)), "%s", isRelease)
 	} else if info.IsDir() {
 		file, _, err := release.Newest(path)
 		if err != nil {
 			return nil, "", err
 		}
 		if file == "" {
-			return nil, "", advice.With(fmt.Errorf("%s: has no release for this machine", path), "a release is a file netsky_VERSION_linux_%s.tar.gz with its SHA256SUMS beside it", runtime.GOARCH)
+			return nil, "", advice.With(fmt.Errorf("%s: has no release for this machine", path), "%s", isRelease)
 		}
 		path = file
 	}
