@@ -134,7 +134,7 @@ func (d *demo) edit(ctx context.Context, q request, arg string) (outcome, error)
 	return outcome{text: fmt.Sprintf("%s (demo) added a line to %s; /commit commits it", d.Agent, name)}, nil
 }
 
-// openOwn opens a regular file below a directory, through no symbolic link, and makes it if it is
+// openOwn opens a regular file below a directory, through no symbolic link, and makes it, with its directories, if it is
 // not there. One with several names is refused: another could be the owner's.
 func openOwn(dir, name string) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
@@ -149,6 +149,9 @@ func openOwn(dir, name string) (*os.File, error) {
 		if info, err := root.Lstat(name[:i]); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			return nil, fmt.Errorf("%s: %w", name[:i], home.ErrLink)
 		}
+	}
+	if err := root.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return nil, err
 	}
 	f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NONBLOCK, 0o666)
 	if err != nil {

@@ -56,7 +56,8 @@ func TestWork(t *testing.T) {
 		{"/edit .GIT/config y", "not a file of the worktree"},
 		{"/edit . y", "/edit: "},
 		{"/edit d y", "/edit: "},
-		{"/edit none/x y", "/edit: "},
+		{"/edit none/of/x y", "added a line to none/of/x"},
+		{"/edit a.txt/x y", "/edit: "},
 		{"/edit link y", "/edit: link: is a symbolic link"},
 		{"/edit up/a.txt y", "/edit: "},
 		{"/edit other-name y", "/edit: other-name: not a file with one name"},
@@ -68,7 +69,7 @@ func TestWork(t *testing.T) {
 		}
 		w.answered(w.tell("agent1", tt.text), kind, tt.words)
 	}
-	testworld.Equal(t, own.Read("a.txt")+own.Read("new.txt")+own.Read("no-end"), "one\ntwo  words\n3\nn\na\nz\n", "the files")
+	testworld.Equal(t, own.Read("a.txt")+own.Read("new.txt")+own.Read("no-end")+own.Read("none/of/x"), "one\ntwo  words\n3\nn\na\nz\ny\n", "the files")
 	testworld.Equal(t, own.Git("log", "--format=%s,%(trailers:only,separator=)", "--name-only", "main.."), "Edit a.txt,Netsky-Agent: agent1\n\na.txt\na message,Netsky-Agent: agent1\n\na.txt\nnew.txt", "the commits")
 	testworld.Equal(t, testworld.Repo{}.At(top).Read("a.txt"), "one\n", "the owner's file")
 	testworld.Equal(t, string(testworld.Got(os.ReadFile(outside))(t)), "mine\n", "the file outside")
