@@ -90,12 +90,12 @@ func (t *tour) account(ctx context.Context) error {
 		case 0:
 		case 1:
 			answered++
-			answer = envelope.Line(m.answers[0].Envelope.Text, 40)
+			answer = envelope.Line(m.answers[0].Envelope.Text, 38)
 		default:
 			twice++
 			answer = fmt.Sprintf("ANSWERED %d TIMES", len(m.answers))
 		}
-		t.say("%-7s %-29s %s", m.Envelope.To, m.Envelope.Text, answer)
+		t.say("%-7s %-30s  %s", m.Envelope.To, m.Envelope.Text, answer)
 	}
 	lost := t.sent - answered - twice
 	t.say("\n%d sent, %d answered, %d lost, %d answered twice; %d processes killed", t.sent, answered, lost, twice, t.killed)
