@@ -130,9 +130,9 @@ func (v *Verdict) unfinished(ctx context.Context, r git.Repo, w tree.Worktree) (
 // unlanded says that commits have not landed, unless another branch has them all, here or as it was last
 // seen on a remote.
 func (v *Verdict) unlanded(ctx context.Context, repo git.Dir, s merge.Side) error {
-	commits := fmt.Sprintf("%d commits", s.Ahead)
+	commits, has, is := fmt.Sprintf("%d commits", s.Ahead), "have", "are"
 	if s.Ahead == 1 {
-		commits = "1 commit"
+		commits, has, is = "1 commit", "has", "is"
 	}
 	out, err := repo.List(ctx, "for-each-ref", "--contains="+s.Head, "--format=%(refname)", "refs/heads", "refs/remotes")
 	if err != nil {
@@ -144,10 +144,10 @@ func (v *Verdict) unlanded(ctx context.Context, repo git.Dir, s merge.Side) erro
 		}
 	}
 	if s.Target != "" {
-		v.Reasons = append(v.Reasons, fmt.Sprintf("%s not landed on %s, and on no other branch", commits+map[bool]string{true: " has", false: " have"}[s.Ahead == 1], git.Branch(s.Base)))
+		v.Reasons = append(v.Reasons, fmt.Sprintf("%s %s not landed on %s and %s on no other branch", commits, has, git.Branch(s.Base), is))
 		return nil
 	}
-	v.Reasons = append(v.Reasons, fmt.Sprintf("%s on no other branch", commits+map[bool]string{true: " is", false: " are"}[s.Ahead == 1]))
+	v.Reasons = append(v.Reasons, fmt.Sprintf("%s %s on no other branch", commits, is))
 	return nil
 }
 

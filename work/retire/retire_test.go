@@ -131,7 +131,7 @@ func TestKept(t *testing.T) {
 	}{
 		{"changed", func(f *field) { f.tree.Write("a.txt", "2") }, "1 file is not committed"},
 		{"new", func(f *field) { f.tree.Write("x", "1", "dir/y", "2") }, "2 files are not committed"},
-		{"committed", func(f *field) { f.tree.Commit("1", "x", "1"); f.tree.Commit("2", "x", "2") }, "2 commits have not landed on main"},
+		{"committed", func(f *field) { f.tree.Commit("1", "x", "1"); f.tree.Commit("2", "x", "2") }, "2 commits have not landed on main and are on no other branch"},
 		{"another branch", func(f *field) { f.tree.Git("checkout", "-qb", "mine") }, "netsky/agent1 is not what is checked out there"},
 		{"ignored", func(f *field) { f.tree.Write(".env", "A=2") }, "git ignores .env, and no commit has it"},
 		{"an ignored directory", func(f *field) { f.tree.Write("build/x", "A=2", "build/y", "1") }, "git ignores build/, and no commit has it"},
