@@ -116,7 +116,7 @@ func (w Work) setCheck(text string) error {
 		return err
 	}
 	w.Config.Work.Check = text
-	w.warn("the check is from now on, as written to %s: %s", w.tilde(w.Home.Path(home.ConfigFile)), words.Brief(text, 200))
+	w.warn("the check is set in %s: %s", w.tilde(w.Home.Path(home.ConfigFile)), words.Brief(text, 200))
 	return CheckOf(*w.Config).Agree(w.Home)
 }
 
