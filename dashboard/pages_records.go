@@ -199,3 +199,14 @@ func (p *pages) sessionPage(ctx context.Context, sh *shell, q *query) (string, e
 	sh.Title, sh.Body = "Session of "+who(b.Session.Actor), b
 	return "session", err
 }
+
+func (p *pages) updatesPage(ctx context.Context, sh *shell, q *query) (string, error) {
+	sh.Title, sh.Section = "Updates of netsky", "updates"
+	f := q.page()
+	if f.Limit == 0 {
+		f.Limit = 4 * onPage // a run has about ten steps
+	}
+	l, err := readList(ctx, p.records, q, f, Reader.Updates)
+	sh.Body = q.list("/updates", updateRuns(l.Items), len(l.Items), l.Cursor)
+	return "updates", err
+}

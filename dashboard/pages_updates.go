@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -62,15 +61,4 @@ func updateRuns(steps []store.Update) (runs []updateRun) {
 		slices.Reverse(r.Steps)
 	}
 	return runs
-}
-
-func (p *pages) updatesPage(ctx context.Context, sh *shell, q *query) (string, error) {
-	sh.Title, sh.Section = "Updates of netsky", "updates"
-	f := q.page()
-	if f.Limit == 0 {
-		f.Limit = 4 * onPage // a run has about ten steps
-	}
-	l, err := readList(ctx, p.records, q, f, Reader.Updates)
-	sh.Body = q.list("/updates", updateRuns(l.Items), len(l.Items), l.Cursor)
-	return "updates", err
 }

@@ -52,9 +52,9 @@ func (d *demo) command(ctx context.Context, q request, text string) (outcome, er
 	case "/limit":
 		return d.limit(q, rest), nil
 	case "/edit":
-		return d.edit(ctx, q, rest)
+		return editor{d}.edit(ctx, q, rest)
 	case "/commit":
-		return d.commit(ctx, q, rest)
+		return editor{d}.commit(ctx, q, rest)
 	case "/help":
 		return outcome{text: help}, nil
 	}

@@ -36,9 +36,12 @@ const (
 	commitTime = time.Minute
 )
 
-func (d *demo) editsFile() string { return home.DemoDir + "/" + string(d.Agent) + ".edits.json" }
+// An editor is the demo at work on files.
+type editor struct{ *demo }
 
-func (d *demo) loadEdits() (e edits) {
+func (d editor) editsFile() string { return home.DemoDir + "/" + string(d.Agent) + ".edits.json" }
+
+func (d editor) loadEdits() (e edits) {
 	e, err := home.Load[edits](d.Home, d.editsFile())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // damaged: what was edited has to be committed by hand
 		d.trouble("what was edited", err)
@@ -46,7 +49,7 @@ func (d *demo) loadEdits() (e edits) {
 	return e
 }
 
-func (d *demo) saveEdits(ctx context.Context, e edits) error {
+func (d editor) saveEdits(ctx context.Context, e edits) error {
 	return d.durable(ctx, func() error { return d.Home.Save(d.editsFile(), e, true) })
 }
 
@@ -55,7 +58,7 @@ func (e edits) of(q request) bool { return q.mail.ID != "" && e.Message == q.mai
 
 // place returns the agent's worktree and where it works there, with what is named below that. The error
 // says why nothing is changed there: the owner's own files never are.
-func (d *demo) place(name string) (w tree.Worktree, dir string, err error) {
+func (d editor) place(name string) (w tree.Worktree, dir string, err error) {
 	la, err := d.Home.LoadLaunch(d.Agent)
 	if err != nil {
 		return w, "", err
@@ -70,7 +73,7 @@ func (d *demo) place(name string) (w tree.Worktree, dir string, err error) {
 }
 
 // edit adds a line at the end of a file. Two agents that do so to one file are in conflict.
-func (d *demo) edit(ctx context.Context, q request, arg string) (outcome, error) {
+func (d editor) edit(ctx context.Context, q request, arg string) (outcome, error) {
 	refused := func(err error) (outcome, error) { return outcome{failed: true, text: "/edit: " + err.Error()}, nil }
 	name, text := split(arg)
 	if text == "" {
@@ -169,7 +172,7 @@ func openOwn(dir, name string) (*os.File, error) {
 }
 
 // commit commits the files that were edited, as they are now, with the hooks that the agent's git has.
-func (d *demo) commit(ctx context.Context, q request, message string) (outcome, error) {
+func (d editor) commit(ctx context.Context, q request, message string) (outcome, error) {
 	refused := func(err error) (outcome, error) {
 		return outcome{failed: true, text: "/commit: " + err.Error()}, ctx.Err()
 	}
