@@ -33,12 +33,18 @@ func (s *Supervisor) judge(ctx context.Context, p daemon.Pong, b Build) error {
 	}
 	probe := ""
 	defer func() { s.Home.Remove(outboxFile(probe)) }() // if nobody moves it
-	for lacks := errors.New("not examined"); lacks != nil; {
-		if err := s.lives(ctx, who); err != nil && !errors.Is(err, daemon.ErrHung) {
+	for lacks := errors.New("not examined"); ; {
+		err := s.lives(ctx, who)
+		if err != nil && !errors.Is(err, daemon.ErrHung) {
 			return err
 		}
-		if lacks = s.operates(ctx, &probe); lacks == nil {
-			break
+		if err == nil {
+			if err = s.operates(ctx, &probe); err == nil {
+				break
+			}
+		}
+		if ctx.Err() == nil { // else it is about the time
+			lacks = err
 		}
 		if err := s.wait(ctx, lookEvery); errors.Is(err, errLeft) {
 			return err
