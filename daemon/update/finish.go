@@ -91,6 +91,8 @@ func Follow(ctx context.Context, h home.Dir, id string, tell func(Run, Step)) (r
 			return r, err
 		case held:
 			had = time.Now()
+		case !r.Idle && unwanted(h):
+			return r, advice.With(errLeft, "`netsky up` starts it")
 		case time.Since(had) > beginsWithin:
 			return r, advice.With(fmt.Errorf("no supervisor carries it out; %s has what the last one printed", h.Path(logFile)),
 				"`netsky up` starts another; the program is whole, and so are the records")

@@ -374,8 +374,10 @@ func Sum(file string) (string, error) {
 }
 
 // unwanted reports whether the owner has ended the daemon.
-func (s *Supervisor) unwanted() bool {
-	d, err := home.Desired(s.Home).Load(agent.DaemonName)
+func (s *Supervisor) unwanted() bool { return unwanted(s.Home) }
+
+func unwanted(h home.Dir) bool {
+	d, err := home.Desired(h).Load(agent.DaemonName)
 	return err == nil && !d.Up
 }
 
