@@ -272,7 +272,7 @@ func (a selfVerbs) printSelf(v selfView) {
 		if s.EndedMS != 0 {
 			spent = time.Duration((s.EndedMS - s.AtMS) * int64(time.Millisecond)).String()
 		}
-		a.print("  %s", strings.TrimRight(fmt.Sprintf("%-12s%-10s%s", s.Name, spent, strings.Join(slices.DeleteFunc([]string{s.Note, s.Error}, words.Blank), "; ")), " "))
+		a.print("  %s", strings.TrimRight(fmt.Sprintf("%-12s%-12s%s", s.Name, spent, strings.Join(slices.DeleteFunc([]string{s.Note, s.Error}, words.Blank), "; ")), " "))
 	}
 	if hint := r.Hint(); hint != "" && r.State == update.Done {
 		a.print("`%s` goes back to %s", hint, r.From.Version)

@@ -16,9 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"netsky/agent"
 	"netsky/config"
-	"netsky/daemon"
 	"netsky/daemon/update"
 	"netsky/daemon/update/checkout"
 	"netsky/daemon/update/release"
@@ -137,13 +135,6 @@ func (u *updater) preflight() error {
 	}
 	if err := errors.Join(room(dir, 2*program), room(u.Home.Root(), 3*size)); err != nil {
 		return err
-	}
-	switch d, err := home.Desired(u.Home).Load(agent.DaemonName); {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return err
-	case !d.Up:
-		_, err := daemon.Ping(u.ctx, u.Home)
-		r.Idle = errors.Is(err, daemon.ErrNotRunning)
 	}
 	if size > copied {
 		if err := u.agreed(fmt.Sprintf("The records take %s; a copy of them is made while the daemon is down.", words.Size(size))); err != nil {

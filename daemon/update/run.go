@@ -88,7 +88,7 @@ type Run struct {
 	Schema     int      `json:"schema,omitempty"`     // of that copy
 	Restore    string   `json:"restore,omitempty"`    // the copy that is put back with the program, below the home
 	Aside      string   `json:"aside,omitempty"`      // the records that were taken back, below the home
-	Idle       bool     `json:"idle,omitempty"`       // the daemon was neither running nor wanted: it is not started
+	Idle       bool     `json:"idle,omitempty"`       // the daemon is not wanted: it is not started
 	Receiver   bool     `json:"receiver,omitempty"`   // agent0's mail was being received before
 	Attempts   int      `json:"attempts,omitempty"`   // how often its daemon was started
 	Changes    string   `json:"changes,omitempty"`    // what the new version changes for its user

@@ -1,6 +1,7 @@
 package update_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -128,4 +129,23 @@ func TestOwned(t *testing.T) {
 	testworld.Equal(t, r.State, update.Failed)
 	testworld.Contains(t, r.Why, "is not a regular file")
 	w.whole("v1")
+}
+
+// Of a daemon that is not wanted, but that somebody runs by hand, only the program is exchanged. One that has become wanted
+// while the run was prepared is started.
+func TestUnwanted(t *testing.T) {
+	t.Parallel()
+	for _, wanted := range []bool{false, true} {
+		w := newWorld(t)
+		w.want(false)
+		w.prepare(update.Update, "v2", "", nil)
+		w.want(wanted)
+		testworld.Must(t, update.Finish(w.home, w.environ()))
+		testworld.Equal(t, w.over().State, update.Done, "%s", w.steps())
+		_, err := daemon.Ping(w.ctx, w.home)
+		testworld.Equal(t, errors.Is(err, daemon.ErrNotRunning), !wanted, "%v", err)
+		w.want(true)
+		w.start()
+		w.whole("v2", "netsky.previous")
+	}
 }

@@ -121,6 +121,7 @@ func (s *Supervisor) exchange(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.run.Idle = s.idle(ctx)
 	s.run.StoppedMS = time.Now().UnixMilli()
 	s.run.Receiver = s.run.Receiver || s.receiver()
 	if err := s.enter(Stopping); err != nil {
@@ -371,6 +372,16 @@ func Sum(file string) (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// idle reports whether no daemon is to run afterwards: it is not wanted, also if somebody runs one by hand. It may have become
+// wanted while the run was prepared.
+func (s *Supervisor) idle(ctx context.Context) bool {
+	if _, err := home.Desired(s.Home).Load(agent.DaemonName); errors.Is(err, fs.ErrNotExist) { // it was never started by a verb
+		_, err := daemon.Ping(ctx, s.Home)
+		return errors.Is(err, daemon.ErrNotRunning)
+	}
+	return s.unwanted()
 }
 
 // unwanted reports whether the owner has ended the daemon.
