@@ -79,9 +79,12 @@ func (d *Draft) close() {
 	d.lock.Unlock()
 }
 
-// lockProgram takes the lock of a program, which homes may share. It ends with the file.
-func lockProgram(binary string) (*os.File, error) {
-	dir, err := os.Open(filepath.Dir(binary))
+// lockProgram takes the lock of the program that the run exchanges, which homes may share. It ends with the file.
+func (r Run) lockProgram() (*os.File, error) {
+	if r.Kind == Restart {
+		return nil, nil
+	}
+	dir, err := os.Open(filepath.Dir(r.Binary))
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +99,7 @@ func lockProgram(binary string) (*os.File, error) {
 		if err == unix.EWOULDBLOCK {
 			return nil, ErrBusy
 		}
-		return nil, &fs.PathError{Op: "lock", Path: filepath.Dir(binary), Err: err}
+		return nil, &fs.PathError{Op: "lock", Path: filepath.Dir(r.Binary), Err: err}
 	}
 	return dir, nil
 }

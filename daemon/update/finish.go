@@ -154,14 +154,14 @@ func (r Run) Outcome(s State) string {
 	var b strings.Builder
 	switch {
 	case s == Undone:
-		fmt.Fprintf(&b, "The update to netsky %s was taken back: %s.\nnetsky %s runs again.", r.To.Version, strings.TrimSuffix(r.Why, "."), r.From.Version)
+		fmt.Fprintf(&b, "The %s to netsky %s was taken back: %s.\nnetsky %s runs again.", r.Kind, r.To.Version, strings.TrimSuffix(r.Why, "."), r.From.Version)
 		if r.Aside != "" {
 			fmt.Fprintf(&b, " The records are as they were before it; what it had recorded is in %s.", r.Aside)
 		}
 	case s == Failed && r.Kind == Restart:
 		fmt.Fprintf(&b, "The daemon was restarted and does not operate: %s.\n`netsky doctor` looks for the cause; the agents and their mail go on.", r.Why)
 	case s == Failed:
-		fmt.Fprintf(&b, "The update to netsky %s failed: %s.\n`netsky doctor` looks for the cause; the agents and their mail go on.", r.To.Version, r.Why)
+		fmt.Fprintf(&b, "The %s to netsky %s failed: %s.\n`netsky doctor` looks for the cause; the agents and their mail go on.", r.Kind, r.To.Version, r.Why)
 	case s == Done && r.Kind == Update:
 		fmt.Fprintf(&b, "netsky was updated from %s to %s.", r.From.Version, r.To.Version)
 		if r.Changes != "" {

@@ -166,7 +166,7 @@ func (d *Draft) begin() error {
 			return err
 		}
 	}
-	if d.program, err = lockProgram(d.Run.Binary); err != nil {
+	if d.program, err = d.Run.lockProgram(); err != nil {
 		return err
 	}
 	now := time.Now()

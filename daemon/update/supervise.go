@@ -70,7 +70,7 @@ func (s *Supervisor) Supervise(ctx context.Context) (Run, error) {
 	if s.run, pending = Pending(s.Home); !pending {
 		return s.run, nil
 	}
-	program, err := lockProgram(s.run.Binary)
+	program, err := s.run.lockProgram()
 	if err == nil {
 		defer program.Close()
 	} else if !errors.Is(err, fs.ErrNotExist) { // else there is nothing to lock, and nothing that can be exchanged
@@ -225,18 +225,16 @@ func (s *Supervisor) undo(ctx context.Context, why error) error {
 	if s.run.State != Undoing {
 		s.run.step().Error = s.run.Why
 	}
-	if err := s.enter(Undoing); err != nil {
-		return errors.Join(why, err)
-	}
+	full := s.enter(Undoing) // on a full disk it is undone all the same, and once more by the next supervisor
 	_, err := daemon.Stop(ctx, s.Home)
 	if err == nil {
 		err = s.putBack(ctx)
 	}
 	if err != nil {
-		return s.finish(ctx, Failed, fmt.Errorf("and could not be undone: %w", err))
+		return errors.Join(full, s.finish(ctx, Failed, fmt.Errorf("and could not be undone: %w", err)))
 	}
 	if s.run.Idle {
-		return s.finish(ctx, Undone, nil)
+		return errors.Join(full, s.finish(ctx, Undone, nil))
 	}
 	s.run.AnswersMS = 0
 	switch err := s.start(ctx, s.run.From); {
@@ -244,7 +242,7 @@ func (s *Supervisor) undo(ctx context.Context, why error) error {
 	case err != nil:
 		return s.finish(ctx, Failed, fmt.Errorf("the old program is back, but does not operate either: %w", err))
 	}
-	return s.finish(ctx, Undone, nil)
+	return errors.Join(full, s.finish(ctx, Undone, nil))
 }
 
 // putBack puts the old program in its place again, and the records if the new one has changed their tables or damaged
