@@ -129,6 +129,9 @@ func (u *updater) preflight() error {
 	if err := unix.Access(dir, unix.W_OK); err != nil {
 		return advice.With(&fs.PathError{Op: "write to", Path: dir, Err: err}, "update it as the user who installed it, who can write there")
 	}
+	if err := update.Owned(r.Previous); err != nil && !errors.Is(err, fs.ErrNotExist) { // the present program is kept there
+		return advice.With(err, "move it away, then run this again")
+	}
 	size, err := store.Size(u.Home)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
