@@ -35,7 +35,8 @@ func Finish(h home.Dir, environ []string) error {
 	if !pending {
 		return nil
 	}
-	if _, held := h.LockHolder(home.SelfLock); held { // the lock itself may outlive whoever has released it for a moment
+	// The lock itself may outlive whoever has released it for a moment.
+	if who, held := h.LockHolder(home.SelfLock); held && (!r.hangs() || !who.Named() || len(proc.End(context.Background(), []proc.Process{who.Process}, time.Second)) > 0) {
 		return nil
 	}
 	out, err := h.OpenAppend(logFile)
@@ -62,6 +63,12 @@ func Finish(h home.Dir, environ []string) error {
 	go cmd.Wait() // ends with it or with this process
 	return nil
 }
+
+// hangsAfter is how long a supervisor takes for a step at most, a copy of large records and a checkout's hooks included.
+const hangsAfter = 10 * time.Minute
+
+// hangs reports whether the run is in one step for so long that its supervisor must hang. Another one goes on where it is.
+func (r Run) hangs() bool { return time.Since(time.UnixMilli(r.step().AtMS)) > hangsAfter }
 
 // ErrInterrupted is returned to whoever does not wait for the end.
 var ErrInterrupted = advice.With(errors.New("interrupted: the supervisor continues"), "`netsky self status` shows how it went")

@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"netsky/daemon"
 	"netsky/daemon/update"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 
@@ -148,4 +150,28 @@ func TestUnwanted(t *testing.T) {
 		w.start()
 		w.whole("v2", "netsky.previous")
 	}
+}
+
+// A supervisor that hangs is ended by the next start of the daemon, and another one goes on where it was.
+func TestSupervisorHangs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.prepare(update.Update, "v2", "", nil)
+	w.set.Hold = string(update.Installing)
+	testworld.Must(t, update.Finish(w.home, w.environ()))
+	var r update.Run
+	testworld.Wait(t, "the supervisor to hang", func() bool {
+		r = testworld.Got(update.Load(w.home))(t)
+		return r.State == update.Installing
+	})
+	w.set.Hold = ""
+	who, _ := w.home.LockHolder(home.SelfLock)
+	testworld.Must(t, update.Finish(w.home, w.environ()))
+	testworld.Equal(t, who.Alive(), true, "it was ended in time")
+	r.Steps[len(r.Steps)-1].AtMS -= time.Hour.Milliseconds()
+	testworld.Must(t, w.home.Save(update.Dir+"/run.json", r, false))
+	testworld.Must(t, update.Finish(w.home, w.environ()))
+	testworld.Equal(t, w.over().State, update.Done, "%s", w.steps())
+	testworld.Equal(t, who.Alive(), false)
+	w.whole("v2", "netsky.previous")
 }
