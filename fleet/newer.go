@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"netsky/agent"
@@ -37,11 +36,13 @@ func LastLook(h home.Dir) (Look, error) { return home.Load[Look](h, lookFile) }
 // each, until ctx ends.
 func (f Program) LookForUpdates(ctx context.Context) error {
 	for {
+		every := f.Config.Self.Every()
 		last, err := LastLook(f.Home)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if err != nil { // there was none, or nobody can tell: the file is replaced
+			last = Look{}
 		}
-		if err := proc.Sleep(ctx, time.Until(time.UnixMilli(last.AtMS).Add(f.Config.Self.Every()))); err != nil {
+		// The clock may have been ahead.
+		if err := proc.Sleep(ctx, min(every, time.Until(time.UnixMilli(last.AtMS).Add(every)))); err != nil {
 			return err
 		}
 		now := Look{AtMS: time.Now().UnixMilli()}
