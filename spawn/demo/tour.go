@@ -133,7 +133,7 @@ func Tour(ctx context.Context, o TourOptions) (err error) {
 			err = errors.Join(err, cerr)
 		} else if err == nil {
 			t.say("Everything has ended, and %s has been removed.", t.dir)
-			t.paint(bold, "\nTo start agents of your own: `netsky up 2`, in the repository or directory where they should work.")
+			t.paint(bold, "\nTo start agents of your own: `netsky up 2` where they should work.")
 		}
 	}()
 	return t.run(ctx)
