@@ -163,6 +163,9 @@ func nameOf(version string) string {
 
 // fitting returns the version that an archive's name says, if it is for this machine.
 func fitting(name string) (version string, err error) {
+	if strings.HasSuffix(name, ".deb") {
+		return "", advice.With(fmt.Errorf("%q is a package, which apt installs", name), "`sudo apt install ./%s`, or get %s", name, nameOf("VERSION"))
+	}
 	m := archiveName.FindStringSubmatch(name)
 	if m == nil || !semver.MatchString(m[1]) {
 		return "", advice.With(fmt.Errorf("%q is not the name of a release", name), "use its own name, as %s", nameOf("VERSION"))

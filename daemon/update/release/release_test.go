@@ -127,7 +127,7 @@ func TestVerifyRefuses(t *testing.T) {
 		{name: "another architecture", file: "netsky_0.2.0_linux_" + other + ".tar.gz", err: "and this machine is linux/" + runtime.GOARCH, advice: "get " + name},
 		{name: "another system", file: "netsky_0.2.0_darwin_" + runtime.GOARCH + ".tar.gz", err: "is for darwin/" + runtime.GOARCH},
 		{name: "the source", file: "netsky_0.2.0_source.tar.gz", err: "is not the name of a release", advice: "use its own name"},
-		{name: "the package", file: "netsky_0.2.0_amd64.deb", err: "is not the name of a release"},
+		{name: "the package", file: "netsky_0.2.0_amd64.deb", err: "is a package, which apt installs", advice: "sudo apt install ./netsky_0.2.0_amd64.deb"},
 		{name: "no version", file: release.NameOf("latest"), err: "is not the name of a release"},
 		{name: "half a version", file: release.NameOf("0.2"), err: "is not the name of a release"},
 		{name: "no list", sums: "-", err: "there is no SHA256SUMS beside it", advice: "download the release's SHA256SUMS"},
