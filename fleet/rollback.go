@@ -58,7 +58,7 @@ func (u *updater) abandon(why error) (update.Run, error) {
 
 func (u *updater) prepareBack(kept string, last update.Run) error {
 	if err := update.Owned(kept); errors.Is(err, fs.ErrNotExist) {
-		return advice.With(fmt.Errorf("%s: no program was kept; nothing was updated yet", kept), "`netsky self status` shows what was")
+		return advice.With(fmt.Errorf("%s: no program was kept, so there is nothing to go back to", kept), "`netsky self status` shows the last update")
 	} else if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (u *updater) prepareBack(kept string, last update.Run) error {
 	if sum, err := update.Sum(kept); err != nil {
 		return err
 	} else if sum == r.From.SHA256 { // what was to replace it was taken back
-		return advice.With(fmt.Errorf("%s: is the same as the present program, so there is nothing to go back to", kept), "`netsky self status` shows what was")
+		return advice.With(fmt.Errorf("%s: is the same as the present program, so there is nothing to go back to", kept), "`netsky self status` shows the last update")
 	}
 	dir, err := os.MkdirTemp("", "netsky-")
 	if err != nil {
