@@ -207,6 +207,9 @@ func (u *updater) source() (source, string, error) {
 type archive struct{ *release.Archive }
 
 func (u *updater) archive(path string) (source, string, error) {
+	if strings.Contains(path, "://") {
+		return nil, "", advice.With(usagef("self update: %q: is an address, and netsky downloads nothing", path), "download it and its SHA256SUMS into one directory, then name the file")
+	}
 	path, err := filepath.Abs(path) // it is on record
 	if err != nil {
 		return nil, "", err
