@@ -61,10 +61,15 @@ func Build(ctx context.Context, root, to string, environ []string, w io.Writer) 
 	return err
 }
 
+// sync fsyncs the program. Whatever the umask, only its owner writes to it.
 func sync(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	info, err := f.Stat()
+	if err == nil {
+		err = f.Chmod(info.Mode() &^ 0o022)
+	}
+	return errors.Join(err, f.Sync(), f.Close())
 }

@@ -28,12 +28,13 @@ func tools(t *testing.T, build string) (root string) {
 
 func TestBuild(t *testing.T) {
 	t.Parallel()
-	root := tools(t, `echo "in $1"; echo warning >&2; cp scripts/tools "$2"`)
+	root := tools(t, `echo "in $1"; echo warning >&2; cp scripts/tools "$2"; chmod 777 "$2"`)
 	to := filepath.Join(t.TempDir(), "new netsky")
 	var out bytes.Buffer
 	testworld.Must(t, checkout.Build(t.Context(), root, to, os.Environ(), &out))
 	testworld.Equal(t, out.String(), "in "+root+"\nwarning\n")
 	testworld.Contains(t, string(testworld.Got(os.ReadFile(to))(t)), "go_there")
+	testworld.Equal(t, testworld.Got(os.Stat(to))(t).Mode(), 0o755)
 	testworld.ErrorIs(t, checkout.Build(t.Context(), root, to, os.Environ(), &out), fs.ErrExist)
 	testworld.Must(t, testworld.Err(os.Stat(to)), "what was there is kept")
 }
