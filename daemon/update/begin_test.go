@@ -175,7 +175,7 @@ func TestLeaveHeld(t *testing.T) {
 // nothing requires that nothing of the home runs.
 func (w *world) nothing() {
 	w.Helper()
-	testworld.Wait(w, func() bool { // a supervisor releases its lock before it ends
+	testworld.Wait(w, "no process of its own", func() bool { // a supervisor releases its lock before it ends
 		return len(testworld.Got(proc.Descendants(0, "NETSKY_HOME="+w.home.Root()))(w)) == 0
 	})
 }
