@@ -71,11 +71,10 @@ func (u *updater) prepareBack(kept string, last update.Run) error {
 	} else if sum == r.From.SHA256 { // what was to replace it was taken back
 		return advice.With(fmt.Errorf("%s: is the same as the present program, so there is nothing to go back to", kept), "`netsky self status` shows the last update")
 	}
-	dir, err := os.MkdirTemp("", "netsky-")
+	dir, err := u.draft.Scratch()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) // just made
 	c, err := u.ask(u.ctx, kept, dir)
 	if err != nil {
 		return fmt.Errorf("the program that was kept: %w", err)

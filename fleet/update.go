@@ -136,7 +136,7 @@ func (u *updater) preflight() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := errors.Join(room(dir, 2*program), room(u.Home.Root(), 3*size)); err != nil {
+	if err := errors.Join(room(dir, 2*program), room(u.Home.Root(), 3*size), room(os.TempDir(), 2*size+program)); err != nil {
 		return err
 	}
 	if size > copied {
@@ -331,15 +331,14 @@ func (u *updater) check(staged string) error {
 
 // examine has a program migrate and examine a copy of this home.
 func (u *updater) examine(file string) (c Checked, err error) {
-	dir, err := os.MkdirTemp("", "netsky-")
+	dir, err := u.draft.Scratch()
 	if err != nil {
 		return c, err
 	}
-	defer os.RemoveAll(dir) // just made
-	if err := u.copyHome(dir); err != nil {
-		return c, fmt.Errorf("copy the home: %w", err)
+	if err = u.copyHome(dir); err == nil {
+		return u.ask(u.ctx, file, dir)
 	}
-	return u.ask(u.ctx, file, dir)
+	return c, fmt.Errorf("copy the home: %w", err)
 }
 
 // ask has a program examine a home.

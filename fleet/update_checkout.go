@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -86,11 +85,10 @@ func (u *updater) checkout() (source, string, error) {
 func (b built) stage(u *updater, to string) error {
 	root := b.Root
 	if b.in.Revision != b.Revision {
-		dir, err := os.MkdirTemp("", "netsky-")
+		dir, err := u.draft.Scratch()
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(dir) // just made
 		root = filepath.Join(dir, "netsky")
 		if err := checkout.Clone(u.ctx, b.State, b.in.Revision, root, u.Environ); err != nil {
 			return err

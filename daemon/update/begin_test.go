@@ -3,6 +3,7 @@ package update_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -68,11 +69,14 @@ func TestPreparingKilled(t *testing.T) {
 	r := w.restart()
 	r.ID, r.State, r.Staged = "self-1", update.Preparing, filepath.Join(filepath.Dir(w.bin), ".netsky-self-1")
 	r.Steps = []update.Step{{Name: "build"}}
+	r.Scratch = filepath.Join(t.TempDir(), ".self-1")
+	testworld.Must(t, os.MkdirAll(filepath.Join(r.Scratch, "1", "netsky"), 0o700))
 	testworld.Must(t, w.home.Save(update.Dir+"/run.json", r, false))
 	w.program(r.Staged, "v2", "")
 	w.start() // nothing is pending
 	w.update("v3", "", update.Done)
 	w.whole("v3", "netsky.previous")
+	testworld.ErrorIs(t, testworld.Err(os.Lstat(r.Scratch)), fs.ErrNotExist, "what its preparation needed")
 }
 
 // A program whose supervisors are killed again and again is taken back: it may be what kills them.

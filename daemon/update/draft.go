@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,6 +43,42 @@ func (d *Draft) Stage() (string, error) {
 	return d.Run.Staged, d.Run.save(d.home) // so that another run can remove it
 }
 
+// Scratch returns a new directory outside of the home, for what only the preparation needs; it is removed with that. Its path
+// is short, so that it can be a home.
+func (d *Draft) Scratch() (string, error) {
+	if d.Run.Scratch == "" {
+		d.Run.Scratch = d.Run.scratch(os.TempDir())
+		if err := d.Run.save(d.home); err != nil { // so that another run can remove it
+			return "", err
+		}
+		if err := os.Mkdir(d.Run.Scratch, 0o700); err != nil {
+			d.Run.Scratch = "" // it is not ours
+			return "", err
+		}
+	}
+	return os.MkdirTemp(d.Run.Scratch, "")
+}
+
+func (r Run) scratch(dir string) string { return filepath.Join(dir, "."+r.ID) }
+
+// clear removes that directory.
+func (r Run) clear() error {
+	if r.Scratch == "" {
+		return nil
+	}
+	info, err := os.Lstat(r.Scratch)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || !ok || int(st.Uid) != os.Getuid() {
+		return nil // somebody else's
+	}
+	return os.RemoveAll(r.Scratch)
+}
+
 // Abandon ends the run; nothing was changed. why is on record.
 func (d *Draft) Abandon(ctx context.Context, why error) error {
 	defer d.close()
@@ -61,6 +98,9 @@ func (d *Draft) abandon(ctx context.Context, why error) error {
 func (d *Draft) HandOver(ctx context.Context) (Run, error) {
 	defer d.close()
 	err := d.Run.keepOld()
+	if err == nil {
+		err = d.Run.clear()
+	}
 	if err == nil {
 		err = d.Run.enter(d.home, Prepared, string(Prepared))
 	}

@@ -50,8 +50,9 @@ func (s *Supervisor) settle() error {
 	return r.unstage()
 }
 
-// unstage removes what the run has put beside the program.
+// unstage removes what the run has put beside the program, and what its preparation needed.
 func (r Run) unstage() (err error) {
+	err = r.clear()
 	for _, file := range []string{r.Staged, r.old(), r.beside("-new")} {
 		if file == "" || r.ID == "" {
 			continue

@@ -78,6 +78,7 @@ type Run struct {
 	State      State    `json:"state"`
 	Binary     string   `json:"binary"`             // the program's path, which stays the same
 	Staged     string   `json:"staged,omitempty"`   // the new program, beside it
+	Scratch    string   `json:"scratch,omitempty"`  // the directory that its preparation needed
 	Previous   string   `json:"previous,omitempty"` // the old one, under a second name; "" once it is in its place again
 	From       Build    `json:"from"`
 	To         Build    `json:"to"`

@@ -49,6 +49,9 @@ func (r Run) names() error {
 			return fmt.Errorf("%.200q is not a file of the run's beside %.200q", file, r.Binary)
 		}
 	}
+	if r.Scratch != "" && (!filepath.IsAbs(r.Scratch) || r.Scratch != r.scratch(filepath.Dir(r.Scratch))) {
+		return fmt.Errorf("%.200q is not a directory of the run's", r.Scratch)
+	}
 	for _, file := range []string{r.Backup, r.Restore, r.Aside} {
 		if file != "" && (file != Dir+"/"+path.Base(file) || !strings.HasPrefix(path.Base(file), "self-")) {
 			return fmt.Errorf("%.200q is not a copy of the records", file)
