@@ -314,7 +314,7 @@ func (u ui) Ask(question string) (string, error) {
 	if !in || !out {
 		return "", fleet.ErrNobody
 	}
-	fmt.Fprint(u.a.err, question)
+	fmt.Fprint(u.a.err, envelope.Plain(question))
 	ctx, stop := Signals(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var line string
