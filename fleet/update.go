@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -310,16 +311,7 @@ func (u *updater) check(staged string) error {
 	if want := r.To.Version; want != "" && want != found.Version {
 		return fmt.Errorf("the new program says that it is netsky %s, not %s", found.Version, want)
 	}
-	known := make(map[string]bool)
-	for _, f := range old.Faults {
-		known[f] = true
-	}
-	var fresh []string
-	for _, f := range found.Faults {
-		if !known[f] {
-			fresh = append(fresh, f)
-		}
-	}
+	fresh := slices.DeleteFunc(found.Faults, func(f string) bool { return slices.Contains(old.Faults, f) })
 	if len(fresh) > 0 && !u.Force {
 		return advice.With(fmt.Errorf("the new program finds faults that this one does not: %s", strings.Join(fresh, "; ")), "`--force` installs it all the same")
 	}
