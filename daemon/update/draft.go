@@ -3,6 +3,7 @@ package update
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/home"
+	"netsky/internal/advice"
 	"netsky/store"
 )
 
@@ -137,7 +139,7 @@ func (r Run) lockProgram() (*os.File, error) {
 	if err != nil {
 		dir.Close()
 		if err == unix.EWOULDBLOCK {
-			return nil, ErrBusy
+			return nil, advice.With(fmt.Errorf("%s: %w, by another home that shares it", binary, ErrBusy), "wait for that, then run this again")
 		}
 		return nil, &fs.PathError{Op: "lock", Path: filepath.Dir(r.Binary), Err: err}
 	}

@@ -175,3 +175,15 @@ func TestSupervisorHangs(t *testing.T) {
 	testworld.Equal(t, who.Alive(), false)
 	w.whole("v2", "netsky.previous")
 }
+
+// Of two homes that share a program, the second is told that it is another home that is at work.
+func TestSharedProgram(t *testing.T) {
+	t.Parallel()
+	binary := filepath.Join(t.TempDir(), "netsky")
+	testworld.Must(t, os.WriteFile(binary, nil, 0o700))
+	d := testworld.Got(update.Begin(testworld.FastHome(t), update.Run{Kind: update.Restart, Binary: binary}))(t)
+	_, err := update.Begin(testworld.FastHome(t), update.Run{Kind: update.Restart, Binary: binary})
+	testworld.ErrorIs(t, err, update.ErrBusy)
+	testworld.Fails(t, err, binary+": another update or restart of the daemon is in progress, by another home that shares it")
+	testworld.Must(t, d.Abandon(t.Context(), err))
+}
