@@ -24,6 +24,7 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/execx"
+	"netsky/internal/proc"
 	"netsky/internal/words"
 	"netsky/store"
 )
@@ -339,6 +340,8 @@ func (f Program) ask(ctx context.Context, file, dir string) (c Checked, err erro
 		Program: file, Args: []string{"self", "check"}, Dir: dir, Wait: checkWithin,
 		Env: append(execx.Without(execx.Inherited(f.Environ), "NETSKY_*"), "NETSKY_HOME="+dir),
 	}.Ask(ctx)
+	left, _ := proc.Descendants(0, "NETSKY_HOME="+dir) // what it has started ends with it
+	proc.End(context.WithoutCancel(ctx), left, 0)
 	if err != nil {
 		return c, err
 	}

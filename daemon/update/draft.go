@@ -139,7 +139,7 @@ func (r Run) lockProgram() (*os.File, error) {
 	if err != nil {
 		dir.Close()
 		if err == unix.EWOULDBLOCK {
-			return nil, advice.With(fmt.Errorf("%s: %w, by another home that shares it", binary, ErrBusy), "wait for that, then run this again")
+			return nil, advice.With(fmt.Errorf("%s: %w, by another home that shares it", r.Binary, ErrBusy), "wait for that, then run this again")
 		}
 		return nil, &fs.PathError{Op: "lock", Path: filepath.Dir(r.Binary), Err: err}
 	}
