@@ -31,7 +31,7 @@ func TestStatusNamesOtherVersion(t *testing.T) {
 	go func() { done <- srv.Serve(l) }()
 	t.Cleanup(func() { srv.Close(); <-done })
 	out := w.must(t, "netsky", "status")
-	if !strings.Contains(out, "! the daemon is version 0.0.9, this netsky ") || !strings.Contains(out, "netsky daemon stop") {
+	if !strings.Contains(out, "! the daemon is version 0.0.9, this netsky ") || !strings.Contains(out, "netsky daemon restart") {
 		t.Errorf("status says:\n%s", out)
 	}
 }
@@ -50,7 +50,7 @@ func TestNamesAgentsOfOtherVersion(t *testing.T) {
 		testworld.Must(t, h.SaveKeeper(id, k))
 	}
 	const want = "agent0 and agent1 still run netsky 0.0.9, and this is "
-	const how = "`netsky down agent0 agent1 && netsky up agent0 agent1` restarts them"
+	const how = "`netsky restart agent0 agent1` renews them"
 	for _, args := range [][]string{{"status"}, {"status", "-v"}, {"up", "1", "--no-attach"}} {
 		out, err := w.command(t.Context(), "netsky", args...).CombinedOutput()
 		if err != nil || strings.Count(string(out), want) != 1 || strings.Count(string(out), how) != 1 {

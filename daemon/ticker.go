@@ -54,7 +54,7 @@ func Tick(ctx context.Context, h home.Dir, start func(context.Context) (Pong, St
 type TickerOptions struct {
 	Home    home.Dir
 	Binary  string
-	Program func() string // what a tick runs
+	Program func() string // what a tick runs; nil: Binary
 	Socket  string        // of the tmux server it runs on
 	Environ []string
 	Every   time.Duration
@@ -92,7 +92,11 @@ const tickWithin = 30 * time.Second
 func (o TickerOptions) tick(ctx context.Context) (why string) {
 	within, cancel := context.WithTimeout(ctx, cmp.Or(o.Within, tickWithin))
 	defer cancel()
-	cmd := exec.CommandContext(within, o.Program(), "watchdog", "tick")
+	program := o.Binary
+	if o.Program != nil {
+		program = o.Program()
+	}
+	cmd := exec.CommandContext(within, program, "watchdog", "tick")
 	cmd.Env = o.Environ
 	cmd.WaitDelay = time.Second // a daemon it started may hold its pipe
 	out, err := cmd.CombinedOutput()

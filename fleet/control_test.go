@@ -32,7 +32,8 @@ import (
 var noRoute = map[string]string{
 	"agent": "start, of one agent", "loop": "schedule-add, with now", "codex": "the program in a pane",
 	"io serve -s imessage": "a server for a model", "channel drain AGENT": "prints what the reader has then", "inbox": "lists; the mailbox is read by the API of the dashboard",
-	"daemon run": "is the daemon", "daemon stop": "would end what answers", "service run": "starts the daemon",
+	"daemon run": "is the daemon", "daemon stop": "would end what answers", "daemon restart": "ends what answers",
+	"self update": "asks a person at a terminal", "self rollback": "asks a person at a terminal", "service run": "starts the daemon",
 	"init": "asks a person at a terminal", "uninstall": "ends and removes the daemon", "demo": "makes another home", "drill": "makes another home",
 	"service install": "writes the unit of this daemon", "service uninstall": "removes the unit of this daemon",
 	"doctor --fix": "examines the daemon, too", "dashboard": "signs a browser in, which the daemon has a request for",

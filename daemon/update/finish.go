@@ -76,6 +76,9 @@ var ErrInterrupted = advice.With(errors.New("interrupted: the supervisor continu
 // beginsWithin is how long a supervisor may take until it has the run.
 const beginsWithin = 15 * time.Second
 
+// releasesWithin is how long a supervisor may take from the end of its run to its own.
+const releasesWithin = 2 * time.Second
+
 // Follow waits until the run is over, passes on each step that begins, and returns the run.
 func Follow(ctx context.Context, h home.Dir, id string, tell func(Run, Step)) (r Run, err error) {
 	told := 0
@@ -89,13 +92,13 @@ func Follow(ctx context.Context, h home.Dir, id string, tell func(Run, Step)) (r
 		for ; told < len(r.Steps); told++ {
 			tell(r, r.Steps[told])
 		}
-		if r.State.Over() {
-			return r, nil
-		}
 		held, err := h.Locked(home.SelfLock)
 		switch {
 		case err != nil:
 			return r, err
+		case r.State.Over() && (!held || time.Since(had) > releasesWithin): // the next run can begin
+			return r, nil
+		case r.State.Over():
 		case held:
 			had = time.Now()
 		case !r.Idle && unwanted(h):
