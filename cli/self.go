@@ -208,6 +208,8 @@ type selfView struct {
 	Every   string       `json:"check,omitempty"`  // how often it looks for a new version
 	Look    *fleet.Look  `json:"look,omitempty"`
 	Last    *update.Run  `json:"last,omitempty"`
+	// Installed is what has put the present program in its place, to which a rollback belongs.
+	Installed *update.Run `json:"installed,omitempty"`
 }
 
 func (a selfVerbs) selfStatus(c *cli.Context) error {
@@ -234,6 +236,9 @@ func (a selfVerbs) selfStatus(c *cli.Context) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	if r, err := update.Installed(h); err == nil {
+		v.Installed = &r
+	}
 	if l, err := fleet.LastLook(h); err == nil {
 		v.Look = &l
 	}
@@ -250,20 +255,27 @@ func (a selfVerbs) printSelf(v selfView) {
 		how += " " + v.Package
 	}
 	a.print("netsky %s, %s (%s)", v.Version, words.Tilde(a.getenv("HOME"), v.Binary), cmp.Or(how, "not known how it was installed"))
+	if v.Update != "" {
+		a.print("`%s` updates it, then `netsky daemon restart`", v.Update)
+	}
 	switch {
 	case v.Every == "":
 		a.print("it does not look for new versions by itself")
 	case v.Look == nil:
 		a.print("the daemon looks for a new version every %s", v.Every)
 	default:
-		a.print("the daemon looks for a new version every %s; %s ago: %s", v.Every, ago(v.Look.AtMS), cmp.Or(v.Look.Error, v.Look.Version, "none"))
+		a.print("the daemon looks for a new version every %s; %s ago: %s", v.Every, ago(v.Look.AtMS), cmp.Or(v.Look.Error, v.Look.Version, "nothing new"))
 	}
 	r := v.Last
 	if r == nil {
 		a.print("no update and no restart of the daemon so far")
 		return
 	}
-	a.print("last %s, %s ago: %s", r.Kind, ago(r.Steps[0].AtMS), r.State)
+	how = string(r.State)
+	if r.State == update.Failed && !slices.ContainsFunc(r.Steps, func(s update.Step) bool { return s.Name == string(update.Stopping) }) {
+		how = "not done; nothing was changed"
+	}
+	a.print("last %s, %s ago: %s", r.Kind, ago(r.Steps[0].AtMS), how)
 	if r.To.Version != r.From.Version && r.To.Version != "" {
 		a.print("  from %s to %s", r.From.Version, r.To.Version)
 	}
@@ -274,8 +286,8 @@ func (a selfVerbs) printSelf(v selfView) {
 		}
 		a.print("  %s", strings.TrimRight(fmt.Sprintf("%-12s%-12s%s", s.Name, spent, strings.Join(slices.DeleteFunc([]string{s.Note, s.Error}, words.Blank), "; ")), " "))
 	}
-	if hint := r.Hint(); hint != "" && r.State == update.Done {
-		a.print("`%s` goes back to %s", hint, r.From.Version)
+	if i := v.Installed; i != nil {
+		a.print("`netsky self rollback` goes back to %s, what was installed before the %s %s ago", i.From.Version, i.Kind, ago(i.Steps[0].AtMS))
 	}
 }
 
