@@ -46,14 +46,13 @@ const (
 	within    = 30 * time.Second
 	watched   = 10 * time.Second
 	maxMemory = 512 << 20
-	// attempts is how often a daemon of a new program is started: after that, whoever ended the supervisors was it.
-	attempts = 3
+	attempts  = 3 // starts of a new program's daemon: after that, it is what ended the supervisors
 )
 
 // errLeft ends a supervisor whose daemon is not wanted any more; the next start of the daemon goes on.
 var errLeft = errors.New("the daemon was stopped meanwhile; its next start goes on with this")
 
-// step is called between two durable steps, so that a test can end the process there.
+// step is called between two durable steps, for tests that end the process there.
 var step = func(name string) {}
 
 // Supervise carries out the pending run of the home, and returns it. It is no error if there is none, or if another
@@ -101,6 +100,9 @@ func (s *Supervisor) forward(ctx context.Context) error {
 			return err
 		}
 	} else if s.run.Kind != Restart && !s.run.To.is(s.run.Binary) {
+		if s.run.From.is(s.run.Binary) { // as on a full disk
+			return errors.New("it had been taken back already, and why could not be stored")
+		}
 		return fmt.Errorf("%s: somebody else has replaced it", s.run.Binary)
 	}
 	if s.run.Idle {
