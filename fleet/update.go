@@ -138,7 +138,7 @@ func (u *updater) preflight() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := errors.Join(room(dir, 2*program), room(u.Home.Root(), 3*size), room(os.TempDir(), 2*size+program)); err != nil {
+	if err := errors.Join(home.Room(dir, 2*program), home.Room(u.Home.Root(), 3*size), home.Room(os.TempDir(), 2*size+program)); err != nil {
 		return err
 	}
 	if size > copied {
@@ -148,18 +148,6 @@ func (u *updater) preflight() error {
 	}
 	if faults := u.Faults(u.ctx); len(faults) > 0 && !u.Force {
 		return advice.With(fmt.Errorf("`netsky doctor` finds faults: %s", strings.Join(faults, "; ")), "correct them, or `--force`")
-	}
-	return nil
-}
-
-// room returns an error unless a directory's file system has so many bytes for us.
-func room(dir string, need int64) error {
-	var s unix.Statfs_t
-	if err := unix.Statfs(dir, &s); err != nil {
-		return &fs.PathError{Op: "statfs", Path: dir, Err: err}
-	}
-	if free := int64(s.Bavail) * int64(s.Bsize); free < need {
-		return fmt.Errorf("%s: needs %s, and %s are free", dir, words.Size(need), words.Size(free))
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"netsky/agent"
 	"netsky/internal/proc"
+	"netsky/internal/words"
 
 	"golang.org/x/sys/unix"
 )
@@ -371,6 +372,18 @@ func (h Dir) Remove(rel string) error {
 	defer dir.Close()
 	if err := unix.Unlinkat(int(dir.Fd()), path.Base(rel), 0); err != nil && err != unix.ENOENT {
 		return &fs.PathError{Op: "remove", Path: h.Path(rel), Err: err}
+	}
+	return nil
+}
+
+// Room returns an error that matches unix.ENOSPC unless a directory's file system has so many bytes for us.
+func Room(dir string, bytes int64) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	if free := int64(st.Bavail) * int64(st.Bsize); free < bytes {
+		return fmt.Errorf("%s: needs %s, and %s are free: %w", dir, words.Size(bytes), words.Size(free), unix.ENOSPC)
 	}
 	return nil
 }

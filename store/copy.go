@@ -74,8 +74,8 @@ func Backup(ctx context.Context, h home.Dir, rel string) (Copy, error) {
 // no database.
 //
 // aside names one deed: once it is done, Restore does nothing, whatever the database holds
-// by then. A crash leaves the database that was there, or none and
-// a whole copy, which the next Restore or Open puts in its place.
+// by then. A crash leaves the database that was there, or none and a whole copy, which the
+// next Restore or Open puts in its place.
 func Restore(ctx context.Context, h home.Dir, rel, aside string) error {
 	lock, err := h.WaitLock(ctx, createLock, nil)
 	if err == nil {
@@ -180,7 +180,7 @@ func putBack(h home.Dir, dir *os.File) (bool, error) {
 func duplicate(ctx context.Context, h home.Dir, rel string, dir *os.File) (schema int, bytes int64, err error) {
 	size, err := sizeOf(h.Path(rel))
 	if err == nil {
-		err = room(dir.Name(), size+size/10)
+		err = home.Room(dir.Name(), size+size/10)
 	}
 	if err == nil {
 		err = remove(dir, copyTemp)
@@ -277,19 +277,6 @@ func sizeOf(file string) (int64, error) {
 	var log unix.Stat_t // stays 0 if there is none
 	_ = unix.Lstat(file+"-wal", &log)
 	return info.Size + log.Size, nil
-}
-
-// room refuses what does not fit on the file system of a directory.
-func room(dir string, bytes int64) error {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return &fs.PathError{Op: "statfs", Path: dir, Err: err}
-	}
-	if free := st.Bavail * uint64(st.Bsize); free < uint64(bytes) {
-		const mb = 1 << 20
-		return fmt.Errorf("needs %d MB in %s, %d MB are free: %w", (bytes+mb-1)/mb, dir, free/mb, unix.ENOSPC)
-	}
-	return nil
 }
 
 // flush writes a file to the disk and returns its size.

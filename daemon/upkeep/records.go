@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"netsky/home"
 	"netsky/internal/words"
 	"netsky/store"
 )
@@ -93,7 +92,4 @@ func (p *pass) shorten(ctx context.Context) error {
 }
 
 // room reports whether the disk has so many bytes free.
-func (p *pass) room(bytes int64) bool {
-	var st unix.Statfs_t
-	return unix.Statfs(p.Home.Root(), &st) == nil && st.Bavail*uint64(st.Bsize) > uint64(bytes)
-}
+func (p *pass) room(bytes int64) bool { return home.Room(p.Home.Root(), bytes) == nil }
