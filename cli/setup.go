@@ -78,7 +78,7 @@ func (a setupVerbs) uninstallCommand() *cli.Command {
 		Name:  "uninstall",
 		Usage: "end everything and remove netsky from PATH",
 		Description: "Ends all agents, the ticker and the daemon, removes the service that `netsky service install` has made, and each link\n" +
-			"named netsky on PATH that leads to this binary. The binary stays in its checkout. Your mail, records, configuration and the clones' workspaces stay in netsky's home.\n" +
+			"named netsky on PATH that leads to this binary. The program itself stays. Your mail, records, configuration and the clones' workspaces stay in netsky's home.\n" +
 			"What Claude Code and Codex have written to their own directories (~/.claude, ~/.codex) stays, even with --purge.\n\n" +
 			"With --purge it also removes what netsky made in its home: all mail and records, netsky.toml, tmux.conf,\n" +
 			"prompts, logs, and the workspaces with everything in them. Your own files there stay, even among netsky's, and are\n" +
@@ -235,7 +235,7 @@ func (a setupVerbs) purge(ctx context.Context, h home.Dir, l *spawn.Launcher) er
 func (a setupVerbs) removeLinks() error {
 	links, own, err := fleet.RemoveLinks(append(filepath.SplitList(a.getenv("PATH")), view.Caller{Getenv: a.getenv}.LinkDirs()...))
 	for _, link := range links {
-		a.print("removed %s (the binary %s stays in its checkout)", tilde(a.app, link), tilde(a.app, own))
+		a.print("removed %s (the program %s stays)", tilde(a.app, link), tilde(a.app, own))
 	}
 	if kept := update.Kept(own); exists(kept) {
 		a.print("left %s, the program of before the last update, which other homes may share", tilde(a.app, kept))

@@ -157,7 +157,7 @@ func first(lines []string) []string {
 }
 
 // RemoveLinks removes what scripts/up put on PATH: links named netsky that lead to this
-// binary, from these directories. The binary itself stays in its checkout.
+// binary, from these directories. The binary itself stays.
 func RemoveLinks(dirs []string) (links []string, own string, err error) {
 	own, err = os.Executable()
 	if err != nil {
