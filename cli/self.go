@@ -96,6 +96,9 @@ func took(r update.Run) string {
 	if r.Idle {
 		text = "done; the daemon is not running: `netsky up` starts it"
 	}
+	if r.Why != "" {
+		text += "\nbut " + r.Why
+	}
 	for _, s := range r.Steps {
 		if s.Name == string(update.Copying) && s.Note != "" {
 			text += "\nthe copy of the records: " + s.Note + ", " + r.Backup + " in netsky's home"

@@ -49,12 +49,12 @@ func (d *Draft) Stage() (string, error) {
 // is short, so that it can be a home.
 func (d *Draft) Scratch() (string, error) {
 	if d.Run.Scratch == "" {
-		d.Run.Scratch = d.Run.scratch(os.TempDir())
-		if err := d.Run.save(d.home); err != nil { // so that another run can remove it
+		dir := d.Run.scratch(os.TempDir())
+		if err := os.Mkdir(dir, 0o700); err != nil {
 			return "", err
 		}
-		if err := os.Mkdir(d.Run.Scratch, 0o700); err != nil {
-			d.Run.Scratch = "" // it is not ours
+		d.Run.Scratch = dir // not before it is ours: another run removes what is named
+		if err := d.Run.save(d.home); err != nil {
 			return "", err
 		}
 	}

@@ -1,11 +1,18 @@
 package update
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"netsky/home"
 )
@@ -107,4 +114,21 @@ func place(file, name string) error {
 	}
 	defer dir.Close()
 	return dir.Sync()
+}
+
+// Sum returns the SHA-256 of a regular file, in hexadecimal digits.
+func Sum(file string) (string, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO would block
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", cmp.Or(err, fmt.Errorf("%s: is not a regular file", file))
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

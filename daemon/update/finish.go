@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"time"
 
@@ -36,8 +35,11 @@ func Finish(h home.Dir, environ []string) error {
 		return nil
 	}
 	// The lock itself may outlive whoever has released it for a moment.
-	if who, held := h.LockHolder(home.SelfLock); held && (!r.hangs() || !who.Named() || len(proc.End(context.Background(), []proc.Process{who.Process}, time.Second)) > 0) {
-		return nil
+	if who, held := h.LockHolder(home.SelfLock); held {
+		ended := r.hangs() && who.Named() && len(proc.End(context.Background(), []proc.Process{who.Process}, time.Second)) == 0
+		if !ended {
+			return nil
+		}
 	}
 	out, err := h.OpenAppend(logFile)
 	if err != nil {
@@ -157,49 +159,4 @@ func Starts(ctx context.Context, h home.Dir) (p daemon.Pong, err error) {
 			return p, err
 		}
 	}
-}
-
-// Outcome says for the owner how the run ends in that state, "" if there is nothing to tell.
-func (r Run) Outcome(s State) string {
-	var b strings.Builder
-	switch {
-	case s == Undone:
-		fmt.Fprintf(&b, "The %s to netsky %s was taken back: %s.\nnetsky %s runs again.", r.Kind, r.To.Version, strings.TrimSuffix(r.Why, "."), r.From.Version)
-		if r.Aside != "" {
-			fmt.Fprintf(&b, " The records are as they were before it; what it had recorded is in %s.", r.Aside)
-		}
-	case s == Failed && r.Kind == Restart:
-		fmt.Fprintf(&b, "The daemon was restarted and does not operate: %s.\n`netsky doctor` looks for the cause; the agents and their mail go on.", r.Why)
-	case s == Failed:
-		fmt.Fprintf(&b, "The %s to netsky %s failed: %s.\n`netsky doctor` looks for the cause; the agents and their mail go on.", r.Kind, r.To.Version, r.Why)
-	case s == Done && r.Kind == Update:
-		fmt.Fprintf(&b, "netsky was updated from %s to %s.", r.From.Version, r.To.Version)
-		if r.Changes != "" {
-			fmt.Fprintf(&b, " What changes for you:\n\n%s", r.Changes)
-		}
-		fmt.Fprintf(&b, "\n\nAgents keep the build that they were started with; `netsky restart` renews them. `netsky self rollback` goes back to %s.", r.From.Version)
-	case s == Done && r.Kind == Rollback:
-		fmt.Fprintf(&b, "netsky is back at %s (it was %s).", r.To.Version, r.From.Version)
-		if r.Aside != "" {
-			fmt.Fprintf(&b, " The records are as they were before that; what was recorded since is in %s.", r.Aside)
-		}
-	}
-	return b.String()
-}
-
-// Line describes a step of the run for people, "" if there is nothing to say.
-func (r Run) Line(s Step) string {
-	switch State(s.Name) {
-	case Stopping:
-		return "ending the daemon"
-	case Copying:
-		return "copying the records"
-	case Installing:
-		return "installing netsky " + r.To.Version
-	case Starting:
-		return "starting the daemon, and watching for some 10 s whether it operates"
-	case Undoing:
-		return "taking it back: " + r.Why
-	}
-	return ""
 }

@@ -93,7 +93,7 @@ type Run struct {
 	Receiver   bool     `json:"receiver,omitempty"`   // agent0's mail was being received before
 	Attempts   int      `json:"attempts,omitempty"`   // how often its daemon was started
 	Changes    string   `json:"changes,omitempty"`    // what the new version changes for its user
-	Why        string   `json:"why,omitempty"`        // it was undone, or failed
+	Why        string   `json:"why,omitempty"`        // it was undone, failed, or is done without the checkout following
 	By         agent.ID `json:"by"`
 	Steps      []Step   `json:"steps"`
 	StoppedMS  int64    `json:"stopped_ms,omitempty"` // when the old daemon was asked to end,

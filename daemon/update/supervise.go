@@ -3,20 +3,13 @@ package update
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"netsky/agent"
 	"netsky/bus"
-	"netsky/bus/envelope"
 	"netsky/daemon"
 	"netsky/home"
 	"netsky/internal/proc"
@@ -315,7 +308,8 @@ func (s *Supervisor) finish(ctx context.Context, state State, more error) error 
 	}
 	if state == Done && s.Adopt != nil {
 		if err := s.Adopt(ctx, s.run); err != nil {
-			s.run.step().Error = err.Error()
+			s.run.Why = "its checkout was not moved to it: " + err.Error()
+			s.run.step().Error = s.run.Why
 		}
 	}
 	// Before it is over: of a supervisor that ends here the next one tells under the same id.
@@ -336,42 +330,6 @@ func (s *Supervisor) finish(ctx context.Context, state State, more error) error 
 		return errors.Join(err, told)
 	}
 	return errors.Join(errors.New(s.run.Why), err, told)
-}
-
-// tell sends the owner the outcome, once.
-func (s *Supervisor) tell(ctx context.Context, state State) error {
-	text := s.run.Outcome(state)
-	if text == "" {
-		return nil
-	}
-	_, _, err := s.Bus.SendOnce(ctx, envelope.Envelope{
-		ID: s.run.ID + "-" + string(state), From: agent.Root, To: agent.Owner, Kind: envelope.KindNotice, Via: "code", Text: envelope.SafeText(text), Time: time.Now(),
-	})
-	if errors.Is(err, bus.ErrUsed) {
-		err = nil
-	}
-	if state == Failed && s.Escalate != nil && s.run.StoppedMS > 0 { // else the daemon was left alone
-		_, eerr := s.Escalate(ctx, "netsky's daemon does not operate", text)
-		err = errors.Join(err, eerr)
-	}
-	return err
-}
-
-// Sum returns the SHA-256 of a regular file, in hexadecimal digits.
-func Sum(file string) (string, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO would block
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", cmp.Or(err, fmt.Errorf("%s: is not a regular file", file))
-	}
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // idle reports whether no daemon is to run afterwards: it is not wanted, also if somebody runs one by hand. It may have become

@@ -59,6 +59,16 @@ func TestBad(t *testing.T) {
 	}
 }
 
+// Whoever is told that an update is done is told, too, that the checkout does not follow it.
+func TestStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set.Stays = "main has been moved"
+	r := w.update("v2", "", update.Done)
+	testworld.Contains(t, strings.Join(w.whole("v2", "netsky.previous"), "\n"), "to v2. But its checkout was not moved to it: main has been moved.")
+	testworld.Contains(t, r.Why, w.set.Stays)
+}
+
 // An update that was taken back leaves the program that the last one kept, and copies of the records do not pile up.
 func TestKept(t *testing.T) {
 	t.Parallel()

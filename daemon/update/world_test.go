@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -51,6 +52,7 @@ type settings struct {
 	Wait          string // the step at which it waits for a file beside that of the steps
 	Steps         string // a file that has the steps
 	Room          uint64 // that a file may have
+	Stays         string // why the checkout can't follow the program
 }
 
 func TestMain(m *testing.M) {
@@ -197,6 +199,9 @@ func supervise(ctx context.Context, h home.Dir) error {
 	s := update.Supervisor{
 		Home: h, Bus: bus.New(h, bus.Options{}), Environ: execx.Without(os.Environ(), settingsVar),
 		Within: o.Within, Watch: o.Watch, Memory: o.Memory,
+	}
+	if o.Stays != "" {
+		s.Adopt = func(context.Context, update.Run) error { return errors.New(o.Stays) }
 	}
 	_, err := s.Supervise(ctx)
 	return err
