@@ -136,6 +136,7 @@ func TestSessionState(t *testing.T) {
 	}
 	full := agent.Fault{Reason: agent.ContextFull, Text: "some words"}
 	retry := func(reason agent.Reason, text string) agent.Fault { return agent.Fault{Reason: reason, Text: text} }
+	limit := agent.Fault{Reason: agent.UsageLimit, Text: "until then", UntilMS: now.Add(time.Hour).UnixMilli()}
 	began := agent.Event{MS: ago(time.Hour), Event: agent.EventSessionStart}
 	for _, c := range []struct {
 		name   string
@@ -180,6 +181,8 @@ func TestSessionState(t *testing.T) {
 		{"waits for a limit", `,"status":"busy","statusUpdatedAt":1`, nil, "✻ 5-hour limit reached · retrying in 4s (5:16pm) · attempt 4/10\n\n" + emptyBox,
 			agent.Report{State: agent.Blocked, Evidence: registry + ", " + pane, Detail: "retrying, attempt 4 of 10: usage limit", Fault: retry(agent.UsageLimit, "5-hour limit reached"), Attempt: 4, Of: 10}},
 		{"tries again, says the model", `,"status":"busy","statusUpdatedAt":1`, nil, "  ✻ 5-hour limit reached · retrying in 4s\n\n" + emptyBox, agent.Report{State: agent.Busy, Evidence: registry}},
+		{"a limit's menu before the registry knows", `,"status":"busy","statusUpdatedAt":1`, []agent.Event{{MS: ago(time.Second), Event: agent.EventStopFailed, Error: "x", Fault: &limit}}, limitMenu,
+			agent.Report{State: agent.Blocked, Evidence: pane, Detail: "usage limit: What do you want to do?", Dialog: "usage limit", Fault: limit}},
 		{"starting", "-", nil, "", agent.Report{State: agent.Starting, Evidence: pane}},
 		{"its first moment", "", nil, emptyBox, agent.Report{State: agent.Starting, Evidence: pane}},
 		{"a dialog at the start", "-", nil, dialog, agent.Report{State: agent.Waiting, Evidence: pane, Detail: "permission: …", Dialog: "permission"}},

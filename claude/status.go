@@ -164,15 +164,10 @@ func (s *Session) waiting(ctx context.Context, r Registered, f facts) agent.Repo
 	}
 	seen := s.seen(ctx, r, f)
 	switch seen.State {
-	case agent.Blocked:
-		if f.failed.fault.Reason == seen.Fault.Reason { // it knows until when
-			seen.Fault = f.failed.fault
-		}
+	case agent.Blocked, agent.Busy: // the registry stands still if it is busy
 		return seen
 	case agent.Waiting:
 		seen.Evidence = byRegistry + ", " + byPane
-		return seen
-	case agent.Busy: // the registry stands still
 		return seen
 	}
 	return agent.Report{State: agent.Waiting, Evidence: byRegistry, Detail: line(r.WaitingFor, 200)}
@@ -210,7 +205,10 @@ func (s *Session) seen(ctx context.Context, r Registered, f facts) agent.Report 
 	report := agent.Report{State: agent.Unknown, Evidence: byPane}
 	switch {
 	case ok && (d.Name == loginDialog || d.Name == limitDialog):
-		return blockedBy(d)
+		report = blockedBy(d)
+		if f.failed.fault.Reason == report.Fault.Reason { // it knows until when
+			report.Fault = f.failed.fault
+		}
 	case ok && d.Name == transcriptView:
 		report.Detail = d.String()
 	case ok:
