@@ -16,7 +16,9 @@ import (
 // An ID is an address on the bus: an agent's name, or the owner's. The zero ID is no
 // address; every other value that a function of this package returns matches
 // agent(0|[1-9][0-9]{0,3})|agentinfinity|owner, so it is safe as a file name, a tmux
-// session name and a word of a command line.
+// session name and a word of a command line. Only [ParseAddress], [ParseArgAddress] and
+// [ID.At] return others, with a host behind an @: those are addresses of mail, and name
+// nothing of this home.
 type ID string
 
 const (
@@ -88,10 +90,12 @@ func nameError(s, others string) error {
 }
 
 // IsAgent reports whether the address is an agent's, not the owner's.
-func (id ID) IsAgent() bool { return id != Owner && id != "" }
+func (id ID) IsAgent() bool { return id.Local() != Owner && id != "" }
 
 // IsClone reports whether the agent is one of the workers agent1, agent2, ….
-func (id ID) IsClone() bool { return id.IsAgent() && id != Root && id != Infinity }
+func (id ID) IsClone() bool {
+	return id.IsAgent() && id.Local() != Root && id.Local() != Infinity
+}
 
 // N returns the value of AGENT_N for the agent: "0", "3", "infinity".
 func (id ID) N() string { return strings.TrimPrefix(string(id), "agent") }
@@ -121,7 +125,7 @@ func RoleWord(role string) string {
 
 // Role returns the role of the address.
 func (id ID) Role() string {
-	switch id {
+	switch id.Local() {
 	case Root:
 		return RoleManager
 	case Infinity:
@@ -133,8 +137,10 @@ func (id ID) Role() string {
 }
 
 // Compare compares addresses in display order: agent0, agent1, …, agent10, agentinfinity,
-// owner.
-func Compare(a, b ID) int { return cmp.Compare(a.rank(), b.rank()) }
+// owner, then those of other hosts by host.
+func Compare(a, b ID) int {
+	return cmp.Or(strings.Compare(a.Host(), b.Host()), cmp.Compare(a.Local().rank(), b.Local().rank()))
+}
 
 func (id ID) rank() int {
 	if n, ok := id.Number(); ok {

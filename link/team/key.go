@@ -1,0 +1,75 @@
+package team
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/nats-io/nkeys"
+
+	"netsky/home"
+)
+
+// KeyFile holds this host's private key.
+const KeyFile = "state/link/key"
+
+// A Key is a host's own nkey: it signs in at the server with it, and signs what it sends.
+type Key struct {
+	pair   nkeys.KeyPair
+	public string
+}
+
+// LoadKey reads the key of a home; the error matches fs.ErrNotExist if it has none.
+func LoadKey(h home.Dir) (Key, error) {
+	data, err := h.ReadFile(KeyFile, 1<<10)
+	if err != nil {
+		return Key{}, fmt.Errorf("the key of this host: %w", err)
+	}
+	return parseKey(data)
+}
+
+// MakeKey returns the key of a home, which it makes first if there is none. It survives a
+// power loss once it is returned.
+func MakeKey(h home.Dir) (Key, error) {
+	k, err := LoadKey(h)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return k, err
+	}
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return Key{}, err
+	}
+	seed, err := pair.Seed()
+	if err != nil {
+		return Key{}, err
+	}
+	if err := h.WriteFile(KeyFile, append(seed, '\n'), true); err != nil {
+		return Key{}, err
+	}
+	return LoadKey(h)
+}
+
+func parseKey(data []byte) (Key, error) {
+	pair, err := nkeys.FromSeed(bytes.TrimSpace(data))
+	if err != nil {
+		return Key{}, fmt.Errorf("the key of this host in %s: %w", KeyFile, err)
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		return Key{}, fmt.Errorf("the key of this host in %s: %w", KeyFile, err)
+	}
+	return Key{pair, public}, nil
+}
+
+// Public returns the public key, U and 55 letters and digits: what others know the host by.
+func (k Key) Public() string { return k.public }
+
+// Sign signs data with ed25519.
+func (k Key) Sign(data []byte) ([]byte, error) { return k.pair.Sign(data) }
+
+// Signed reports whether a signature of data was made with the private key of a public one.
+func Signed(public string, data, signature []byte) bool {
+	k, err := nkeys.FromPublicKey(public)
+	return err == nil && nkeys.IsValidPublicUserKey(public) && k.Verify(data, signature) == nil
+}
