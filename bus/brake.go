@@ -55,7 +55,7 @@ func (s *sender) check(r *mailbox.Ring, e *envelope.Envelope, inbox *mailbox.Han
 	}
 	err = s.refuse(r, *e, kind, fact, s.now())
 	// An agent that answers this error is refused again, and then nobody waits.
-	if first && (e.To == agent.Owner || e.Hops <= mailbox.MaxHops+1) {
+	if first && (e.To.Local() == agent.Owner || e.Hops <= mailbox.MaxHops+1) {
 		cause := envelope.Envelope{ID: e.InReplyTo, Thread: e.Thread, Hops: e.Hops - 1}
 		told := s.answer(cause, envelope.Envelope{From: e.From, To: e.To, Kind: envelope.KindError, Text: fmt.Sprintf("netsky refused the answer of %s: %s", e.From, fact)})
 		if told != nil {

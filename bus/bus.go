@@ -110,7 +110,7 @@ func (b *boxes) Now() time.Time { return b.now() }
 // Make creates the mailbox of an address, or its missing parts. When it returns, the
 // mailbox survives a power loss.
 func (b *boxes) Make(id agent.ID) error {
-	if _, err := agent.Parse(string(id)); err != nil {
+	if _, err := agent.ParseAddress(string(id)); err != nil {
 		return err
 	}
 	for _, p := range places {
@@ -152,32 +152,47 @@ func (b *boxes) Used(id agent.ID) bool {
 // openPlace opens a directory of a mailbox; the caller closes it. The error matches
 // ErrNoMailbox if there is none.
 func (b *boxes) openPlace(id agent.ID, p Place) (int, error) {
-	if _, err := agent.Parse(string(id)); err != nil {
+	if _, err := agent.ParseAddress(string(id)); err != nil {
 		return -1, err
 	}
 	fd, err := mailbox.OpenDir(b.home, placePath(id, p))
 	if errors.Is(err, fs.ErrNotExist) {
+		if host := id.Host(); host != "" && !b.linked(host) {
+			return -1, noLink(id)
+		}
 		return -1, fmt.Errorf("%s: %w at %s", id, ErrNoMailbox, b.home.Path(home.Mailbox(id)))
 	}
 	return fd, err
 }
 
-// Mailboxes lists the addresses that have a mailbox, agents first.
-func (b *boxes) Mailboxes() ([]agent.ID, error) {
-	fd, err := mailbox.OpenDir(b.home, home.Channels)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// Mailboxes lists the addresses of this home that have a mailbox, agents first.
+func (b *boxes) Mailboxes() ([]agent.ID, error) { return b.below(home.Channels, "") }
+
+// All lists the addresses that have a mailbox: those of this home, and those on other hosts
+// for which there was mail.
+func (b *boxes) All() ([]agent.ID, error) {
+	list, err := b.Mailboxes()
+	hosts, lerr := b.Linked()
+	err = errors.Join(err, lerr)
+	for _, host := range hosts {
+		at, herr := b.below(home.Links+"/"+host, host)
+		list, err = append(list, at...), errors.Join(err, herr)
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(fd)
+	return list, err
+}
+
+// below lists the mailboxes in a directory, which is that of a host unless host is "".
+func (b *boxes) below(dir, host string) ([]agent.ID, error) {
 	var list []agent.ID
-	err = mailbox.Names(fd, func(name string) bool {
-		if id, err := agent.Parse(name); err == nil {
-			list = append(list, id)
+	err := b.names(dir, func(name string) {
+		id, err := agent.Parse(name)
+		if err != nil {
+			return
 		}
-		return true
+		if host != "" {
+			id = id.At(host)
+		}
+		list = append(list, id)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the mailboxes: %w", err)
@@ -196,4 +211,20 @@ func (b *boxes) Mailboxes() ([]agent.ID, error) {
 	}
 	slices.SortFunc(whole, agent.Compare)
 	return whole, nil
+}
+
+// names passes the names in a directory of the home to fn; without the directory there are none.
+func (b *boxes) names(dir string, fn func(string)) error {
+	fd, err := mailbox.OpenDir(b.home, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return mailbox.Names(fd, func(name string) bool {
+		fn(name)
+		return true
+	})
 }

@@ -191,7 +191,7 @@ func (b *boxes) Locate(ctx context.Context, id string) ([]Entry, error) {
 	if !envelope.IsID(id) {
 		return nil, envelope.Invalidf("id: %s", envelope.Clip(id))
 	}
-	boxes, err := b.Mailboxes()
+	boxes, err := b.All()
 	if err != nil {
 		return nil, err
 	}

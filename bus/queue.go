@@ -48,10 +48,10 @@ type letter struct {
 
 // inOrder puts the owner's mail first.
 func inOrder(a, b *letter) int {
-	if (a.from == agent.Owner) == (b.from == agent.Owner) {
+	if (a.from.Local() == agent.Owner) == (b.from.Local() == agent.Owner) {
 		return earlier(a.candidate, b.candidate)
 	}
-	if a.from == agent.Owner {
+	if a.from.Local() == agent.Owner {
 		return -1
 	}
 	return 1

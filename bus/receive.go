@@ -28,6 +28,7 @@ type ReceiveOptions struct {
 	MaxText int    // longest rendered text the runtime accepts, in bytes; 0: any
 	Witness bool   // other processes witness, so Delivery.Witnessed is useful
 	Running bool   // a turn may already run; the first call of Turn is about it
+	Carry   bool   // the holder passes everything on, control mail too
 
 	// Report receives what the receiver did besides handing over, and what went wrong (err
 	// is nil if nothing did). It must be quick and must not call the receiver. It gets
@@ -162,7 +163,7 @@ func (r *Receiver) recover() error {
 	}
 	for _, l := range list {
 		// A note from before the file was written is about another sender's with that ID.
-		if l.env == nil || l.kind.Control() || witnessed[l.env.ID] < l.mark.MTime/1e6 && !r.seen.Has(*l.env) {
+		if l.env == nil || r.controls(l) || witnessed[l.env.ID] < l.mark.MTime/1e6 && !r.seen.Has(*l.env) {
 			r.again = append(r.again, l)
 			continue
 		}
@@ -290,8 +291,10 @@ func (r *Receiver) due() (wait time.Duration) {
 		wait = min(wait, lookAgain)
 	}
 	r.fileAstray()
-	r.sortOut(&r.again)
-	r.sortOut(&r.letters)
+	if !r.o.Carry {
+		r.sortOut(&r.again)
+		r.sortOut(&r.letters)
+	}
 	r.readWitnesses()
 	if left := r.answerShutdown(len(r.held)); left > 0 {
 		wait = min(wait, left)
@@ -328,6 +331,9 @@ func (r *Receiver) readWitnesses() {
 	})
 	r.check("events", "cannot read what the witnesses of "+string(r.id)+" saw", err)
 }
+
+// controls reports whether a letter is for the receiver itself.
+func (r *Receiver) controls(l *letter) bool { return l.kind.Control() && !r.o.Carry }
 
 // Obeyed reports whether the receiver has obeyed a shutdown, so that Next would return
 // ErrShutdown; it does not wait.

@@ -101,7 +101,7 @@ var ownIDs = []string{
 // that agent may have it: the first of two with one id and one sender is the only one that counts, so the
 // agent could keep the notice from the owner.
 func notices(e envelope.Envelope) string {
-	if !e.From.IsAgent() || e.To != agent.Owner {
+	if !e.From.IsAgent() || e.From.Host() != "" || e.To != agent.Owner {
 		return ""
 	}
 	for _, p := range ownIDs {
@@ -146,6 +146,11 @@ func (s *sender) answer(cause, e envelope.Envelope) error {
 // allowed reports whether the sender may write to the recipient.
 func allowed(e envelope.Envelope) error {
 	refuse := func(why string) error { return fmt.Errorf("%s: %w %s: %s", e.From, ErrNotAllowed, e.To, why) }
+	if e.To.Host() != "" || e.From.Host() != "" {
+		if err := across(e); err != nil {
+			return err
+		}
+	}
 	if !e.From.IsClone() {
 		return nil
 	}
@@ -155,14 +160,14 @@ func allowed(e envelope.Envelope) error {
 	switch {
 	case e.To == e.From:
 		return refuse("sender and recipient are the same")
-	case e.To == agent.Root, e.To.IsClone():
+	case e.To.Local() == agent.Root, e.To.IsClone():
 		return nil
 	case e.Kind == envelope.KindReply, e.Kind == envelope.KindError:
 		if e.InReplyTo != "" {
 			return nil
 		}
 		return refuse("from a clone, " + string(e.Kind) + " needs in_reply_to")
-	case e.To == agent.Infinity:
+	case e.To.Local() == agent.Infinity:
 		return refuse("clones may send agentinfinity only reply and error")
 	case e.Kind == envelope.KindApproval, e.Kind == envelope.KindNotice:
 		return nil
@@ -194,7 +199,7 @@ func (s *sender) SendOnce(ctx context.Context, e envelope.Envelope) (r Receipt, 
 
 // inbox is openPlace for senders, from the cache; the caller gives it back.
 func (s *sender) inbox(id agent.ID) (*mailbox.Handle, error) {
-	return s.cache.Get(placePath(id, Inbox), 0, func() (int, error) { return s.openPlace(id, Inbox) })
+	return s.cache.Get(placePath(id, Inbox), 0, func() (int, error) { return s.openInbox(id) })
 }
 
 // newID returns an ID for an envelope that is sent without one.

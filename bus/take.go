@@ -133,7 +133,7 @@ func (r *Receiver) settle(l *letter, room int) (d *Delivery, _ fate) {
 	if l.env == nil { // gone, or poisoned
 		return nil, settled
 	}
-	if _, busy := r.held[l.env.ID]; busy || l.kind.Control() {
+	if _, busy := r.held[l.env.ID]; busy || r.controls(l) {
 		return nil, waits
 	}
 	if room < math.MaxInt && !r.seen.Has(*l.env) && len(envelope.Render(*l.env, r.bus.now())) > room {
@@ -201,7 +201,7 @@ func (r *Receiver) grab(found *batch, inbox int) {
 		}
 	}
 	found.head = append(found.head[:first], found.head[first+1:]...)
-	if l.env == nil || l.kind.Control() || r.held[l.env.ID] != nil {
+	if l.env == nil || r.controls(l) || r.held[l.env.ID] != nil {
 		r.again = append(r.again, l)
 		return
 	}

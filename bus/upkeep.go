@@ -67,7 +67,7 @@ func (u *upkeep) Prune(ctx context.Context, recorded func(envelopeID string) boo
 	if err != nil {
 		return 0, err
 	}
-	boxes, err := u.Mailboxes()
+	boxes, err := u.All()
 	if err != nil {
 		return 0, err
 	}

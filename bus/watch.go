@@ -45,7 +45,7 @@ func (b *Bus) WatchEvents(ctx context.Context) (*Watch, error) {
 
 // mailboxDirs returns the directories of all mailboxes.
 func (b *Bus) mailboxDirs() ([]string, error) {
-	ids, err := b.Mailboxes()
+	ids, err := b.All()
 	dirs := make([]string, len(ids))
 	for i, id := range ids {
 		dirs[i] = b.home.Path(home.Mailbox(id))

@@ -106,7 +106,7 @@ func (a *app) mailboxArg(c *cli.Context) (agent.ID, error) {
 	if err != nil {
 		return "", err
 	}
-	return agent.ParseArg(arg)
+	return agent.ParseArgAddress(arg)
 }
 
 func (a *app) needsSub(c *cli.Context) error {

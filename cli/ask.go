@@ -39,7 +39,7 @@ func (a mailVerbs) ask(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	to, err := agent.ParseAgent(c.Args().Get(0))
+	to, err := agent.ParseArgAddress(c.Args().Get(0))
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (a inboxVerbs) ls(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	ids, err := b.Mailboxes()
+	ids, err := b.All()
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (a inboxVerbs) poisonCommand() *cli.Command {
 			if v.Place != "" {
 				word = "back in the " + v.Place
 			}
-			id, _ := agent.ParseArg(r.Mailbox)
+			id, _ := agent.ParseArgAddress(r.Mailbox)
 			a.print("%s: %s: %s", id, r.File, word)
 			return nil
 		}
@@ -56,7 +56,7 @@ func (a inboxVerbs) poisonLs(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	ids, err := b.Mailboxes()
+	ids, err := b.All()
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (a inboxVerbs) poisonShow(c *cli.Context) error {
 	if c.NArg() != 2 {
 		return usagef("channel poison show: needs an address and a file name; `netsky channel poison ls` lists both")
 	}
-	id, err := agent.ParseArg(c.Args().Get(0))
+	id, err := agent.ParseArgAddress(c.Args().Get(0))
 	if err != nil {
 		return err
 	}

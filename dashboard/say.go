@@ -136,7 +136,7 @@ type said struct{ id, to, text, inReplyTo string }
 func (s *Server) ownersMessage(ctx context.Context, m said) (int, envelope.Envelope, error) {
 	e := envelope.Envelope{ID: m.id, From: agent.Owner, Text: m.text, Via: "web", InReplyTo: m.inReplyTo}
 	var err error
-	if e.To, err = agent.Parse(m.to); err != nil || !e.To.IsAgent() {
+	if e.To, err = agent.ParseAddress(m.to); err != nil || !e.To.IsAgent() {
 		return http.StatusBadRequest, e, errors.New("to: " + access.Quote(m.to) + " is not an agent")
 	}
 	if strings.TrimSpace(m.text) == "" {

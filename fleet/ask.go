@@ -69,7 +69,7 @@ func (p *question) put(ctx context.Context) (bus.Entry, error) {
 	p.id, p.file = r.ID, r.File
 	p.say("sent %s to %s", r.ID, p.Agent)
 	switch {
-	case p.up:
+	case p.up, p.Agent.Host() != "":
 	case p.returns:
 		p.warn("%s has died and is about to be started again: the message %s waits in its inbox; waiting up to %v for the answer", p.Agent, p.id, p.Wait)
 	default:
@@ -163,6 +163,11 @@ var shows = []bus.Spot{
 // watched from now on.
 func (p *question) look(ctx context.Context, deaths *proc.Watcher) *sighting {
 	h, l := p.Launcher.Home, &sighting{at: time.Now()}
+	e, err := p.Launcher.Bus.Find(p.Agent, p.file)
+	l.place, l.why, l.nowhere = e.Place, e.Why, errors.Is(err, fs.ErrNotExist)
+	if p.Agent.Host() != "" { // that is all that this host knows
+		return l
+	}
 	if k, err := h.LoadKeeper(p.Agent); err == nil && k.Own.Named() && k.Own != p.keeper && deaths.Add("keeper", k.Own) == nil {
 		p.keeper = k.Own
 	}
@@ -172,8 +177,6 @@ func (p *question) look(ctx context.Context, deaths *proc.Watcher) *sighting {
 		_, working := h.LockHolder(home.UpLock)
 		l.returns = working || l.agent.State == agent.Dead && backoff.Soon(h, p.Agent, l.agent.Start)
 	}
-	e, err := p.Launcher.Bus.Find(p.Agent, p.file)
-	l.place, l.why, l.nowhere = e.Place, e.Why, errors.Is(err, fs.ErrNotExist)
 	ledger := courier.ReadLedger(h, p.Agent)
 	l.message, _ = ledger.Find(p.id)
 	l.owed = ledger.Owes(p.id)

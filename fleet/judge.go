@@ -66,7 +66,11 @@ func (c *course) judge(l *sighting) error {
 	c.due = time.Time{}
 	if !c.taken && l.place == bus.Delivered {
 		c.taken = true
-		c.say("%s has it", c.to)
+		if host := c.to.Host(); host != "" {
+			c.say("sent on to %s", host)
+		} else {
+			c.say("%s has it", c.to)
+		}
 	}
 	if err := c.progress(l); err != nil {
 		return err
@@ -222,9 +226,13 @@ func (c *course) permission(l *sighting) string {
 }
 
 func (c *course) whereabouts(l *sighting) string {
-	switch {
+	switch host := c.to.Host(); {
 	case l.place == "":
 		return "no longer in its mailbox"
+	case host != "" && l.place == bus.Delivered:
+		return "sent on to " + host
+	case host != "":
+		return "waiting for the link to " + host + " (`netsky link` shows it)"
 	case l.place == bus.Inbox:
 		return "waiting in its inbox"
 	case l.place == bus.Claimed && (!c.gone.IsZero() || !c.up):

@@ -47,7 +47,7 @@ type SendResult struct {
 // Send sends a message. A crash leaves it stored whole, or not at all.
 func (m Mail) Send(ctx context.Context, r SendRequest) (v SendResult, err error) {
 	kind := envelope.Kind(r.Kind)
-	to, err := agent.ParseArg(r.To)
+	to, err := agent.ParseArgAddress(r.To)
 	if err != nil {
 		return v, err
 	}
@@ -170,13 +170,16 @@ func (m Mail) Ask(ctx context.Context, r AskRequest) (v AskResult, err error) {
 		return v, err
 	}
 	l := m.Launcher
-	list, err := l.Inspect(ctx)
-	if err != nil {
-		m.UI.Warn(err)
+	var st spawn.Status
+	if r.Agent.Host() == "" {
+		list, err := l.Inspect(ctx)
+		if err != nil {
+			m.UI.Warn(err)
+		}
+		st = list.Find(r.Agent)
 	}
-	st := list.Find(r.Agent)
 	returns := st.State == agent.Dead && backoff.Soon(l.Home, r.Agent, st.Start)
-	if !st.Alive() && !r.Queue && !returns {
+	if !st.Alive() && !r.Queue && !returns && r.Agent.Host() == "" {
 		what := "not sent"
 		if l.Bus.Exists(r.Agent) {
 			what += " (--queue sends it anyway)"
@@ -208,7 +211,7 @@ type AwaitResult struct {
 // Await waits until a message is delivered, or answered.
 func (m Mail) Await(ctx context.Context, r AwaitRequest) (v AwaitResult, err error) {
 	b := m.Launcher.Bus
-	to, err := agent.ParseArg(r.To)
+	to, err := agent.ParseArgAddress(r.To)
 	if err != nil {
 		return v, err
 	}
@@ -224,6 +227,8 @@ func (m Mail) Await(ctx context.Context, r AwaitRequest) (v AwaitResult, err err
 		}
 	case r.Until != "delivered":
 		return v, usagef("await: %q: must be delivered or answered", r.Until)
+	case to.Host() != "":
+		return v, usagef("await: %s is on another host, which does not say when it is delivered; \"answered\" can be waited for", to)
 	case r.Again:
 		return AwaitResult{"delivered"}, nil
 	}
@@ -292,7 +297,7 @@ type PoisonResult struct {
 }
 
 func (r PoisonRequest) parse() (agent.ID, error) {
-	id, err := agent.ParseArg(r.Mailbox)
+	id, err := agent.ParseArgAddress(r.Mailbox)
 	if err == nil && (filepath.Base(r.File) != r.File || filepath.Ext(r.File) != ".json") {
 		err = usagef("%q: needs a file name from `netsky channel poison ls`", r.File)
 	}

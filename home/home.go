@@ -150,6 +150,7 @@ const (
 	TmuxConfFile = "tmux.conf"
 	DBFile       = "meta.db"
 	Channels     = "channels/agent"
+	Links        = "channels/link" // the mail for other hosts, by host
 	SpoolDir     = "state/spool"
 	DemoDir      = "state/demo"
 	ReportDir    = "state/agents"
@@ -177,8 +178,14 @@ func (h Dir) IsOther(dir string) bool {
 	return err == nil && derr == nil && !os.SameFile(own, there)
 }
 
-// Mailbox returns the directory of an address on the bus.
-func Mailbox(id agent.ID) string { return Channels + "/" + string(id) }
+// Mailbox returns the directory of an address on the bus; of one on another host, the
+// directory of what is to go there.
+func Mailbox(id agent.ID) string {
+	if host := id.Host(); host != "" {
+		return Links + "/" + host + "/" + string(id.Local())
+	}
+	return Channels + "/" + string(id)
+}
 
 // PromptFile returns the file with the agent's rendered system prompt.
 func PromptFile(id agent.ID) string { return PromptDir + "/" + string(id) + ".md" }

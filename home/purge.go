@@ -90,6 +90,7 @@ type shape struct {
 	links string           // the same for symbolic links that a program makes in the place of a file
 	dirs  map[string]shape // the directories
 	boxes *shape           // for directories named by an address
+	hosts *shape           // for directories named by a host
 	tree  bool             // everything below is netsky's, or was checked before
 }
 
@@ -102,17 +103,20 @@ const (
 	mail = `([^.].*\.json(\.why)?|[^.].{60,}\.why|\..*\.json\.tmp)`
 )
 
+// box is the shape of a mailbox.
+var box = shape{
+	files: `(seen|journal|\.(seen|journal)\.tmp|settings\.json|mcp-config\.json)`,
+	dirs: map[string]shape{
+		"inbox": {files: mail}, "claimed": {files: mail}, "delivered": {files: mail},
+		"poison": {files: mail}, "outbox": {files: mail}, "sent": {files: mail},
+		"attach": {tree: true},
+	},
+}
+
 // shapes are those of the directories in ownNames. Old names stay here, as homes keep
 // their files.
 var shapes = map[string]shape{
-	"channels": {dirs: map[string]shape{"agent": {boxes: &shape{
-		files: `(seen|journal|\.(seen|journal)\.tmp|settings\.json|mcp-config\.json)`,
-		dirs: map[string]shape{
-			"inbox": {files: mail}, "claimed": {files: mail}, "delivered": {files: mail},
-			"poison": {files: mail}, "outbox": {files: mail}, "sent": {files: mail},
-			"attach": {tree: true},
-		},
-	}}}},
+	"channels": {dirs: map[string]shape{"agent": {boxes: &box}, "link": {hosts: &shape{boxes: &box}}}},
 	"state": {
 		files: `(owner-read|root|(ticker|daemon|dashboard|escalation|schedules|attention|upkeep|phone|phone-access|phone-pairing|agreed|landing|forecast|tmux)\.json)`,
 		dirs: map[string]shape{
@@ -224,6 +228,21 @@ func (p *purge) head(name string) []byte {
 	return data
 }
 
+// below returns the shape of a directory in one of this shape, nil if netsky makes none of
+// that name.
+func (s shape) below(name string) *shape {
+	if below, known := s.dirs[name]; known {
+		return &below
+	}
+	if _, err := agent.Parse(name); err == nil && s.boxes != nil {
+		return s.boxes
+	}
+	if agent.IsHost(name) {
+		return s.hosts
+	}
+	return nil
+}
+
 // shaped removes from a directory what its shape has, and the directory itself if it is
 // then empty.
 func (p *purge) shaped(parent *os.File, name, rel string, s shape) {
@@ -235,14 +254,10 @@ func (p *purge) shaped(parent *os.File, name, rel string, s shape) {
 	links := regexp.MustCompile(`^(?s:` + s.links + `)$`)
 	p.only(parent, name, rel, func(dir *os.File, name string) {
 		rel := rel + "/" + name
-		_, notAddress := agent.Parse(name)
-		below, known := s.dirs[name]
 		switch mode := kind(dir, name); {
 		case mode == 0:
-		case mode == unix.S_IFDIR && known:
-			p.shaped(dir, name, rel, below)
-		case mode == unix.S_IFDIR && s.boxes != nil && notAddress == nil:
-			p.shaped(dir, name, rel, *s.boxes)
+		case mode == unix.S_IFDIR && s.below(name) != nil:
+			p.shaped(dir, name, rel, *s.below(name))
 		case (mode == unix.S_IFREG || mode == unix.S_IFSOCK) && (files.MatchString(name) || tempName().MatchString(name)):
 			p.unlink(dir, name, rel, 0)
 		case mode == unix.S_IFLNK && links.MatchString(name):

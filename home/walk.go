@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"netsky/agent"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -118,17 +116,12 @@ func (w *walk) entry(parent *os.File, name string, item Item, s shape) {
 	}
 	defer dir.Close()
 	w.names(dir, func(name string) {
-		_, notAddress := agent.Parse(name)
-		below, known := s.dirs[name]
-		sub := Item{Rel: item.Rel + "/" + name, Dir: known, Box: item.Box || item.Rel == Channels}
-		switch {
-		case known:
-		case s.boxes != nil && notAddress == nil:
-			sub.Dir, below = true, *s.boxes
-		default:
-			sub.File, sub.Link = s.hasFile(name), matches(s.links, name)
+		below := s.below(name)
+		sub := Item{Rel: item.Rel + "/" + name, Dir: below != nil, Box: item.Box || item.Rel == Channels || path.Dir(item.Rel) == Links}
+		if below == nil {
+			sub.File, sub.Link, below = s.hasFile(name), matches(s.links, name), &shape{}
 		}
-		w.entry(dir, name, sub, below)
+		w.entry(dir, name, sub, *below)
 	})
 }
 

@@ -52,7 +52,7 @@ func (i UpsertInput) apply(t *tx) error {
 	default:
 		return fmt.Errorf("%w: %q is not an input state", errOp, i.State)
 	}
-	if _, err := agent.Parse(string(i.Actor)); err != nil {
+	if _, err := agent.ParseAddress(string(i.Actor)); err != nil {
 		return fmt.Errorf("%w: %w", errOp, err)
 	}
 	return t.exec(`INSERT INTO actor_inputs (actor, thread, message, state, reason, created, ended) VALUES (?, ?, ?, ?, ?, ?, ?)

@@ -84,7 +84,7 @@ func closeUnseen(t *tx, id agent.ID) error {
 
 // knownActor makes the row that others refer to.
 func knownActor(t *tx, id agent.ID, runtime string, now Time) error {
-	if _, err := agent.Parse(string(id)); err != nil {
+	if _, err := agent.ParseAddress(string(id)); err != nil {
 		return fmt.Errorf("%w: %w", errOp, err)
 	}
 	return t.exec(`INSERT INTO actors (id, role, runtime, created, updated) VALUES (?, ?, ?, ?, ?)

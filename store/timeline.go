@@ -143,7 +143,7 @@ func resolve(ctx context.Context, q Querier, id string) (Subject, error) {
 	if len(found) > 0 {
 		return found[0], nil
 	}
-	if who, err := agent.Parse(id); err == nil {
+	if who, err := agent.ParseAddress(id); err == nil {
 		return correspondent(ctx, q, who)
 	}
 	if found, err = byFile(ctx, q, id); err != nil {

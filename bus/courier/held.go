@@ -228,7 +228,7 @@ func (s *backlog) withdraw(ctx context.Context, c cancel) bool {
 func (s *backlog) tellSenders(ctx context.Context, now time.Time) {
 	for i := range s.lost {
 		l := &s.lost[i]
-		if l.State != StateHeld || l.Held.Told || l.From == agent.Owner || now.Sub(time.UnixMilli(l.Held.LastMS)) < settles {
+		if l.State != StateHeld || l.Held.Told || l.From.Local() == agent.Owner || now.Sub(time.UnixMilli(l.Held.LastMS)) < settles {
 			continue
 		}
 		h := *l.Held

@@ -100,5 +100,5 @@ func WantsAnswer(e envelope.Envelope) bool {
 	case envelope.KindBrief, envelope.KindHandoff, envelope.KindCron:
 		return true
 	}
-	return e.From == agent.Owner || e.RequiresAck
+	return e.From.Local() == agent.Owner || e.RequiresAck
 }

@@ -127,13 +127,13 @@ func (e Envelope) Validate() error {
 // faults returns everything that Validate would reject.
 func (e Envelope) faults() (list []error) {
 	add := func(format string, args ...any) { list = append(list, Invalidf(format, args...)) }
-	if _, err := agent.Parse(string(e.From)); e.From == "" {
+	if _, err := agent.ParseAddress(string(e.From)); e.From == "" {
 		add("from: missing")
 	} else if err != nil {
 		add("from: %v", err)
 	}
 	if e.To != "" {
-		if _, err := agent.Parse(string(e.To)); err != nil {
+		if _, err := agent.ParseAddress(string(e.To)); err != nil {
 			add("to: %v", err)
 		}
 	}

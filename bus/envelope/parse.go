@@ -193,7 +193,7 @@ func (e *Envelope) setAttachments(value []byte) error {
 }
 
 func parseAddress(f field, s string) (agent.ID, error) {
-	id, err := agent.Parse(s)
+	id, err := agent.ParseAddress(s)
 	if err != nil {
 		return "", Invalidf("%v: %v", f, err)
 	}

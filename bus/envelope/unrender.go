@@ -90,7 +90,7 @@ func parseHead(line string) (e Envelope, ok bool) {
 	if !ok || chat != from || !IsID(id) {
 		return e, false
 	}
-	if _, err := agent.Parse(from); err != nil {
+	if _, err := agent.ParseAddress(from); err != nil {
 		return e, false
 	}
 	at, err := time.Parse(time.RFC3339Nano, ts)

@@ -17,7 +17,7 @@ import (
 // OpenMemory opens the memory of a mailbox; the caller closes it. Without a mailbox, or for
 // one that has remembered nothing yet, it is empty.
 func OpenMemory(h home.Dir, id agent.ID, cutoff time.Time) (*Memory, error) {
-	if _, err := agent.Parse(string(id)); err != nil {
+	if _, err := agent.ParseAddress(string(id)); err != nil {
 		return nil, err
 	}
 	dir, err := OpenDir(h, home.Mailbox(id))

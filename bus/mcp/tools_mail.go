@@ -102,7 +102,7 @@ func address(what, arg string) (agent.ID, error) {
 	if arg == "" {
 		return "", argumentf("%s: missing", what)
 	}
-	id, err := agent.ParseArg(arg)
+	id, err := agent.ParseArgAddress(arg)
 	if err != nil {
 		return "", argumentf("%s: %v", what, err)
 	}

@@ -158,7 +158,7 @@ func (o *Observer) sync(ctx context.Context) (later bool, err error) {
 		o.boxes, o.fresh, o.seed = make(map[agent.ID]*box), o.DB.Replaced(), maphash.MakeSeed()
 	}
 	o.later = false
-	ids, err := o.Bus.Mailboxes()
+	ids, err := o.Bus.All()
 	if err != nil {
 		return false, err
 	}

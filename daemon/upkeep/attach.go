@@ -17,7 +17,7 @@ import (
 // if they are as old as mail gets, and a day at least, since a file is stored before its message.
 // Where mail that waits can't be read, they all stay.
 func (p *pass) attached(ctx context.Context) error {
-	boxes, err := p.bus(p.Bounds.Mail).Mailboxes()
+	boxes, err := p.bus(p.Bounds.Mail).All()
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"netsky/agent"
@@ -80,8 +80,8 @@ func (p *pass) mailKeep(ctx context.Context) (keep time.Duration, full bool, err
 	ages := make(map[int64]hour) // hours since a file was moved
 	var all hour
 	err = home.Walk(ctx, p.Home, func(i home.Item) {
-		parts := strings.Split(i.Rel, "/")
-		if len(parts) != 5 || !i.Box || !i.Own() || parts[3] != string(bus.Delivered) && parts[3] != string(bus.Sent) {
+		place := bus.Place(path.Base(path.Dir(i.Rel)))
+		if !i.Box || !i.Own() || place != bus.Delivered && place != bus.Sent {
 			return
 		}
 		at := int64(p.now.Sub(i.Changed) / time.Hour)
@@ -144,7 +144,7 @@ func (p *pass) held(ctx context.Context) (func(id string) bool, error) {
 // the bound for mail.
 func (p *pass) inMailboxes(ctx context.Context) (func(id string) bool, error) {
 	b := p.bus(p.Bounds.Mail)
-	boxes, err := b.Mailboxes()
+	boxes, err := b.All()
 	if err != nil {
 		return nil, err
 	}

@@ -141,7 +141,7 @@ func (d *demo) hitBack(ctx context.Context, e envelope.Envelope, n int) error {
 // target splits an address from the text after it.
 func target(arg string) (agent.ID, string, error) {
 	word, text := split(arg)
-	id, err := agent.ParseArg(word)
+	id, err := agent.ParseArgAddress(word)
 	return id, text, err
 }
 

@@ -1,0 +1,88 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/agent"
+	"netsky/bus/envelope"
+	"netsky/bus/mailbox"
+	"netsky/home"
+	"netsky/internal/advice"
+)
+
+// ErrNoLink reports an address on a host that this home has no link to. It also matches
+// ErrNoMailbox.
+var ErrNoLink = advice.With(errors.New("no link to that host"),
+	"`netsky link` lists the hosts of this team; `netsky link join` joins one")
+
+type noLinkError struct{ error }
+
+func (noLinkError) Is(target error) bool { return target == ErrNoMailbox }
+func (e noLinkError) Unwrap() error      { return e.error }
+
+func noLink(id agent.ID) error { return noLinkError{fmt.Errorf("%s: %w", id, ErrNoLink)} }
+
+// Link lets mail for a host be sent: it waits in the host's directory until the link takes
+// it. When it returns, the directory survives a power loss.
+func (b *boxes) Link(host string) error {
+	if !agent.IsHost(host) {
+		return fmt.Errorf("%q: not a host's name", host)
+	}
+	fd, err := mailbox.MakeDir(b.home, home.Links+"/"+host)
+	if err != nil {
+		return fmt.Errorf("make the mailboxes of %s: %w", host, err)
+	}
+	return unix.Close(fd)
+}
+
+// Linked lists the hosts to which mail can be sent.
+func (b *boxes) Linked() (hosts []string, err error) {
+	err = b.names(home.Links, func(name string) {
+		if agent.IsHost(name) {
+			hosts = append(hosts, name)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the hosts: %w", err)
+	}
+	slices.Sort(hosts)
+	return hosts, nil
+}
+
+func (b *boxes) linked(host string) bool {
+	fd, err := mailbox.OpenDir(b.home, home.Links+"/"+host)
+	if err != nil {
+		return false
+	}
+	unix.Close(fd)
+	return true
+}
+
+// openInbox opens an inbox for a sender. That of an address on a linked host is made when
+// it is first written to.
+func (b *boxes) openInbox(id agent.ID) (int, error) {
+	fd, err := b.openPlace(id, Inbox)
+	if id.Host() == "" || !errors.Is(err, ErrNoMailbox) || errors.Is(err, ErrNoLink) {
+		return fd, err
+	}
+	if err := b.Make(id); err != nil {
+		return -1, err
+	}
+	return b.openPlace(id, Inbox)
+}
+
+// ViaLink is how mail from another host was sent, as far as this home knows.
+const ViaLink = "link"
+
+// across returns an error unless a message may be sent from one host to another.
+func across(e envelope.Envelope) error {
+	switch e.Kind {
+	case envelope.KindShutdown, envelope.KindShutdownAck:
+		return fmt.Errorf("%s: %w %s: a %s does not cross hosts; `netsky --on %s down` ends agents there", e.From, ErrNotAllowed, e.To, e.Kind, e.To.Host())
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package bus_test
+
+import (
+	"fmt"
+	"testing"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/internal/testworld"
+)
+
+const far = agent.ID("agent3@build1")
+
+// Mail for another host waits in a mailbox of that address, once there is a link to the host.
+func TestLinkedMail(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
+	_, err := b.Send(t.Context(), message(a1, far, "too early"))
+	testworld.ErrorIs(t, err, bus.ErrNoLink, "without a link")
+	testworld.ErrorIs(t, err, bus.ErrNoMailbox, "without a link")
+	testworld.Must(t, b.Link("build1"))
+	mustSend(t, b, message(a1, far, "one"))
+	cancel := message(agent.Root, far, "")
+	cancel.Kind, cancel.InReplyTo, cancel.Text = envelope.KindCancel, "m-1", "never mind"
+	mustSend(t, b, cancel)
+	shut := message(agent.Root, far, "go")
+	shut.Kind = envelope.KindShutdown
+	testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), shut)), bus.ErrNotAllowed, "a shutdown of another host's agent")
+	testworld.Equal(t, fmt.Sprint(testworld.Got(b.All())(t)), "[agent0 agent1 agent3@build1]", "All")
+	testworld.Equal(t, fmt.Sprint(testworld.Got(b.Mailboxes())(t)), "[agent0 agent1]", "Mailboxes")
+	testworld.Equal(t, fmt.Sprint(testworld.Got(b.Linked())(t)), "[build1]", "Linked")
+	r := mustReceive(t, b, far, bus.ReceiveOptions{Carry: true})
+	for _, want := range []string{"one", "never mind"} {
+		d := mustNext(t, r)
+		testworld.Equal(t, d.Envelope().Text, want, "in order, control mail too")
+		testworld.Equal(t, d.Envelope().To, far, "To")
+		mustConfirm(t, d)
+	}
+	mustNone(t, r)
+	mustCount(t, b, far, bus.Delivered, 2)
+}
+
+// What a host's agents may send is what such agents here may, and they can't pass for
+// agents of this home.
+func TestMailFromAHost(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Owner, agent.Root, a1)
+	testworld.Must(t, b.Link("build1"))
+	for _, to := range []agent.ID{agent.Root, a1} {
+		mustSend(t, b, message(far, to, "hello"))
+	}
+	testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), message(far, agent.Owner, "hello"))), bus.ErrNotAllowed, "a clone's message to the owner")
+	mustSend(t, b, message("agent0@build1", agent.Owner, "hello"))
+	notice := message(far, agent.Owner, "it hangs")
+	notice.Kind, notice.Via, notice.ID = envelope.KindNotice, bus.ViaLink, "hang-agent3-1"
+	mustSend(t, b, notice)
+	shut := message("agent0@build1", a1, "go")
+	shut.Kind = envelope.KindShutdown
+	testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), shut)), bus.ErrNotAllowed, "a shutdown by another host's agent")
+	// The owner's mail comes first, wherever the owner is.
+	mustSend(t, b, message("owner@laptop", a1, "first"))
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	testworld.Equal(t, mustNext(t, r).Envelope().Text, "first", "the first message")
+	q := mustNext(t, r)
+	testworld.Equal(t, q.Envelope().From, far, "From")
+	reply := message(a1, far, "hello to you")
+	reply.Kind, reply.InReplyTo = envelope.KindReply, q.Envelope().ID
+	mustSend(t, b, reply)
+	_, found, err := b.AnswerTo(t.Context(), a1, q.Envelope())
+	if !found || err != nil {
+		t.Errorf("AnswerTo = %v, %v", found, err)
+	}
+}
