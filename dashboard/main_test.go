@@ -18,7 +18,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -109,7 +108,7 @@ func (w *world) listen(tb testing.TB) net.Listener {
 	host := cmp.Or(strings.TrimSuffix(w.addr, ":0"), "127.0.0.1")
 	for {
 		l, err := w.srv.Listen(tb.Context(), fmt.Sprintf("%s:%d", host, 20_000+rand.IntN(10_000)))
-		if errors.Is(err, syscall.EADDRINUSE) {
+		if errors.Is(err, access.ErrTaken) {
 			continue
 		}
 		testworld.Must(tb, err)

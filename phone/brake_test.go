@@ -2,11 +2,14 @@ package phone_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"netsky/agent"
+	"netsky/bus/envelope"
 	"netsky/internal/testworld"
 	"netsky/phone"
 	"netsky/phone/chat"
@@ -103,7 +106,9 @@ func TestBrakeDoubles(t *testing.T) {
 	w.wire.Put(chat.Message{GUID: "last", Text: "the last", At: now()})
 	w.arrives(agent.Root, "the last")
 	testworld.Wait(t, "the second notice", func() bool { return len(w.wire.Texts()) == 2 })
-	testworld.Equal(t, len(w.inbox(agent.Owner)), 2, "notices by mail")
+	mails := w.inbox(agent.Owner)
+	mails = slices.DeleteFunc(mails, func(e envelope.Envelope) bool { return !strings.HasPrefix(e.ID, "phone-brake-") }) // the clock's jumps look like a phone that can't be read
+	testworld.Equal(t, len(mails), 2, "notices by mail")
 }
 
 // It stops at half a day.
