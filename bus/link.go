@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -85,4 +86,29 @@ func across(e envelope.Envelope) error {
 		return fmt.Errorf("%s: %w %s: a %s does not cross hosts; `netsky --on %s down` ends agents there", e.From, ErrNotAllowed, e.To, e.Kind, e.To.Host())
 	}
 	return nil
+}
+
+// A RefusedError is why mail from another host was not accepted, nor will be. Its sender has
+// been told, unless nobody waits for an answer.
+type RefusedError struct{ error }
+
+func (e RefusedError) Unwrap() error { return e.error }
+
+// Arrive puts a message that an address on that host has sent into the mailbox here: its
+// effect is once, however often it arrives. When it returns nil, the message survives a
+// power loss. The error is a [RefusedError] if the message is not accepted; any other
+// passes, as [ErrBrake] does.
+func (b *Bus) Arrive(ctx context.Context, host string, e envelope.Envelope) error {
+	e.From, e.To, e.Via = e.From.At(host), e.To.Local(), ViaLink
+	_, _, err := b.SendOnce(ctx, e)
+	if err == nil || isPassing(err) || !isRefusal(err) && !errors.Is(err, ErrUsed) {
+		return err
+	}
+	if e.Kind.Answerable() && e.Validate() == nil {
+		told := b.answer(e, envelope.Envelope{From: e.To, To: e.From, Kind: envelope.KindError, Text: "not delivered: " + envelope.SafeText(err.Error())})
+		if told != nil && !errors.Is(told, ErrNoMailbox) {
+			return told
+		}
+	}
+	return RefusedError{err}
 }

@@ -1,8 +1,10 @@
 package bus_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -69,4 +71,32 @@ func TestMailFromAHost(t *testing.T) {
 	if !found || err != nil {
 		t.Errorf("AnswerTo = %v, %v", found, err)
 	}
+}
+
+// What is not accepted is answered, as nobody there sees this home.
+func TestArrive(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
+	testworld.Must(t, b.Link("build1"))
+	e := message("agent3", "agent1@here", "hello")
+	e.ID, e.RequiresAck, e.Time = "m-1", true, time.Now()
+	for range 2 {
+		testworld.Must(t, b.Arrive(t.Context(), "build1", e))
+	}
+	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
+	d := mustNext(t, r)
+	testworld.Equal(t, string(d.Envelope().From)+" "+d.Envelope().Via, "agent3@build1 link", "From and Via")
+	mustConfirm(t, d)
+	testworld.Must(t, b.Arrive(t.Context(), "build1", e))
+	mustNone(t, r)
+	e.ID, e.To = "m-2", "agent9@here"
+	for range 2 {
+		err := b.Arrive(t.Context(), "build1", e)
+		if _, ok := errors.AsType[bus.RefusedError](err); !ok {
+			t.Errorf("Arrive for nobody: %v, want a RefusedError", err)
+		}
+	}
+	d = mustNext(t, mustReceive(t, b, far, bus.ReceiveOptions{Carry: true}))
+	got := d.Envelope()
+	testworld.Equal(t, fmt.Sprint(got.Kind, got.From, got.InReplyTo), "erroragent9m-2", "the answer")
+	testworld.Contains(t, got.Text, "no mailbox")
 }

@@ -178,7 +178,7 @@ func (r *Receiver) grab(found *batch, inbox int) {
 		if !ours || r.known[c.name] != nil {
 			return
 		}
-		if from == string(agent.Owner) {
+		if agent.ID(from).Local() == agent.Owner {
 			first = i
 			break
 		}
