@@ -55,6 +55,7 @@ const (
 	LandingLock  = "landing"        // lands work, or undoes that
 	TasksLock    = "tasks"          // changes a task
 	SelfLock     = "self"           // replaces netsky's program, or restarts the daemon
+	LinkLock     = "link"           // changes which hosts belong to the team
 )
 
 const receiverLock = "receiver-"

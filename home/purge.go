@@ -148,17 +148,21 @@ var shapes = map[string]shape{
 			"restart":   {files: requestJSON, dirs: map[string]shape{"new": {files: requestJSON}}},
 			"breakers":  {files: `[a-z0-9-]*-[0-9a-f]{8}\.json`},
 			"approvals": {files: `[0-9a-zA-Z]+\.(json|answer|settled)`},
+			"link": {
+				files: `(key|(self|team|server|asked)\.json)`,
+				dirs:  map[string]shape{"join": {files: `U[A-Z2-7]{55}\.json`}, "server": {tree: true}}, // NATS keeps there what it likes
+			},
 			// The runs, and copies of the records; beside one that was put aside is its log.
 			"self": {files: `(run|installed|look)\.json|(check|self-[0-9]+(-aside|-undone)?)\.db(-[0-9a-zA-Z]+)*`},
 		},
 	},
 	RunDir: {
-		files: `(daemon\.(pid|sock)|url|token|cx-(infinity|[0-9]+)\.(sock|json|sock\.lock))`,
+		files: `(daemon\.(pid|sock)|link\.sock|link-server\.json|url|token|cx-(infinity|[0-9]+)\.(sock|json|sock\.lock))`,
 		links: codexSocket,
 		dirs: map[string]shape{
 			"brakes":  {files: addressName + `-` + addressName},
 			"scratch": {tree: true}, // what git made and nobody keeps
-			"lock":    {files: `(up|uninstall|tick|watchdog|quiet|daemon|router|tmux|records|upkeep|breakers|escalate|phone|phone-access|worktrees|landing|tasks|self|(receiver|codex|dialog|worktree|check)-` + addressName + `)`},
+			"lock":    {files: `(up|uninstall|tick|watchdog|quiet|daemon|router|tmux|records|upkeep|breakers|escalate|phone|phone-access|worktrees|landing|tasks|self|link|link-server|(receiver|codex|dialog|worktree|check)-` + addressName + `)`},
 		},
 	},
 	LogDir:  {files: `((check|setup)-[0-9a-zA-Z]+\.log|daemon\.log(\.1)?|supervisor\.log|netsky(-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.-]+)?\.jsonl)`},

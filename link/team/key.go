@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
 	"netsky/home"
@@ -65,7 +66,22 @@ func parseKey(data []byte) (Key, error) {
 // Public returns the public key, U and 55 letters and digits: what others know the host by.
 func (k Key) Public() string { return k.public }
 
-// Sign signs data with ed25519.
+// SignIn is the option of a connection that signs in with the key.
+func (k Key) SignIn() nats.Option { return nats.Nkey(k.public, k.signNonce) }
+
+// maxNonce is more than a server's challenge has.
+const maxNonce = 64
+
+// signNonce signs a server's challenge, if it is one: a server must not get a message or a
+// team document signed by calling it that. All of these hold a line break.
+func (k Key) signNonce(nonce []byte) ([]byte, error) {
+	if len(nonce) > maxNonce || bytes.ContainsAny(nonce, "\r\n") {
+		return nil, errors.New("the server's challenge is none that a NATS server makes, and was not signed")
+	}
+	return k.Sign(nonce)
+}
+
+// Sign signs data with ed25519. What is signed begins with a line that says what it is.
 func (k Key) Sign(data []byte) ([]byte, error) { return k.pair.Sign(data) }
 
 // Signed reports whether a signature of data was made with the private key of a public one.
