@@ -161,6 +161,7 @@ var shapes = map[string]shape{
 		links: codexSocket,
 		dirs: map[string]shape{
 			"brakes":  {files: addressName + `-` + addressName},
+			"ssh":     {files: `[0-9a-f]{8}(\.[0-9a-zA-Z]+)?`}, // connections that ssh keeps
 			"scratch": {tree: true}, // what git made and nobody keeps
 			"lock":    {files: `(up|uninstall|tick|watchdog|quiet|daemon|router|tmux|records|upkeep|breakers|escalate|phone|phone-access|worktrees|landing|tasks|self|link|link-server|(receiver|codex|dialog|worktree|check)-` + addressName + `)`},
 		},

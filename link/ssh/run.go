@@ -1,0 +1,168 @@
+package ssh
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"netsky/internal/execx"
+)
+
+// Exit statuses that are not netsky's.
+const (
+	missing = 127 // of the shell, if it finds no netsky
+	lost    = 255 // ssh's own
+)
+
+var (
+	// ErrUnreachable is returned if there is no connection to a host, or it broke.
+	ErrUnreachable = errors.New("there is no connection to it, or it broke")
+	// ErrNoNetsky is returned if a host has no netsky, or it is elsewhere.
+	ErrNoNetsky = errors.New("no netsky is there")
+)
+
+// A Failed is the exit status of a netsky on another host.
+type Failed struct{ Status int }
+
+func (f Failed) Error() string { return fmt.Sprintf("exit status %d", f.Status) }
+
+// places are where netsky may be, and what it starts, beside the short PATH that ssh's commands get.
+const places = `PATH="$PATH:$HOME/.local/bin:$HOME/bin:$HOME/go/bin:/usr/local/bin:/opt/homebrew/bin"; export PATH; `
+
+// shell returns a command for the user's shell there, whichever it is, that has sh run a script
+// with these arguments.
+func shell(script string, args ...string) string {
+	list := []string{"exec sh -c", execx.Quote(script), "netsky"}
+	for _, a := range args {
+		list = append(list, execx.Quote(a))
+	}
+	return strings.Join(list, " ")
+}
+
+// Script returns lines of sh after which "$netsky" is the program there; without one they end.
+func (h Host) Script() string {
+	program := "netsky"
+	if h.Netsky != "" {
+		program = execx.Quote(h.Netsky)
+		if rest, ok := strings.CutPrefix(h.Netsky, "~/"); ok {
+			program = `"$HOME"/` + execx.Quote(rest)
+		}
+	}
+	return fmt.Sprintf("%snetsky=$(command -v %s) || exit %d; ", places, program, missing)
+}
+
+// kept returns the options of the connection that is kept.
+func (c Client) kept(h Host, unasked bool) ([]string, error) {
+	if err := h.Check(); err != nil {
+		return nil, err
+	}
+	socket, err := c.socket(h)
+	return append(c.options(unasked), "LogLevel=ERROR", "ClearAllForwardings=yes", "ControlMaster=auto", "ControlPersist=10m",
+		"ControlPath="+strings.ReplaceAll(socket, "%", "%%")), err
+}
+
+// Run runs a netsky verb on a host, as if it were here: with these streams, and with a terminal
+// if all of them are one. vars are variables that it gets there, as a shell assigns them. The error
+// is nil, a Failed, or matches ErrNoNetsky or ErrUnreachable, for which ssh has said why.
+func (c Client) Run(ctx context.Context, h Host, in io.Reader, out, errs io.Writer, vars string, words ...string) error {
+	options, err := c.kept(h, false)
+	if err != nil {
+		return err
+	}
+	line := []string{"-T"}
+	if terminal(in) && terminal(out) && terminal(errs) {
+		line = []string{"-t"} // so that Ctrl-C and the window's size get there, too
+	}
+	script := `exec "$netsky" "$@"`
+	if vars != "" {
+		script = "export " + vars + "; " + script
+	}
+	cmd, err := c.command(ctx, options, append(line, "--", h.Dest, shell(h.Script()+script, words...))...)
+	if err != nil {
+		return err
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
+	return ended(ctx, cmd.Run())
+}
+
+// ended returns what the exit of an ssh means.
+func ended(ctx context.Context, err error) error {
+	exit := new(exec.ExitError)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return ctx.Err()
+	case !errors.As(err, &exit) || !exit.Exited():
+		return err
+	case exit.ExitCode() == lost:
+		return ErrUnreachable
+	case exit.ExitCode() == missing:
+		return ErrNoNetsky
+	}
+	return Failed{exit.ExitCode()}
+}
+
+// terminal reports whether a stream is one.
+func terminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	return err == nil
+}
+
+// maxAnswer is the most that a script may print, in bytes.
+const maxAnswer = 4 << 20
+
+// Ask runs a script of sh on a host while nobody is there to answer ssh, and returns what it
+// prints. in is its input; wait is how long it may take. The errors are those of Run, with the
+// last line that ssh or the script has said.
+func (c Client) Ask(ctx context.Context, h Host, wait time.Duration, in io.Reader, script string, args ...string) (string, error) {
+	options, err := c.kept(h, true)
+	if err != nil {
+		return "", err
+	}
+	limited, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	cmd, err := c.command(limited, options, "-T", "--", h.Dest, shell(script, args...))
+	if err != nil {
+		return "", err
+	}
+	out, said := limit{left: maxAnswer}, limit{left: maxAnswer}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &said
+	err = ended(limited, cmd.Run())
+	switch last := lastLine(said.String()); {
+	case err == nil || ctx.Err() != nil:
+		return out.String(), ctx.Err()
+	case limited.Err() != nil:
+		return "", fmt.Errorf("%w: no answer within %v", ErrUnreachable, wait)
+	case last != "" && !errors.Is(err, ErrNoNetsky):
+		return out.String(), fmt.Errorf("%w: %s", err, last)
+	}
+	return out.String(), err
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}
+
+// A limit keeps the beginning of what is written to it.
+type limit struct {
+	bytes.Buffer
+	left int
+}
+
+func (l *limit) Write(p []byte) (int, error) {
+	n, _ := l.Buffer.Write(p[:min(len(p), l.left)])
+	l.left -= n
+	return len(p), nil
+}
