@@ -80,7 +80,7 @@ func TestImports(t *testing.T) {
 // The binary holds nothing that is only for tests.
 func TestImportsOfTheBinary(t *testing.T) {
 	out := testworld.Got(exec.Command("go", "list", "-deps", "netsky").Output())(t)
-	for _, name := range []string{"netsky/internal/testworld", "gotmux", "chromedp", "rogpeppe", "testing"} {
+	for _, name := range []string{"netsky/internal/testworld", "netsky/internal/testhosts", "gotmux", "chromedp", "rogpeppe", "testing"} {
 		testworld.Equal(t, regexp.MustCompile(`(?m)^.*\b`+name+`\b.*$`).FindString(string(out)), "", "the binary holds")
 	}
 }
