@@ -104,6 +104,9 @@ func (b *Bus) Arrive(ctx context.Context, host string, e envelope.Envelope) erro
 	if err == nil || isPassing(err) || !isRefusal(err) && !errors.Is(err, ErrUsed) {
 		return err
 	}
+	if errors.Is(err, ErrNoMailbox) { // without the path here
+		err = fmt.Errorf("%s: %w", e.To, ErrNoMailbox)
+	}
 	if e.Kind.Answerable() && e.Validate() == nil {
 		told := b.answer(e, envelope.Envelope{From: e.To, To: e.From, Kind: envelope.KindError, Text: "not delivered: " + envelope.SafeText(err.Error())})
 		if told != nil && !errors.Is(told, ErrNoMailbox) {

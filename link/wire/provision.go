@@ -134,6 +134,6 @@ func bucket(name string, age time.Duration, l Limits) jetstream.StreamConfig {
 func receiver(from, to string) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable: to, FilterSubject: MailSubject(from, to), AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait: 30 * time.Second, MaxAckPending: 1000,
+		AckWait: 10 * time.Second, MaxAckPending: 1000,
 	}
 }

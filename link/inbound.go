@@ -1,0 +1,241 @@
+package link
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/internal/proc"
+	"netsky/link/team"
+	"netsky/link/wire"
+)
+
+// An inbound puts the mail of one other host into the mailboxes here, in order.
+type inbound struct {
+	*session
+	from  team.Host
+	held  map[agent.ID][]jetstream.Msg // by recipient, behind one that a brake keeps back
+	told  map[string]bool              // refusals that were logged
+	about string
+}
+
+func newInbound(s *session, from team.Host) *inbound {
+	return &inbound{session: s, from: from, held: make(map[agent.ID][]jetstream.Msg), told: make(map[string]bool), about: "mail from " + from.Name}
+}
+
+func (b *inbound) run(ctx context.Context) error {
+	for wait := firstWait; ; wait = min(2*wait, mostWait) {
+		err := b.consume(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		b.trouble(b.about, err)
+		if err := proc.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// consume takes mail until something fails.
+func (b *inbound) consume(ctx context.Context) error {
+	clear(b.held) // the server gives what is not acknowledged again
+	c, err := b.js.Consumer(ctx, wire.MailStream(b.from.Name), b.self.Name)
+	if err != nil {
+		return err
+	}
+	it, err := c.Messages(jetstream.PullMaxMessages(window))
+	if err != nil {
+		return err
+	}
+	defer it.Stop()
+	msgs, failed := make(chan jetstream.Msg), make(chan error, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		for {
+			m, err := it.Next(jetstream.NextContext(ctx))
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case msgs <- m:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	b.trouble(b.about, nil)
+	if err := b.begin(ctx, c, msgs, failed); err != nil {
+		return err
+	}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-failed:
+			return err
+		case m := <-msgs:
+			if err := b.take(ctx, m); err != nil {
+				return err
+			}
+		case <-tick.C:
+			if err := b.again(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// begin takes first what the server had given to an earlier session that did not acknowledge
+// it: it gives that again after a time only, and new mail before.
+func (b *inbound) begin(ctx context.Context, c jetstream.Consumer, msgs <-chan jetstream.Msg, failed <-chan error) error {
+	got := make(map[uint64]jetstream.Msg) // by sequence
+	tick := time.NewTicker(lookEvery / 4)
+	defer tick.Stop()
+	for {
+		info, err := c.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if info.NumAckPending <= len(got) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-failed:
+			return err
+		case m := <-msgs:
+			if meta, err := m.Metadata(); err == nil {
+				got[meta.Sequence.Stream] = m
+			}
+		case <-tick.C:
+			for _, m := range got {
+				_ = m.InProgress()
+			}
+		}
+	}
+	list := make([]uint64, 0, len(got))
+	for seq := range got {
+		list = append(list, seq)
+	}
+	slices.Sort(list)
+	for _, seq := range list {
+		if err := b.take(ctx, got[seq]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take puts one message into its mailbox and acknowledges it. An error ends the session with
+// the server: what was not acknowledged comes again, in order.
+func (b *inbound) take(ctx context.Context, m jetstream.Msg) error {
+	e, err := b.read(m)
+	if err != nil {
+		return b.refuse(m, err)
+	}
+	to := e.To.Local()
+	if len(b.held[to]) > 0 {
+		b.held[to] = append(b.held[to], m)
+		return nil
+	}
+	switch err := b.arrive(ctx, m, e); {
+	case errors.Is(err, bus.ErrBrake):
+		b.held[to] = append(b.held[to], m)
+		return nil
+	default:
+		return err
+	}
+}
+
+// again tries what a brake has kept back, and keeps the server from giving it again.
+func (b *inbound) again(ctx context.Context) error {
+	for to, list := range b.held {
+		for len(list) > 0 {
+			e, err := b.read(list[0])
+			if err == nil {
+				err = b.arrive(ctx, list[0], e)
+			}
+			if errors.Is(err, bus.ErrBrake) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			list = list[1:]
+		}
+		b.held[to] = list
+		if len(list) == 0 {
+			delete(b.held, to)
+		}
+		for _, m := range list {
+			_ = m.InProgress()
+		}
+	}
+	return nil
+}
+
+// arrive puts a message into its mailbox. The error is a brake's, or the system's.
+func (b *inbound) arrive(ctx context.Context, m jetstream.Msg, e envelope.Envelope) error {
+	err := b.Bus.Arrive(ctx, b.from.Name, e)
+	if refused, ok := errors.AsType[bus.RefusedError](err); ok {
+		return b.refuse(m, refused)
+	}
+	if err != nil {
+		return err
+	}
+	b.host(b.from.Name, func(h *HostReport) { h.Received, h.LastIn = h.Received+1, now() })
+	return m.Ack()
+}
+
+// refuse drops a message that can't be accepted, and says so in the log.
+func (b *inbound) refuse(m jetstream.Msg, why error) error {
+	if newer, ok := errors.AsType[wire.NewerError](why); ok {
+		return newer // it stays at the server until this host has been updated
+	}
+	if text := why.Error(); !b.told[text] && len(b.told) < 100 {
+		b.told[text] = true
+		b.Log.Warn("link", "refused mail from", b.from.Name, "why", text)
+	}
+	return m.Term()
+}
+
+// read returns the envelope that a message holds, with its recipient's address there.
+func (b *inbound) read(m jetstream.Msg) (e envelope.Envelope, err error) {
+	raw := &nats.Msg{Subject: m.Subject(), Header: m.Headers(), Data: m.Data()}
+	if err := wire.Verify(b.from.Key, raw); err != nil {
+		return e, err
+	}
+	if want := wire.MailSubject(b.from.Name, b.self.Name); raw.Subject != want {
+		return e, fmt.Errorf("its subject is %.100q", raw.Subject)
+	}
+	if e, err = envelope.Parse(raw.Data); err == nil {
+		err = e.Validate()
+	}
+	switch {
+	case err != nil:
+		return e, err
+	case e.From.Host() != "":
+		return e, fmt.Errorf("it is from %s", e.From)
+	case e.To.Host() != b.self.Name:
+		return e, fmt.Errorf("it is to %s", cmp.Or(string(e.To), "nobody"))
+	case e.From == agent.Owner && b.from.Role != team.Owner:
+		return e, fmt.Errorf("it passes for the owner's, and %s is no host of the owner's", b.from.Name)
+	case e.ID == "":
+		return e, errors.New("it has no id")
+	}
+	return e, nil
+}

@@ -1,0 +1,65 @@
+package link_test
+
+import (
+	"fmt"
+	"testing"
+
+	"netsky/internal/testworld"
+	"netsky/link"
+)
+
+// Mail goes both ways, in order, and its answers come back.
+func TestMail(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	var want, back []string
+	for i := range 40 {
+		laptop.send("agent0", "agent1@build1", fmt.Sprint(i))
+		want = append(want, fmt.Sprint("agent0@laptop: ", i))
+		build1.send("agent1", "agent0@laptop", fmt.Sprint(i))
+		back = append(back, fmt.Sprint("agent1@build1: ", i))
+	}
+	testworld.Wait(t, "all has arrived", func() bool { return len(build1.texts("agent1")) == 40 && len(laptop.texts("agent0")) == 40 })
+	testworld.EqualList(t, build1.texts("agent1"), want, "in order")
+	testworld.EqualList(t, laptop.texts("agent0"), back, "in order")
+	testworld.Wait(t, "what was sent on is filed", func() bool { return laptop.waiting("agent1@build1") == 0 })
+	id := laptop.send("owner", "agent9@build1", "is anybody there?")
+	testworld.Wait(t, "the answer", func() bool { return len(laptop.texts("owner")) == 1 })
+	testworld.Contains(t, laptop.texts("owner")[0], "agent9@build1: not delivered: agent9: no mailbox", "of "+id)
+	testworld.Wait(t, "the report", func() bool {
+		r, err := link.LoadReport(laptop.home)
+		return err == nil && r.Connected && len(r.Troubles) == 0 && r.Hosts["build1"].Sent == 41 && r.Hosts["build1"].Received == 41
+	})
+}
+
+// The server is killed and comes back, and so are the links: nothing is lost, doubled or out of order.
+func TestOutages(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1", "build2")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	var want []string
+	n := 0
+	send := func() {
+		for range 30 {
+			laptop.send("owner", "agent1@build1", fmt.Sprint(n)) // no brake is in its way
+			want = append(want, fmt.Sprint("owner@laptop: ", n))
+			n++
+		}
+	}
+	send()
+	w.end()
+	send()
+	w.serve()
+	send()
+	build1.stop()
+	send()
+	laptop.stop()
+	send()
+	build1.link()
+	laptop.link()
+	send()
+	testworld.Wait(t, "all has arrived", func() bool { return len(build1.texts("agent1")) >= n })
+	testworld.EqualList(t, build1.texts("agent1"), want, "once, in order")
+	testworld.Wait(t, "all is filed", func() bool { return laptop.waiting("agent1@build1") == 0 })
+}

@@ -1,0 +1,267 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/home"
+	"netsky/internal/proc"
+	"netsky/link/wire"
+)
+
+const (
+	window  = 256              // messages that are published before the first is acknowledged
+	ackTime = 15 * time.Second // for an acknowledgement
+)
+
+// An outbound publishes what waits for other hosts, in order. The server takes a message only
+// behind the one before it (Nats-Expected-Last-Sequence), so many may be on their way at once.
+type outbound struct {
+	*session
+	stream string
+	in     chan *bus.Delivery
+
+	last  uint64 // the sequence of the last message in the stream
+	known bool   // last is
+
+	mu    sync.Mutex
+	boxes map[agent.ID]bool // that are being read
+}
+
+func newOutbound(s *session) *outbound {
+	return &outbound{
+		session: s, stream: wire.MailStream(s.self.Name),
+		in: make(chan *bus.Delivery, window), boxes: make(map[agent.ID]bool),
+	}
+}
+
+func (o *outbound) run(ctx context.Context) error {
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	readers.Go(func() { o.gather(ctx, &readers) })
+	var batch []*bus.Delivery
+	for wait := firstWait; ; {
+		if len(batch) == 0 {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case d := <-o.in:
+				batch = append(batch, d)
+			}
+		}
+		batch = o.fill(batch)
+		left, err := o.publish(ctx, batch)
+		batch = left
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		o.trouble("mail out", err)
+		if err == nil {
+			wait = firstWait
+			continue
+		}
+		if err := proc.Sleep(ctx, wait); err != nil {
+			return err
+		}
+		wait = min(2*wait, mostWait)
+	}
+}
+
+// fill takes what waits besides.
+func (o *outbound) fill(batch []*bus.Delivery) []*bus.Delivery {
+	for len(batch) < window {
+		select {
+		case d := <-o.in:
+			batch = append(batch, d)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// gather starts a reader for each address on another host of the team.
+func (o *outbound) gather(ctx context.Context, readers *sync.WaitGroup) {
+	w, err := o.Bus.Watch(ctx, bus.Spot{Dir: home.Links})
+	hint := (<-chan struct{})(nil)
+	if err == nil {
+		defer w.Close()
+		hint = w.C
+	}
+	for {
+		ids, err := o.Bus.All()
+		o.trouble("mailboxes", err)
+		for _, id := range ids {
+			if _, is := o.team.Host(id.Host()); !is || !o.claim(id) {
+				continue
+			}
+			readers.Go(func() {
+				o.trouble("mail for "+string(id), o.read(ctx, id))
+				o.mu.Lock()
+				delete(o.boxes, id)
+				o.mu.Unlock()
+			})
+		}
+		if proc.SleepUntil(ctx, lookEvery, hint) != nil {
+			return
+		}
+	}
+}
+
+// claim reports whether nobody reads that mailbox yet.
+func (o *outbound) claim(id agent.ID) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.boxes[id] {
+		return false
+	}
+	o.boxes[id] = true
+	return true
+}
+
+// read passes on the mail of one mailbox, while there is a connection.
+func (o *outbound) read(ctx context.Context, id agent.ID) error {
+	r, err := o.Bus.Receive(ctx, id, bus.ReceiveOptions{Carry: true, Report: func(what string, err error) {
+		o.Log.Info("link", "mail for", id, "what", what, "error", err)
+	}})
+	if err != nil {
+		return quiet(ctx, err)
+	}
+	defer r.Close()
+	for {
+		for !o.nc.IsConnected() {
+			if err := proc.Sleep(ctx, lookEvery/4); err != nil {
+				return nil
+			}
+		}
+		d, err := r.Next(ctx)
+		if err != nil {
+			return quiet(ctx, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case o.in <- d:
+		}
+	}
+}
+
+// quiet drops an error that comes of the end of ctx.
+func quiet(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// publish publishes a batch, files what the server has acknowledged, and returns the rest.
+func (o *outbound) publish(ctx context.Context, batch []*bus.Delivery) (left []*bus.Delivery, err error) {
+	batch = slices.DeleteFunc(batch, func(d *bus.Delivery) bool {
+		return d.Envelope().Expired(o.Bus.Now()) && d.Expire() == nil
+	})
+	if !o.known && len(batch) > 0 {
+		if err := o.seek(ctx); err != nil {
+			return batch, err
+		}
+	}
+	acks := make([]jetstream.PubAckFuture, 0, len(batch))
+	for i, d := range batch {
+		m, err := o.message(d.Envelope())
+		if err != nil {
+			return batch, err
+		}
+		f, err := o.js.PublishMsgAsync(m, jetstream.WithExpectLastSequence(o.last+uint64(i)))
+		if err != nil {
+			o.known = false
+			break
+		}
+		acks = append(acks, f)
+	}
+	ctx, cancel := context.WithTimeout(ctx, ackTime)
+	defer cancel()
+	for i, d := range batch {
+		if i >= len(acks) {
+			left = append(left, d)
+			continue
+		}
+		seq, aerr := acknowledged(ctx, acks[i])
+		if aerr == nil {
+			o.last = max(o.last, seq)
+			aerr = d.Confirm()
+		} else {
+			o.known = false
+		}
+		if aerr != nil {
+			left, err = append(left, d), cmpError(err, aerr)
+			continue
+		}
+		o.host(d.Envelope().To.Host(), func(h *HostReport) { h.Sent, h.LastSent = h.Sent+1, now() })
+	}
+	if len(left) > 0 && err == nil {
+		err = errors.New("the server has not taken all")
+	}
+	return left, err
+}
+
+func cmpError(first, next error) error {
+	if first != nil {
+		return first
+	}
+	return next
+}
+
+func acknowledged(ctx context.Context, f jetstream.PubAckFuture) (seq uint64, err error) {
+	select {
+	case ack := <-f.Ok():
+		return ack.Sequence, nil
+	case err := <-f.Err():
+		return 0, full(err)
+	case <-ctx.Done():
+		return 0, fmt.Errorf("the server has not answered within %v", ackTime)
+	}
+}
+
+// full says what a refusal by the stream's limits means.
+func full(err error) error {
+	var e *jetstream.APIError
+	if errors.As(err, &e) && e.ErrorCode == jetstream.ErrorCode(maxBytesCode) {
+		return fmt.Errorf("the server keeps no more mail of this host until others have taken some: %w", err)
+	}
+	return err
+}
+
+const maxBytesCode = 10077 // JSStreamStoreFailed: such as "maximum bytes exceeded"
+
+// seek asks where the stream ends.
+func (o *outbound) seek(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, ackTime)
+	defer cancel()
+	s, err := o.js.Stream(ctx, o.stream)
+	if err != nil {
+		return err
+	}
+	o.last, o.known = s.CachedInfo().State.LastSeq, true
+	return nil
+}
+
+// message returns what is published of an envelope.
+func (o *outbound) message(e envelope.Envelope) (*nats.Msg, error) {
+	data, err := e.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	m := &nats.Msg{Subject: wire.MailSubject(o.self.Name, e.To.Host()), Data: data}
+	return m, wire.Sign(o.key, m, envelope.Digest(string(e.From), string(e.To), e.ID))
+}

@@ -1,0 +1,252 @@
+// Package link carries mail between this host and the others of its team.
+//
+// The directories are the truth, and a link carries copies: what is for another host waits in
+// a mailbox of that address, is published, and is filed once the server has it; what comes in
+// is acknowledged once it is in its mailbox. A crash at any step repeats the step, which has
+// one effect, as a message is known by its id.
+package link
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"netsky/bus"
+	"netsky/home"
+	"netsky/internal/proc"
+	"netsky/link/ssh"
+	"netsky/link/team"
+	"netsky/link/wire"
+)
+
+// Options configure a link.
+type Options struct {
+	Home home.Dir
+	Bus  *bus.Bus
+	SSH  ssh.Client
+	Log  *slog.Logger
+	// Notice tells the owner of a trouble, once for each id; nil: nobody.
+	Notice func(id, text string)
+}
+
+const (
+	lookEvery = time.Second // for a team that was joined or has changed, and for new addresses
+	firstWait = time.Second // after a failure; then twice the one before
+	mostWait  = 15 * time.Second
+)
+
+// Run carries mail as long as the home belongs to a team, until ctx ends. A home without a
+// team costs a look for one file each second.
+func Run(ctx context.Context, o Options) error {
+	for wait := firstWait; ; {
+		began := time.Now()
+		err := newSession(o).run(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, team.ErrNone), errors.Is(err, errChanged):
+			wait = lookEvery
+		default:
+			if time.Since(began) > time.Minute {
+				wait = firstWait
+			}
+			o.Log.Warn("link", "error", err, "again in", wait.String())
+		}
+		if err := proc.Sleep(ctx, wait); err != nil {
+			return err
+		}
+		wait = min(2*wait, mostWait)
+	}
+}
+
+// errChanged ends a session whose team is another now.
+var errChanged = errors.New("the team has changed")
+
+// A session is the link as long as the team stays as it is.
+type session struct {
+	Options
+	self team.Self
+	team team.Team
+	key  team.Key
+	nc   *nats.Conn
+	js   jetstream.JetStream
+	report
+}
+
+func newSession(o Options) *session {
+	return &session{Options: o, report: report{home: o.Home, log: o.Log}}
+}
+
+// run connects and carries until something ends it.
+func (s *session) run(ctx context.Context) (err error) {
+	if s.self, err = team.LoadSelf(s.Home); err != nil {
+		return err
+	}
+	if s.team, err = team.Load(s.Home); err != nil {
+		return err
+	}
+	if s.key, err = team.LoadKey(s.Home); err != nil {
+		return err
+	}
+	for _, h := range s.team.Hosts {
+		if h.Name != s.self.Name {
+			if err := s.Bus.Link(h.Name); err != nil {
+				return err
+			}
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	s.begin(s.self.Name, s.self.Server.Address)
+	g.Go(func() error { return s.report.keep(ctx) })
+	g.Go(func() error { return s.tunnel(ctx) })
+	g.Go(func() error { return s.watchTeam(ctx) })
+	g.Go(func() error { return s.carry(ctx) })
+	return g.Wait()
+}
+
+// carry connects, and carries mail both ways while it is connected.
+func (s *session) carry(ctx context.Context) error {
+	nc, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	s.nc = nc
+	if s.js, err = jetstream.New(nc); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return newOutbound(s).run(ctx) })
+	g.Go(func() error { return s.shareTeam(ctx) })
+	for _, h := range s.team.Hosts {
+		if h.Name != s.self.Name {
+			g.Go(func() error { return newInbound(s, h).run(ctx) })
+		}
+	}
+	return g.Wait()
+}
+
+// watchTeam ends the session when the team or this host's place in it changes.
+func (s *session) watchTeam(ctx context.Context) error {
+	for {
+		if err := proc.Sleep(ctx, lookEvery); err != nil {
+			return err
+		}
+		self, err := team.LoadSelf(s.Home)
+		if err != nil {
+			return err
+		}
+		if t, err := team.Load(s.Home); err != nil {
+			return err
+		} else if t.Serial != s.team.Serial || self != s.self {
+			return errChanged
+		}
+	}
+}
+
+// shareTeam keeps the team document the same on all hosts: the owner's host publishes it,
+// the others take it.
+func (s *session) shareTeam(ctx context.Context) error {
+	for wait := firstWait; ; wait = min(2*wait, mostWait) {
+		err := s.shareTeamOnce(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.trouble("team", err)
+		if err := proc.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) shareTeamOnce(ctx context.Context) error {
+	kv, err := s.js.KeyValue(ctx, wire.Team)
+	if err != nil {
+		return err
+	}
+	if s.self.IsOwner() {
+		_, data, err := team.Document(s.Home)
+		if err != nil {
+			return err
+		}
+		if _, err := kv.Put(ctx, wire.TeamKey, data); err != nil {
+			return err
+		}
+		s.trouble("team", nil)
+		<-ctx.Done() // a change begins another session
+		return ctx.Err()
+	}
+	told := make(chan *nats.Msg, 8)
+	sub, err := s.nc.ChanSubscribe(wire.Told(wire.Team, wire.TeamKey), told)
+	if err != nil {
+		return err
+	}
+	defer sub.Unsubscribe()
+	take := func(data []byte) error {
+		_, newer, err := team.Accept(s.Home, data)
+		if newer {
+			s.Log.Info("link", "team", "a newer document")
+		}
+		return err
+	}
+	v, err := kv.Get(ctx, wire.TeamKey)
+	if err == nil {
+		err = take(v.Value())
+	}
+	if err != nil {
+		return err
+	}
+	s.trouble("team", nil)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case m := <-told:
+			if err := take(m.Data); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+const (
+	pingEvery = 10 * time.Second // a connection that does not answer the third of these is given up
+	pingsOut  = 2
+	reconnect = time.Second
+)
+
+// connect returns a connection that makes itself anew whenever it is lost.
+func (s *session) connect(ctx context.Context) (*nats.Conn, error) {
+	lost := func(_ *nats.Conn, err error) {
+		if err == nil {
+			err = errors.New("the connection was closed")
+		}
+		s.connected(err)
+	}
+	options := []nats.Option{
+		nats.Name(s.self.Name), nats.CustomInboxPrefix(wire.Inbox(s.self.Name)),
+		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(reconnect), nats.ReconnectJitter(reconnect/2, reconnect/2),
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsOut), nats.ReconnectBufSize(-1), nats.IgnoreAuthErrorAbort(),
+		nats.ConnectHandler(func(*nats.Conn) { s.connected(nil) }),
+		nats.ReconnectHandler(func(*nats.Conn) { s.connected(nil) }),
+		nats.DisconnectErrHandler(lost), nats.ReconnectErrHandler(lost),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.Log.Warn("link", "error", err) }),
+	}
+	if s.self.Server.Creds == "" {
+		options = append(options, s.key.SignIn())
+	}
+	return s.way().Connect(ctx, options...)
+}
+
+func (s *session) way() Way { return Way{Home: s.Home, SSH: s.SSH, Server: s.self.Server} }
+
+// tunnel keeps the way to the server up.
+func (s *session) tunnel(ctx context.Context) error {
+	return s.way().Hold(ctx, func(st ssh.State) { s.tunnelled(st) })
+}

@@ -1,0 +1,166 @@
+package link
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+
+	"netsky/home"
+	"netsky/internal/execx"
+	"netsky/internal/proc"
+	"netsky/link/ssh"
+	"netsky/link/team"
+)
+
+// Socket is where the tunnel to the server ends, below the home.
+const Socket = "run/link.sock"
+
+// ServedFile says where the server of a host listens, while it runs.
+const ServedFile = "run/link-server.json"
+
+type served struct {
+	Address string `json:"address"` // 127.0.0.1:4222
+}
+
+// A Way leads to the server of a team.
+type Way struct {
+	Home   home.Dir
+	SSH    ssh.Client
+	Server team.Server
+}
+
+// How the address of a server begins.
+const (
+	bySSH    = "ssh:"    // a tunnel from here
+	byTunnel = "tunnel:" // a tunnel that another host makes
+	byTLS    = "tls://"
+	byNATS   = "nats://"
+)
+
+// Check returns what is wrong with the address.
+func (w Way) Check() error {
+	at := w.Server.Address
+	for _, kind := range []string{bySSH, byTunnel, byTLS, byNATS} {
+		if rest, ok := strings.CutPrefix(at, kind); ok && (rest != "" || kind == byTunnel) {
+			return nil
+		}
+	}
+	if at == "" {
+		return nil
+	}
+	return fmt.Errorf("the server's address %q: must be ssh:DESTINATION, tls://HOST:PORT or nats://HOST:PORT", at)
+}
+
+// connectTime is how long a server may take to answer.
+const connectTime = 10 * time.Second
+
+// Connect connects to the server with the options, which say how to sign in.
+func (w Way) Connect(ctx context.Context, options ...nats.Option) (*nats.Conn, error) {
+	if err := w.Check(); err != nil {
+		return nil, err
+	}
+	at := w.Server.Address
+	options = append(options, nats.SetCustomDialer(dialer{w, ctx}), nats.Timeout(connectTime))
+	if w.Server.Creds != "" {
+		options = append(options, nats.UserCredentials(w.Server.Creds))
+	}
+	switch {
+	case strings.HasPrefix(at, byTLS):
+		options = append(options, nats.Secure(pinned(w.Server.Fingerprint)))
+	case !strings.HasPrefix(at, byNATS):
+		at = byNATS + "netsky"
+	}
+	return nats.Connect(at, options...)
+}
+
+// pinned accepts the one certificate of that fingerprint; with "", what an authority vouches for.
+func pinned(fingerprint string) *tls.Config {
+	if fingerprint == "" {
+		return &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		InsecureSkipVerify: true, // VerifyPeerCertificate compares the fingerprint, which says more
+		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
+			if len(raw) > 0 {
+				if sum := sha256.Sum256(raw[0]); hex.EncodeToString(sum[:]) == fingerprint {
+					return nil
+				}
+			}
+			return errors.New("the server has another certificate than when this host joined")
+		},
+	}
+}
+
+// A dialer connects to the server, however it is reached.
+type dialer struct {
+	w   Way
+	ctx context.Context
+}
+
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(d.ctx, connectTime)
+	defer cancel()
+	var n net.Dialer
+	switch at := d.w.Server.Address; {
+	case at == "":
+		s, err := home.Load[served](d.w.Home, ServedFile)
+		if err != nil {
+			return nil, fmt.Errorf("the server of this host does not run: %w", err)
+		}
+		return n.DialContext(ctx, "tcp", s.Address)
+	case strings.HasPrefix(at, bySSH), strings.HasPrefix(at, byTunnel):
+		return n.DialContext(ctx, "unix", d.w.Home.Path(Socket))
+	}
+	return execx.DialContext(&n)(ctx, network, address)
+}
+
+// Hold keeps the way up until ctx ends: a tunnel, if it is by ssh from here. changed is
+// called with each new state of that.
+func (w Way) Hold(ctx context.Context, changed func(ssh.State)) error {
+	dest, ours := strings.CutPrefix(w.Server.Address, bySSH)
+	if !ours {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	there := ssh.Host{Name: dest, Dest: dest}
+	for {
+		at, err := w.servedAt(ctx, there)
+		if err == nil {
+			return w.SSH.Forward(ctx, ssh.Tunnel{Host: there, Here: w.Home.Path(Socket), There: at}, changed)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		changed(ssh.State{Since: time.Now(), Why: err.Error()})
+		if err := proc.Sleep(ctx, connectTime); err != nil {
+			return err
+		}
+	}
+}
+
+// servedAt asks a host where its server listens: always at the same place, once it has begun.
+func (w Way) servedAt(ctx context.Context, there ssh.Host) (string, error) {
+	out, err := w.SSH.Ask(ctx, there, connectTime, nil, `cat "${NETSKY_HOME:-$HOME/.netsky}/`+ServedFile+`"`)
+	if err != nil {
+		return "", err
+	}
+	var s served
+	if err := json.Unmarshal([]byte(out), &s); err != nil || s.Address == "" {
+		return "", fmt.Errorf("%s: it runs no server of a team; `netsky link serve` there starts one", there.Name)
+	}
+	if _, _, err := net.SplitHostPort(s.Address); err != nil {
+		return "", fmt.Errorf("%s: its server listens at %q, which is no address", there.Name, s.Address)
+	}
+	return s.Address, nil
+}
