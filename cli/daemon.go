@@ -24,6 +24,8 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/words"
+	"netsky/link"
+	"netsky/link/ssh"
 	"netsky/spawn"
 	"netsky/spawn/keeper"
 	"netsky/store"
@@ -139,6 +141,9 @@ func (a daemonVerbs) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.O
 	}
 	if a.config.Self.Every() > 0 {
 		o.Updates = fleet.Program{Fleet: f}.LookForUpdates
+	}
+	o.Link = func(ctx context.Context) error {
+		return link.Run(ctx, link.Options{Home: l.Home, Bus: l.Bus, SSH: ssh.Client{Home: l.Home, Environ: a.environ}, Log: log})
 	}
 	// What needs the owner is texted by the bridge; the other ways are for when that fails.
 	o.Escalate = escalating(l.Home, ownerVerbs(a).ways())

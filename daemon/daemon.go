@@ -77,6 +77,8 @@ type Options struct {
 	Check func() string
 	// Updates looks for new versions of netsky, until ctx ends. nil: nothing does.
 	Updates func(ctx context.Context) error
+	// Link carries mail between this host and the others of its team, if it has one, until ctx ends. nil: nothing does.
+	Link func(ctx context.Context) error
 	Version string
 	Log     *slog.Logger
 	// Deeds serves GET /api and POST /deeds/ on the control socket; nil: nothing does. [PeerOf] says who asks.
@@ -165,6 +167,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Updates != nil {
 		services = append(services, service{name: "updates", run: patient(o.Log, "updates", o.Updates)})
+	}
+	if o.Link != nil {
+		services = append(services, service{name: "link", run: patient(o.Log, "link", o.Link)})
 	}
 	if o.Listen != "" {
 		services = append(services, service{name: "dashboard", run: patient(o.Log, "dashboard", d.web)})
