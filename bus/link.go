@@ -88,6 +88,18 @@ func across(e envelope.Envelope) error {
 	return nil
 }
 
+// reached returns where a message goes: one to the owner, to the host where the owner is
+// reached, but for what answers a question that the owner has asked here.
+func (s *sender) reached(e envelope.Envelope) agent.ID {
+	if e.To != agent.Owner || !e.Kind.Answerable() && e.Kind != envelope.KindCancel || e.Kind == envelope.KindHeld {
+		return e.To
+	}
+	if host := s.home.OwnersHost(); host != "" && s.linked(host) {
+		return e.To.At(host)
+	}
+	return e.To
+}
+
 // A RefusedError is why mail from another host was not accepted, nor will be. Its sender has
 // been told, unless nobody waits for an answer.
 type RefusedError struct{ error }

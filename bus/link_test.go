@@ -9,6 +9,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/internal/testworld"
 )
 
@@ -99,4 +100,28 @@ func TestArrive(t *testing.T) {
 	got := d.Envelope()
 	testworld.Equal(t, fmt.Sprint(got.Kind, got.From, got.InReplyTo), "erroragent9m-2", "the answer")
 	testworld.Contains(t, got.Text, "no mailbox")
+}
+
+// What is for the owner goes to the host where the owner is; answers stay where they asked.
+func TestOwnersMail(t *testing.T) {
+	b, h := mustBus(t, bus.Options{}, agent.Owner, a1)
+	testworld.Must(t, b.Link("laptop"))
+	testworld.Must(t, h.Save(home.LinkSelf, map[string]string{"name": "build1", "owner": "laptop"}, false))
+	notice := message(a1, agent.Owner, "it hangs")
+	notice.Kind, notice.Via, notice.ID, notice.Time = envelope.KindNotice, "code", "hang-1", time.Now()
+	for range 2 {
+		testworld.Must(t, testworld.Err(b.Send(t.Context(), notice)))
+	}
+	reply := message(a1, agent.Owner, "done")
+	reply.Kind, reply.InReplyTo = envelope.KindReply, "m-1"
+	mustSend(t, b, reply)
+	mustCount(t, b, "owner@laptop", bus.Inbox, 2)
+	mustCount(t, b, agent.Owner, bus.Inbox, 1)
+	r := mustReceive(t, b, "owner@laptop", bus.ReceiveOptions{Carry: true})
+	mustConfirm(t, mustNext(t, r))
+	mustNone(t, r)
+	_, again, err := b.SendOnce(t.Context(), notice)
+	if !again || err != nil {
+		t.Errorf("SendOnce = %v, %v; want that it was sent", again, err)
+	}
 }

@@ -39,6 +39,7 @@ func (s *sender) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt
 		e.ID = newID()
 	}
 	receipt.ID = e.ID
+	e.To = s.reached(e)
 	if err := ctx.Err(); err != nil {
 		return receipt, err
 	}
@@ -187,6 +188,7 @@ func (s *sender) SendOnce(ctx context.Context, e envelope.Envelope) (r Receipt, 
 	if e.Time.IsZero() {
 		e.Time = s.now()
 	}
+	e.To = s.reached(e)
 	if e.ID != "" && e.Validate() == nil && allowed(e) == nil { // else Send says what is wrong
 		r.ID = e.ID
 		if r.File, again, err = s.taken(ctx, e); again || err != nil {

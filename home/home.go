@@ -150,7 +150,8 @@ const (
 	TmuxConfFile = "tmux.conf"
 	DBFile       = "meta.db"
 	Channels     = "channels/agent"
-	Links        = "channels/link" // the mail for other hosts, by host
+	Links        = "channels/link"        // the mail for other hosts, by host
+	LinkSelf     = "state/link/self.json" // who this host is in its team
 	SpoolDir     = "state/spool"
 	DemoDir      = "state/demo"
 	ReportDir    = "state/agents"

@@ -97,6 +97,15 @@ func Load[T any](h Dir, rel string) (v T, err error) {
 	return v, nil
 }
 
+// OwnersHost returns the name of the host where the owner is reached, "" if that is this one.
+func (h Dir) OwnersHost() string {
+	s, err := Load[struct{ Name, Owner string }](h, LinkSelf)
+	if err != nil || s.Name == s.Owner || !agent.IsHost(s.Owner) {
+		return ""
+	}
+	return s.Owner
+}
+
 // SaveReport, SaveLaunch and SaveKeeper replace the agent's file; the Load
 // functions read it, and their error matches fs.ErrNotExist if there is none.
 func (h Dir) SaveReport(id agent.ID, r agent.Report) error { return h.Save(reportFile(id), r, false) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/internal/proc"
@@ -124,10 +125,10 @@ func forwarded(m record.Mail) bool {
 	return m.From.IsAgent()
 }
 
-// netskys reports whether netsky itself reports something about the agent that it is from. The
-// bus lets no agent say so.
+// netskys reports whether netsky itself reports something about the agent that it is from, here
+// or on a host of the team. The bus lets no agent say so.
 func netskys(m record.Mail) bool {
-	return envelope.Kind(m.Kind) == envelope.KindNotice && m.Via == "code"
+	return envelope.Kind(m.Kind) == envelope.KindNotice && (m.Via == "code" || m.Via == bus.ViaLink)
 }
 
 // howToAnswer returns what to add to a message whose sender waits for an answer.
