@@ -76,8 +76,11 @@ func (b *boxes) openInbox(id agent.ID) (int, error) {
 	return b.openPlace(id, Inbox)
 }
 
-// ViaLink is how mail from another host was sent, as far as this home knows.
-const ViaLink = "link"
+// How mail from another host was sent, as far as this home knows.
+const (
+	ViaLink     = "link"
+	ViaLinkCode = "link_code" // by the netsky there, and not by an agent of its
+)
 
 // across returns an error unless a message may be sent from one host to another.
 func across(e envelope.Envelope) error {
@@ -111,7 +114,11 @@ func (e RefusedError) Unwrap() error { return e.error }
 // power loss. The error is a [RefusedError] if the message is not accepted; any other
 // passes, as [ErrBrake] does.
 func (b *Bus) Arrive(ctx context.Context, host string, e envelope.Envelope) error {
-	e.From, e.To, e.Via = e.From.At(host), e.To.Local(), ViaLink
+	via := ViaLink
+	if own(e) {
+		via = ViaLinkCode
+	}
+	e.From, e.To, e.Via = e.From.At(host), e.To.Local(), via
 	_, _, err := b.SendOnce(ctx, e)
 	if err == nil || isPassing(err) || !isRefusal(err) && !errors.Is(err, ErrUsed) {
 		return err

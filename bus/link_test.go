@@ -76,7 +76,7 @@ func TestMailFromAHost(t *testing.T) {
 
 // What is not accepted is answered, as nobody there sees this home.
 func TestArrive(t *testing.T) {
-	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
+	b, _ := mustBus(t, bus.Options{}, agent.Owner, agent.Root, a1)
 	testworld.Must(t, b.Link("build1"))
 	e := message("agent3", "agent1@here", "hello")
 	e.ID, e.RequiresAck, e.Time = "m-1", true, time.Now()
@@ -89,6 +89,10 @@ func TestArrive(t *testing.T) {
 	mustConfirm(t, d)
 	testworld.Must(t, b.Arrive(t.Context(), "build1", e))
 	mustNone(t, r)
+	n := message("agent3", "owner@here", "it hangs")
+	n.Kind, n.Via, n.ID, n.Time = envelope.KindNotice, "code", "hang-1", time.Now()
+	testworld.Must(t, b.Arrive(t.Context(), "build1", n))
+	testworld.Equal(t, testworld.Got(b.List(agent.Owner, bus.Inbox, 0))(t)[0].Envelope.Via, bus.ViaLinkCode, "Via of what the netsky there says")
 	e.ID, e.To = "m-2", "agent9@here"
 	for range 2 {
 		err := b.Arrive(t.Context(), "build1", e)

@@ -128,7 +128,7 @@ func forwarded(m record.Mail) bool {
 // netskys reports whether netsky itself reports something about the agent that it is from, here
 // or on a host of the team. The bus lets no agent say so.
 func netskys(m record.Mail) bool {
-	return envelope.Kind(m.Kind) == envelope.KindNotice && (m.Via == "code" || m.Via == bus.ViaLink)
+	return envelope.Kind(m.Kind) == envelope.KindNotice && (m.Via == "code" || m.Via == bus.ViaLinkCode)
 }
 
 // howToAnswer returns what to add to a message whose sender waits for an answer.

@@ -17,7 +17,7 @@ func Mail(e bus.Entry) string {
 	if v.Kind != envelope.KindMessage {
 		kind = "  " + string(v.Kind)
 	}
-	if (v.Kind == envelope.KindApproval || v.Kind == envelope.KindNotice) && v.Via != "code" && v.From.IsAgent() { // else netsky's
+	if (v.Kind == envelope.KindApproval || v.Kind == envelope.KindNotice) && v.Via != "code" && v.Via != bus.ViaLinkCode && v.From.IsAgent() { // else netsky's
 		kind += ", in its own words"
 	}
 	about := ""
