@@ -22,6 +22,7 @@ require (
 	golang.org/x/sync v0.20.0 // errgroup: the first of the phone's loops that fails ends the others
 	golang.org/x/sys v0.49.0 // openat, renameat2, flock, pidfd, kqueue: what package syscall lacks
 	golang.org/x/term v0.47.0 // whether a stream is a terminal, and its size
+	golang.org/x/time v0.16.0 // how often strangers may ask to join a team
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // rotates the daemon's log
 )
 
@@ -42,6 +43,5 @@ require (
 	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/oauth2 v0.35.0 // indirect
-	golang.org/x/time v0.16.0 // indirect
 	golang.org/x/tools v0.42.0 // indirect
 )

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
@@ -86,6 +87,16 @@ func (k Key) Sign(data []byte) ([]byte, error) { return k.pair.Sign(data) }
 
 // Signed reports whether a signature of data was made with the private key of a public one.
 func Signed(public string, data, signature []byte) bool {
+	if !isKey(public) {
+		return false
+	}
 	k, err := nkeys.FromPublicKey(public)
-	return err == nil && nkeys.IsValidPublicUserKey(public) && k.Verify(data, signature) == nil
+	return err == nil && k.Verify(data, signature) == nil
+}
+
+// isKey reports whether a text is a host's public key, in its one spelling: so it is safe as
+// a file's name. nkeys also takes some with line breaks, and of other lengths.
+func isKey(public string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+	return len(public) == 56 && strings.Trim(public, letters) == "" && nkeys.IsValidPublicUserKey(public)
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nkeys"
 
 	"netsky/agent"
 	"netsky/home"
@@ -52,7 +51,7 @@ func (s Self) check() error {
 		return fmt.Errorf("owner %.40q: is no host's name", s.Owner)
 	case !isTeam(s.Team):
 		return fmt.Errorf("team %.40q: want t- and 16 hex digits", s.Team)
-	case !nkeys.IsValidPublicUserKey(s.OwnerKey):
+	case !isKey(s.OwnerKey):
 		return fmt.Errorf("owner_key %.60q: is no public key", s.OwnerKey)
 	case s.Protocol > Protocol:
 		return fmt.Errorf("protocol %d: was written by a newer netsky, this one knows %d", s.Protocol, Protocol)
@@ -125,35 +124,62 @@ func enter(h home.Dir, s Self, document func(Key) ([]byte, error), k Key) error 
 }
 
 // Admit adds a host to the team, or changes its role. Only the owner's host can.
-func Admit(h home.Dir, add Host) (Team, error) {
-	add.Added = now()
+func Admit(h home.Dir, add Host) (t Team, err error) {
+	err = locked(h, func() error {
+		t, err = admit(h, add)
+		return err
+	})
+	return t, err
+}
+
+// admit is Admit; the caller holds the lock.
+func admit(h home.Dir, add Host) (Team, error) {
 	return change(h, func(t *Team) error {
-		if err := add.check(); err != nil {
+		if err := t.admits(add); err != nil {
 			return err
 		}
-		held, taken := t.Host(add.Name)
-		other, known := t.Holder(add.Key)
-		switch {
-		case slices.Contains(t.Removed, add.Key):
-			return advice.With(fmt.Errorf("%s: its key was removed from the team", add.Name), "`netsky link leave` there, then `netsky link join` makes another")
-		case taken && held.Key != add.Key:
-			return advice.With(fmt.Errorf("%s: is the name of another host of the team, whose key is %s", add.Name, Short(held.Key)), "`netsky link join ADDRESS --name NAME` there chooses another")
-		case known && other.Name != add.Name:
-			return advice.With(fmt.Errorf("%s: is in the team already, as %s", add.Name, other.Name), "`netsky link remove %s` first", other.Name)
-		case known && (add.Role == held.Role || held.Name == t.Owner):
-			return errSame
-		case known:
+		add.Added = now()
+		if held, ok := t.Host(add.Name); ok {
+			if add.Role == held.Role || held.Name == t.Owner {
+				return errSame
+			}
 			add.Added = held.Added
-		case len(t.Hosts) >= MaxHosts:
-			return advice.With(fmt.Errorf("%s: the team has %d hosts, which is the most", add.Name, MaxHosts), "`netsky link remove HOST` removes one")
 		}
 		t.Hosts = append(slices.DeleteFunc(t.Hosts, func(h Host) bool { return h.Name == add.Name }), add)
 		return nil
 	})
 }
 
+// admits returns why the team can't have a host.
+func (t Team) admits(add Host) error {
+	if err := add.check(); err != nil {
+		return err
+	}
+	held, taken := t.Host(add.Name)
+	other, known := t.Holder(add.Key)
+	switch {
+	case slices.Contains(t.Removed, add.Key):
+		return advice.With(fmt.Errorf("%s: its key was removed from the team", add.Name), "`netsky link leave` there, then `netsky link join` makes another")
+	case taken && held.Key != add.Key:
+		return advice.With(fmt.Errorf("%s: is the name of another host of the team, whose key is %s", add.Name, Short(held.Key)), "`netsky link join ADDRESS --name NAME` there chooses another")
+	case known && other.Name != add.Name:
+		return advice.With(fmt.Errorf("%s: is in the team already, as %s", add.Name, other.Name), "`netsky link remove %s` first", other.Name)
+	case !known && len(t.Hosts) >= MaxHosts:
+		return advice.With(fmt.Errorf("%s: the team has %d hosts, which is the most", add.Name, MaxHosts), "`netsky link remove HOST` removes one")
+	}
+	return nil
+}
+
 // Remove removes a host from the team. Its key counts no longer. Only the owner's host can.
-func Remove(h home.Dir, name string) (Team, error) {
+func Remove(h home.Dir, name string) (t Team, err error) {
+	err = locked(h, func() error {
+		t, err = remove(h, name)
+		return err
+	})
+	return t, err
+}
+
+func remove(h home.Dir, name string) (Team, error) {
 	return change(h, func(t *Team) error {
 		gone, ok := t.Host(name)
 		switch {
@@ -172,41 +198,43 @@ func Remove(h home.Dir, name string) (Team, error) {
 // errSame says that a change changes nothing.
 var errSame = errors.New("is so already")
 
-// change signs a new document.
+// change signs a new document; the caller holds the lock.
 func change(h home.Dir, edit func(*Team) error) (t Team, err error) {
-	err = locked(h, func() error {
-		self, err := LoadSelf(h)
-		if err != nil {
-			return err
-		}
-		if !self.IsOwner() {
-			return advice.With(fmt.Errorf("only the owner's host can change the team, which is %s", self.Owner), "run it on %s", self.Owner)
-		}
-		k, err := LoadKey(h)
-		if err != nil {
-			return err
-		}
-		if t, err = Load(h); err != nil {
-			return err
-		}
-		if err = edit(&t); err != nil {
-			return err
-		}
-		t.Serial++
-		slices.SortFunc(t.Hosts, func(a, b Host) int { return strings.Compare(a.Name, b.Name) })
-		if err = t.check(); err != nil {
-			return err
-		}
-		data, err := t.sign(k)
-		if err != nil {
-			return err
-		}
-		return h.WriteFile(TeamFile, data, true)
-	})
-	if errors.Is(err, errSame) {
-		err = nil
+	if _, err := ownSelf(h); err != nil {
+		return t, err
 	}
-	return t, err
+	k, err := LoadKey(h)
+	if err != nil {
+		return t, err
+	}
+	if t, err = Load(h); err != nil {
+		return t, err
+	}
+	if err = edit(&t); errors.Is(err, errSame) {
+		return t, nil
+	}
+	if err != nil {
+		return t, err
+	}
+	t.Serial++
+	slices.SortFunc(t.Hosts, func(a, b Host) int { return strings.Compare(a.Name, b.Name) })
+	if err = t.check(); err != nil {
+		return t, err
+	}
+	data, err := t.sign(k)
+	if err != nil {
+		return t, err
+	}
+	return t, h.WriteFile(TeamFile, data, true)
+}
+
+// ownSelf returns who this host is, if it is the owner's.
+func ownSelf(h home.Dir) (Self, error) {
+	s, err := LoadSelf(h)
+	if err == nil && !s.IsOwner() {
+		err = advice.With(fmt.Errorf("only the owner's host can change the team, which is %s", s.Owner), "run it on %s", s.Owner)
+	}
+	return s, err
 }
 
 // lockWait is how long another change may take.
@@ -232,3 +260,18 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
 // Short is the beginning of a public key, for people.
 func Short(key string) string { return key[:min(len(key), 9)] }
+
+// Leave forgets the team, and the key that it knew this host by. Mail to other hosts stays.
+// After a crash it can be repeated.
+func Leave(h home.Dir) error {
+	return locked(h, func() error {
+		requests, err := home.Records(h, JoinDir)
+		for _, file := range []string{SelfFile, TeamFile, AskedFile, ServerFile, KeyFile} { // first what makes it one of the team
+			err = errors.Join(err, h.Remove(file))
+		}
+		for _, key := range requests {
+			err = errors.Join(err, h.Remove(requestFile(key)))
+		}
+		return err
+	})
+}

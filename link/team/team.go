@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/nats-io/nkeys"
 
 	"netsky/agent"
 	"netsky/home"
@@ -106,7 +105,7 @@ func (t Team) check() error {
 		names[h.Name], keys[h.Key] = true, true
 	}
 	for _, k := range t.Removed {
-		if !nkeys.IsValidPublicUserKey(k) {
+		if !isKey(k) {
 			return fmt.Errorf("removed key %.60q: is no public key", k)
 		}
 	}
@@ -117,7 +116,7 @@ func (h Host) check() error {
 	switch _, err := ParseRole(string(h.Role)); {
 	case !agent.IsHost(h.Name):
 		return fmt.Errorf("host %.40q: its name must be [a-z][a-z0-9-]*, at most %d characters", h.Name, agent.MaxHost)
-	case !nkeys.IsValidPublicUserKey(h.Key):
+	case !isKey(h.Key):
 		return fmt.Errorf("host %s: key %.60q is no public key", h.Name, h.Key)
 	case err != nil:
 		return fmt.Errorf("host %s: %w", h.Name, err)

@@ -190,3 +190,31 @@ func FuzzAccept(f *testing.F) {
 		}
 	})
 }
+
+func TestServing(t *testing.T) {
+	for text, want := range map[string]team.Serving{
+		"127.0.0.1:0": {Listen: "127.0.0.1"}, "[::1]:7": {Listen: "::1", Port: 7}, "localhost:7": {Listen: "localhost", Port: 7},
+		"0.0.0.0:4222": {Listen: "0.0.0.0", Port: 4222, TLS: true}, "build1:4222": {Listen: "build1", Port: 4222, TLS: true},
+	} {
+		h := testworld.Home(t)
+		testworld.Must(t, team.SaveServing(h, testworld.Got(team.ParseServing(text))(t)))
+		testworld.Equal(t, testworld.Got(team.LoadServing(h))(t), want, text)
+	}
+	for _, text := range []string{"", "127.0.0.1", ":4222", "a:b", "a:70000", "a:-1"} {
+		testworld.Fails(t, testworld.Err(team.ParseServing(text)), "must be HOST:PORT", text)
+	}
+}
+
+func TestLeave(t *testing.T) {
+	h := founded(t)
+	testworld.Must(t, team.SaveServing(h, team.Serving{Listen: "127.0.0.1"}))
+	was := testworld.Got(team.LoadKey(h))(t)
+	testworld.Must(t, team.Leave(h))
+	testworld.Must(t, team.Leave(h))
+	testworld.ErrorIs(t, testworld.Err(team.Load(h)), team.ErrNone)
+	testworld.EqualList(t, testworld.Got(filepath.Glob(h.Path("state/link/*")))(t), nil)
+	testworld.Got(team.Found(h, "laptop", team.Server{}))(t)
+	if testworld.Got(team.LoadKey(h))(t).Public() == was.Public() {
+		t.Error("the key that other hosts know is still used")
+	}
+}
