@@ -103,6 +103,38 @@ func (s *sender) reached(e envelope.Envelope) agent.ID {
 	return e.To
 }
 
+// sendNew sends a message unless it is there already, taken or not.
+func (b *Bus) sendNew(ctx context.Context, e envelope.Envelope) error {
+	if e.Validate() == nil && allowed(e) == nil { // else Send says what is wrong
+		file, again, err := b.taken(ctx, e)
+		if again || err != nil {
+			return err
+		}
+		if file != "" {
+			return b.lasting(e.To)
+		}
+	}
+	_, err := b.Send(ctx, e)
+	return err
+}
+
+// lasting has the system write to disk what waits in a mailbox: who put it there may have died
+// before that.
+func (b *boxes) lasting(id agent.ID) error {
+	for _, p := range Pending() {
+		fd, err := b.openPlace(id, p)
+		if err != nil {
+			return err
+		}
+		err = mailbox.Fsync(fd)
+		unix.Close(fd)
+		if err != nil {
+			return fmt.Errorf("fsync of the directory: %w", err)
+		}
+	}
+	return nil
+}
+
 // A RefusedError is why mail from another host was not accepted, nor will be. Its sender has
 // been told, unless nobody waits for an answer.
 type RefusedError struct{ error }
@@ -119,7 +151,7 @@ func (b *Bus) Arrive(ctx context.Context, host string, e envelope.Envelope) erro
 		via = ViaLinkCode
 	}
 	e.From, e.To, e.Via = e.From.At(host), e.To.Local(), via
-	_, _, err := b.SendOnce(ctx, e)
+	err := b.sendNew(ctx, e)
 	if err == nil || isPassing(err) || !isRefusal(err) && !errors.Is(err, ErrUsed) {
 		return err
 	}

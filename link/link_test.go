@@ -2,6 +2,8 @@ package link_test
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"netsky/internal/testworld"
@@ -62,4 +64,36 @@ func TestOutages(t *testing.T) {
 	testworld.Wait(t, "all has arrived", func() bool { return len(build1.texts("agent1")) >= n })
 	testworld.EqualList(t, build1.texts("agent1"), want, "once, in order")
 	testworld.Wait(t, "all is filed", func() bool { return laptop.waiting("agent1@build1") == 0 })
+}
+
+// A server that was restored from an earlier copy gets again what it has lost.
+func TestRestored(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	send := func(n int) {
+		laptop.send("owner", "agent1@build1", fmt.Sprint(n))
+		testworld.Wait(t, "the server has it", func() bool { return laptop.waiting("agent1@build1") == 0 })
+	}
+	send(0)
+	testworld.Wait(t, "the first has arrived", func() bool { return len(build1.texts("agent1")) == 1 })
+	w.end()
+	copied := t.TempDir()
+	testworld.Must(t, os.CopyFS(copied, os.DirFS(w.store)))
+	w.serve()
+	build1.stop()
+	send(1)
+	send(2)
+	testworld.Wait(t, "what was sent is on record", func() bool {
+		data, err := os.ReadFile(laptop.home.Path("state/link/sent.json"))
+		return err == nil && strings.Contains(string(data), `"last":3`)
+	})
+	w.end()
+	w.store = copied
+	w.serve()
+	build1.link()
+	laptop.send("owner", "agent1@build1", "3")
+	want := []string{"owner@laptop: 0", "owner@laptop: 1", "owner@laptop: 2", "owner@laptop: 3"}
+	testworld.Wait(t, "all has arrived", func() bool { return len(build1.texts("agent1")) >= len(want) })
+	testworld.EqualList(t, build1.texts("agent1"), want, "once, in order")
 }

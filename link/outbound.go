@@ -24,12 +24,26 @@ const (
 	ackTime = 15 * time.Second // for an acknowledgement
 )
 
+// A parcel is a message to publish.
+type parcel struct {
+	envelope.Envelope
+	d *bus.Delivery // nil if it was filed before
+}
+
+func (p parcel) filed() error {
+	if p.d == nil {
+		return nil
+	}
+	return p.d.Confirm()
+}
+
 // An outbound publishes what waits for other hosts, in order. The server takes a message only
 // behind the one before it (Nats-Expected-Last-Sequence), so many may be on their way at once.
 type outbound struct {
 	*session
 	stream string
 	in     chan *bus.Delivery
+	sent   sent
 
 	last  uint64 // the sequence of the last message in the stream
 	known bool   // last is
@@ -39,8 +53,9 @@ type outbound struct {
 }
 
 func newOutbound(s *session) *outbound {
+	was, _ := home.Load[sentState](s.Home, sentFile) // without it nothing is known to be lost
 	return &outbound{
-		session: s, stream: wire.MailStream(s.self.Name),
+		session: s, sent: sent{v: was}, stream: wire.MailStream(s.self.Name),
 		in: make(chan *bus.Delivery, window), boxes: make(map[agent.ID]bool),
 	}
 }
@@ -51,14 +66,15 @@ func (o *outbound) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	readers.Go(func() { o.gather(ctx, &readers) })
-	var batch []*bus.Delivery
+	readers.Go(func() { o.sent.keep(ctx, o.session) })
+	var batch []parcel
 	for wait := firstWait; ; {
 		if len(batch) == 0 {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
 			case d := <-o.in:
-				batch = append(batch, d)
+				batch = append(batch, parcel{d.Envelope(), d})
 			}
 		}
 		batch = o.fill(batch)
@@ -80,11 +96,11 @@ func (o *outbound) run(ctx context.Context) error {
 }
 
 // fill takes what waits besides.
-func (o *outbound) fill(batch []*bus.Delivery) []*bus.Delivery {
+func (o *outbound) fill(batch []parcel) []parcel {
 	for len(batch) < window {
 		select {
 		case d := <-o.in:
-			batch = append(batch, d)
+			batch = append(batch, parcel{d.Envelope(), d})
 		default:
 			return batch
 		}
@@ -167,9 +183,9 @@ func quiet(ctx context.Context, err error) error {
 }
 
 // publish publishes a batch, files what the server has acknowledged, and returns the rest.
-func (o *outbound) publish(ctx context.Context, batch []*bus.Delivery) (left []*bus.Delivery, err error) {
-	batch = slices.DeleteFunc(batch, func(d *bus.Delivery) bool {
-		return d.Envelope().Expired(o.Bus.Now()) && d.Expire() == nil
+func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, err error) {
+	batch = slices.DeleteFunc(batch, func(p parcel) bool {
+		return p.Expired(o.Bus.Now()) && (p.d == nil || p.d.Expire() == nil)
 	})
 	if !o.known && len(batch) > 0 {
 		if err := o.seek(ctx); err != nil {
@@ -177,8 +193,8 @@ func (o *outbound) publish(ctx context.Context, batch []*bus.Delivery) (left []*
 		}
 	}
 	acks := make([]jetstream.PubAckFuture, 0, len(batch))
-	for i, d := range batch {
-		m, err := o.message(d.Envelope())
+	for i, p := range batch {
+		m, err := o.message(p.Envelope)
 		if err != nil {
 			return batch, err
 		}
@@ -191,23 +207,24 @@ func (o *outbound) publish(ctx context.Context, batch []*bus.Delivery) (left []*
 	}
 	ctx, cancel := context.WithTimeout(ctx, ackTime)
 	defer cancel()
-	for i, d := range batch {
+	for i, p := range batch {
 		if i >= len(acks) {
-			left = append(left, d)
+			left = append(left, p)
 			continue
 		}
 		seq, aerr := acknowledged(ctx, acks[i])
 		if aerr == nil {
 			o.last = max(o.last, seq)
-			aerr = d.Confirm()
+			o.sent.set(o.last)
+			aerr = p.filed()
 		} else {
 			o.known = false
 		}
 		if aerr != nil {
-			left, err = append(left, d), cmpError(err, aerr)
+			left, err = append(left, p), cmpError(err, aerr)
 			continue
 		}
-		o.host(d.Envelope().To.Host(), func(h *HostReport) { h.Sent, h.LastSent = h.Sent+1, now() })
+		o.host(p.To.Host(), func(h *HostReport) { h.Sent, h.LastSent = h.Sent+1, now() })
 	}
 	if len(left) > 0 && err == nil {
 		err = errors.New("the server has not taken all")
@@ -252,7 +269,15 @@ func (o *outbound) seek(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.last, o.known = s.CachedInfo().State.LastSeq, true
+	info := s.CachedInfo()
+	o.last = info.State.LastSeq
+	if o.sent.beyond(info) {
+		if err := o.resend(ctx, info); err != nil {
+			return fmt.Errorf("send again what the server has lost: %w", err)
+		}
+	}
+	o.sent.begin(info.Created, o.last)
+	o.known = true
 	return nil
 }
 

@@ -1,0 +1,133 @@
+package link
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/envelope"
+	"netsky/internal/proc"
+)
+
+// sentFile holds what the server had acknowledged.
+const sentFile = "state/link/sent.json"
+
+// sent is the last message of this host's that the server has acknowledged. A server that
+// has less was restored from an earlier copy, and has lost what came after it.
+type sent struct {
+	mu    sync.Mutex // guards the fields below
+	dirty bool
+	v     sentState
+}
+
+type sentState struct {
+	Created time.Time `json:"created"` // of the stream
+	Last    uint64    `json:"last"`
+}
+
+func (s *sent) set(last uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dirty = s.dirty || s.v.Last != last
+	s.v.Last = last
+}
+
+func (s *sent) begin(created time.Time, last uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.v, s.dirty = sentState{created, last}, true
+}
+
+// beyond reports whether the server had acknowledged more than it has.
+func (s *sent) beyond(info *jetstream.StreamInfo) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.v.Created.IsZero() && (!s.v.Created.Equal(info.Created) || s.v.Last > info.State.LastSeq)
+}
+
+// keep writes it once a second, if it has changed.
+func (s *sent) keep(ctx context.Context, of *session) {
+	for {
+		ended := proc.Sleep(ctx, lookEvery)
+		s.mu.Lock()
+		v, dirty := s.v, s.dirty
+		s.dirty = false
+		s.mu.Unlock()
+		if dirty {
+			of.trouble("record of what was sent", of.Home.Save(sentFile, v, true))
+		}
+		if ended != nil {
+			return
+		}
+	}
+}
+
+// resend publishes everything again that was filed and is still remembered: what has arrived
+// has no second effect.
+func (o *outbound) resend(ctx context.Context, info *jetstream.StreamInfo) error {
+	list, err := o.filed()
+	if err != nil {
+		return err
+	}
+	o.Log.Warn("link", "the server has an earlier state, of", info.State.LastTime, "sent again", len(list))
+	o.known = true
+	for len(list) > 0 {
+		batch, at := []parcel(nil), list[:min(len(list), window)]
+		list = list[len(at):]
+		for _, f := range at {
+			e, err := o.Bus.Read(f.box, bus.Delivered, f.name)
+			if err == nil && e.Err == nil && e.Why == "" {
+				batch = append(batch, parcel{e.Envelope, nil})
+			}
+		}
+		for len(batch) > 0 {
+			if batch, err = o.publish(ctx, batch); err != nil {
+				o.known = false
+				return err
+			}
+		}
+	}
+	if o.Notice != nil {
+		o.Notice("link-rewound-"+fmt.Sprint(info.Created.Unix(), info.State.LastSeq),
+			"The link's server has lost mail that it had taken, as if it was restored from an earlier copy. What this host had sent was sent again; what had arrived has no second effect.")
+	}
+	return nil
+}
+
+type filedMail struct {
+	ns   int64
+	box  agent.ID
+	name string
+}
+
+// filed lists what was sent to other hosts, in order.
+func (o *outbound) filed() (list []filedMail, err error) {
+	ids, err := o.Bus.All()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if _, is := o.team.Host(id.Host()); !is {
+			continue
+		}
+		names, err := o.Bus.Names(id, bus.Delivered)
+		if err != nil && !errors.Is(err, bus.ErrNoMailbox) && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, name := range names {
+			ns, _, _ := envelope.NameParts(name)
+			list = append(list, filedMail{ns, id, name})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b filedMail) int { return cmp.Compare(a.ns, b.ns) })
+	return list, nil
+}
