@@ -22,13 +22,14 @@ import (
 // So neither side, nor anybody between them, can choose it: who swaps a key has one try in
 // 100,000,000 that both sides show the same code.
 const (
-	JoinUser     = "join"         // signs in without a key
-	JoinInbox    = "_INBOX_JOIN"  // answers go to JoinInbox.RANDOM.>
-	JoinSubjects = "netsky.join." // that, and one more token
+	JoinUser     = "join" // who has no key yet signs in as this, with JoinPassword, which is no secret
+	JoinPassword = "join"
+	JoinSubject  = "netsky.join" // and one more token
+	JoinInbox    = "_INBOX_JOIN" // answers go to JoinInbox.RANDOM.>
 
-	helloSubject  = JoinSubjects + "hello"
-	revealSubject = JoinSubjects + "reveal"
-	waitSubject   = JoinSubjects + "wait"
+	helloSubject  = JoinSubject + ".hello"
+	revealSubject = JoinSubject + ".reveal"
+	waitSubject   = JoinSubject + ".wait"
 )
 
 const (
@@ -39,8 +40,12 @@ const (
 )
 
 // JoinOptions are the options of a connection on which a host joins.
-func JoinOptions() []nats.Option {
-	return []nats.Option{nats.CustomInboxPrefix(JoinInbox + "." + rand.Text())}
+func JoinOptions(s Server) []nats.Option {
+	list := []nats.Option{nats.CustomInboxPrefix(JoinInbox + "." + rand.Text())}
+	if s.Creds == "" {
+		list = append(list, nats.UserInfo(JoinUser, JoinPassword))
+	}
+	return list
 }
 
 // A protocol is what all of them begin with.

@@ -62,7 +62,7 @@ func TestJoin(t *testing.T) {
 	connect := broker(t)
 	owner, h := registered(t, connect, ""), testworld.Home(t)
 	var q team.Request
-	self := testworld.Got(applicant(h, connect(team.JoinOptions()...), func(code string) {
+	self := testworld.Got(applicant(h, connect(team.JoinOptions(team.Server{})...), func(code string) {
 		list := testworld.Got(team.Requests(owner))(t)
 		testworld.Len(t, list, 1)
 		testworld.Equal(t, list[0].Code, code, "the owner sees the code")
@@ -94,7 +94,7 @@ func TestJoinRefused(t *testing.T) {
 	connect := broker(t)
 	owner := registered(t, connect, "")
 	join := func(h home.Dir, name string) error {
-		a := applicant(h, connect(team.JoinOptions()...), func(code string) { testworld.Got(team.Reject(owner, code))(t) })
+		a := applicant(h, connect(team.JoinOptions(team.Server{})...), func(code string) { testworld.Got(team.Reject(owner, code))(t) })
 		a.Name = name
 		return testworld.Err(a.Join(t.Context()))
 	}
@@ -366,7 +366,7 @@ func FuzzRegistrar(f *testing.F) {
 	testworld.Got(team.Found(h, "laptop", team.Server{}))(&testing.T{})
 	g := team.NewRegistrar(h, "")
 	f.Fuzz(func(t *testing.T, what string, data []byte) {
-		g.Handle(&nats.Msg{Subject: team.JoinSubjects + what, Data: data, Reply: "x"})
+		g.Handle(&nats.Msg{Subject: team.JoinSubject + "." + what, Data: data, Reply: "x"})
 		testworld.Len(t, testworld.Got(team.Requests(h))(t), 0)
 	})
 }

@@ -74,15 +74,15 @@ func (k Key) SignIn() nats.Option { return nats.Nkey(k.public, k.signNonce) }
 const maxNonce = 64
 
 // signNonce signs a server's challenge, if it is one: a server must not get a message or a
-// team document signed by calling it that. All of these hold a line break.
+// team document signed by calling it that. All that hosts sign begins with a word and a space.
 func (k Key) signNonce(nonce []byte) ([]byte, error) {
-	if len(nonce) > maxNonce || bytes.ContainsAny(nonce, "\r\n") {
+	if len(nonce) > maxNonce || bytes.ContainsFunc(nonce, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("the server's challenge is none that a NATS server makes, and was not signed")
 	}
 	return k.Sign(nonce)
 }
 
-// Sign signs data with ed25519. What is signed begins with a line that says what it is.
+// Sign signs data with ed25519. What is signed begins with what it is, a word and a space.
 func (k Key) Sign(data []byte) ([]byte, error) { return k.pair.Sign(data) }
 
 // Signed reports whether a signature of data was made with the private key of a public one.

@@ -19,7 +19,7 @@ func TestSignIn(t *testing.T) {
 	const nonce = "uTm1zGQdiqwNVrM"
 	sig := testworld.Got(o.SignatureCB([]byte(nonce)))(t)
 	testworld.Equal(t, team.Signed(k.Public(), []byte(nonce), sig), true, "the challenge's signature")
-	for _, bad := range []string{"netsky team 1\n{}", strings.Repeat("x", 65)} {
+	for _, bad := range []string{"netsky team 1\n{}", "netsky link\x00", "a\x00b", strings.Repeat("x", 65)} {
 		testworld.Fails(t, testworld.Err(o.SignatureCB([]byte(bad))), "was not signed", bad)
 	}
 }

@@ -58,7 +58,7 @@ func NewRegistrar(h home.Dir, fingerprint string) *Registrar {
 
 // Subscribe answers until the subscription ends.
 func (g *Registrar) Subscribe(nc *nats.Conn) (*nats.Subscription, error) {
-	sub, err := nc.Subscribe(JoinSubjects+"*", g.Handle)
+	sub, err := nc.Subscribe(JoinSubject+".*", g.Handle)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@
 // floods fills only what is its own.
 package wire
 
+import "netsky/link/team"
+
 // Protocol is the version of what crosses.
 const Protocol = 1
 
@@ -55,10 +57,10 @@ func DeedSubject(to, from string) string { return "netsky.deed." + to + "." + fr
 // A host that wants to join signs in as JoinUser with JoinPassword, which are no secret,
 // and speaks to the owner's host on subjects below JoinSubject.
 const (
-	JoinUser     = "join"
-	JoinPassword = "join"
-	JoinSubject  = "netsky.join"
-	JoinInbox    = "_INBOX_JOIN"
+	JoinUser     = team.JoinUser
+	JoinPassword = team.JoinPassword
+	JoinSubject  = team.JoinSubject
+	JoinInbox    = team.JoinInbox
 )
 
 // Inbox is the prefix of the subjects on which a host takes replies.
