@@ -190,7 +190,10 @@ func (b *inbound) again(ctx context.Context) error {
 
 // arrive puts a message into its mailbox. The error is a brake's, or the system's.
 func (b *inbound) arrive(ctx context.Context, m jetstream.Msg, e envelope.Envelope) error {
-	err := b.Bus.Arrive(ctx, b.from.Name, e)
+	e, err := b.get(ctx, e)
+	if err == nil {
+		err = b.Bus.Arrive(ctx, b.from.Name, e)
+	}
 	if refused, ok := errors.AsType[bus.RefusedError](err); ok {
 		return b.refuse(m, refused)
 	}

@@ -1,11 +1,18 @@
 package link_test
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/internal/testworld"
 	"netsky/link"
 )
@@ -96,4 +103,22 @@ func TestRestored(t *testing.T) {
 	want := []string{"owner@laptop: 0", "owner@laptop: 1", "owner@laptop: 2", "owner@laptop: 3"}
 	testworld.Wait(t, "all has arrived", func() bool { return len(build1.texts("agent1")) >= len(want) })
 	testworld.EqualList(t, build1.texts("agent1"), want, "once, in order")
+}
+
+// A file that goes with a message arrives with it; one that can't is named.
+func TestAttachments(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	data := bytes.Repeat([]byte("0123456789abcdef"), 100_000) // several parts
+	testworld.Must(t, laptop.home.WriteFile("channels/link/build1/agent1/attach/photo.jpg", data, false))
+	e := envelope.Envelope{From: agent.Owner, To: "agent1@build1", Text: "look", Time: time.Now(), Attachments: []string{"attach/photo.jpg", "attach/gone.txt", "../../../etc/passwd"}}
+	testworld.Must(t, testworld.Err(laptop.bus.Send(t.Context(), e)))
+	testworld.Wait(t, "it arrives", func() bool { return len(build1.texts("agent1")) == 1 })
+	got := testworld.Got(build1.bus.List("agent1", bus.Inbox, 0))(t)[0].Envelope
+	testworld.Len(t, got.Attachments, 1, "files")
+	testworld.Equal(t, got.Text, "look\n(The file gone.txt is not there.)\n(The file ../../../etc/passwd did not come with it.)", "the text")
+	testworld.Len(t, slices.Collect(maps.Keys(got.Extra)), 0, "extra fields")
+	there := testworld.Got(os.ReadFile(build1.home.Path("channels/agent/agent1", got.Attachments[0])))(t)
+	testworld.Equal(t, bytes.Equal(there, data), true, "the same bytes")
 }

@@ -194,8 +194,9 @@ func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, 
 	}
 	acks := make([]jetstream.PubAckFuture, 0, len(batch))
 	for i, p := range batch {
-		m, err := o.message(p.Envelope)
+		m, err := o.message(ctx, p.Envelope)
 		if err != nil {
+			o.known = false // what is on its way is known to the server by its id
 			return batch, err
 		}
 		f, err := o.js.PublishMsgAsync(m, jetstream.WithExpectLastSequence(o.last+uint64(i)))
@@ -254,10 +255,12 @@ func acknowledged(ctx context.Context, f jetstream.PubAckFuture) (seq uint64, er
 func full(err error) error {
 	var e *jetstream.APIError
 	if errors.As(err, &e) && e.ErrorCode == jetstream.ErrorCode(maxBytesCode) {
-		return fmt.Errorf("the server keeps no more mail of this host until others have taken some: %w", err)
+		return fmt.Errorf("%w until others have taken some: %s", errFull, e.Description)
 	}
 	return err
 }
+
+var errFull = errors.New("the server keeps no more of this host")
 
 const maxBytesCode = 10077 // JSStreamStoreFailed: such as "maximum bytes exceeded"
 
@@ -281,8 +284,12 @@ func (o *outbound) seek(ctx context.Context) error {
 	return nil
 }
 
-// message returns what is published of an envelope.
-func (o *outbound) message(e envelope.Envelope) (*nats.Msg, error) {
+// message returns what is published of an envelope, whose files it puts first.
+func (o *outbound) message(ctx context.Context, e envelope.Envelope) (*nats.Msg, error) {
+	e, err := o.put(ctx, e)
+	if err != nil {
+		return nil, err
+	}
 	data, err := e.MarshalJSON()
 	if err != nil {
 		return nil, err

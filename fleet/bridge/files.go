@@ -107,7 +107,11 @@ func (t Tools) Attach(path string) (string, error) {
 		return "", fmt.Errorf("%s: says that it is empty, and has content: not a plain file", path)
 	}
 	name := strings.ToLower(rand.Text()[:8]) + "-" + clean(filepath.Base(path))
-	return "attach/" + name, t.Home.WriteFile(home.Mailbox(agent.Owner)+"/attach/"+name, data, true)
+	owner := agent.Owner
+	if host := t.Home.OwnersHost(); host != "" {
+		owner = owner.At(host)
+	}
+	return "attach/" + name, t.Home.WriteFile(home.Mailbox(owner)+"/attach/"+name, data, true)
 }
 
 // clean returns a file's name with letters, digits and some signs only.

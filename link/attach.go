@@ -1,0 +1,136 @@
+package link
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"strings"
+
+	"netsky/bus/envelope"
+	"netsky/home"
+	"netsky/link/wire"
+)
+
+// MaxFile is the size of the largest file that goes with a message, in bytes.
+const MaxFile = 16 << 20
+
+// filesField is the extra field of an envelope on its way that says where its files are.
+const filesField = "link_files"
+
+// A carried file is one that goes with a message.
+type carried struct {
+	Name string    `json:"name"` // as the envelope has it: attach/photo.jpg
+	Lost string    `json:"lost,omitzero"`
+	File wire.File `json:"file,omitzero"`
+}
+
+// put puts the files of a message where its receiver finds them, and notes that in the
+// envelope. One that can't be sent does not keep the message back: it is noted as lost.
+func (o *outbound) put(ctx context.Context, e envelope.Envelope) (envelope.Envelope, error) {
+	if len(e.Attachments) == 0 {
+		return e, nil
+	}
+	list := make([]carried, len(e.Attachments))
+	for i, name := range e.Attachments {
+		list[i].Name = name
+		data, err := o.attached(home.Mailbox(e.To), name)
+		if err != nil {
+			list[i].Lost = err.Error()
+			continue
+		}
+		id := envelope.Digest(string(e.From), string(e.To), e.ID, name)
+		list[i].File, err = wire.PutFile(ctx, o.js, o.self.Name, e.To.Host(), id, bytes.NewReader(data), MaxFile)
+		if stays := full(err); errors.Is(stays, errFull) {
+			list[i].Lost = "the server keeps no more files of " + o.self.Name
+		} else if err != nil {
+			return e, err
+		}
+	}
+	data, err := json.Marshal(list)
+	e.Extra = maps.Clone(e.Extra)
+	if e.Extra == nil {
+		e.Extra = make(map[string]json.RawMessage)
+	}
+	e.Extra[filesField] = data
+	return e, err
+}
+
+// attached reads a file beside a mailbox.
+func (o *outbound) attached(box, name string) ([]byte, error) {
+	if !plain(name) {
+		return nil, errors.New("its name is not attach/NAME")
+	}
+	data, err := o.Home.ReadFile(box+"/"+name, MaxFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errors.New("is not there")
+	case err != nil:
+		return nil, fmt.Errorf("can't be read, or is larger than %d MiB", MaxFile>>20)
+	}
+	return data, nil
+}
+
+// plain reports whether a name is that of a file in attach/.
+func plain(name string) bool {
+	rest, ok := strings.CutPrefix(name, "attach/")
+	return ok && rest != "" && rest[0] != '.' && len(rest) <= 200 && !strings.ContainsAny(rest, "/\\\x00")
+}
+
+// get stores the files of a message that has arrived, under names that no other message's
+// have, and names them in the envelope. It may be repeated.
+func (b *inbound) get(ctx context.Context, e envelope.Envelope) (envelope.Envelope, error) {
+	raw, ok := e.Extra[filesField]
+	e.Extra = maps.Clone(e.Extra)
+	delete(e.Extra, filesField)
+	var list []carried
+	if ok && json.Unmarshal(raw, &list) != nil {
+		list = nil
+	}
+	names := e.Attachments
+	e.Attachments = nil
+	for i, name := range names {
+		if i >= len(list) || list[i].Name != name || !plain(name) {
+			e.Text = noted(e.Text, name, "did not come with it")
+			continue
+		}
+		if list[i].Lost != "" {
+			e.Text = noted(e.Text, name, list[i].Lost)
+			continue
+		}
+		kept := "attach/" + list[i].File.ID[:min(len(list[i].File.ID), 12)] + "-" + path.Base(name)
+		err := b.store(ctx, list[i].File, home.Mailbox(e.To.Local())+"/"+kept)
+		switch {
+		case err == nil:
+			e.Attachments = append(e.Attachments, kept)
+		case errors.Is(err, wire.ErrFile):
+			e.Text = noted(e.Text, name, "is no longer at the server, or not as it was sent")
+		default:
+			return e, err
+		}
+	}
+	return e, nil
+}
+
+func (b *inbound) store(ctx context.Context, f wire.File, rel string) error {
+	if !envelope.IsID(f.ID) || f.Size < 0 || f.Size > MaxFile {
+		return wire.ErrFile
+	}
+	if b.Home.Mark(rel).Exists() { // before a crash: it is whole
+		return nil
+	}
+	var data bytes.Buffer
+	if err := wire.GetFile(ctx, b.nc, b.from.Name, b.self.Name, f, &data, MaxFile); err != nil {
+		return err
+	}
+	return b.Home.WriteFile(rel, data.Bytes(), true)
+}
+
+// noted adds to a text that a file is missing.
+func noted(text, name, why string) string {
+	return strings.TrimSpace(text + "\n(" + envelope.SafeText(fmt.Sprintf("The file %s %s.", strings.TrimPrefix(name, "attach/"), why)) + ")")
+}
