@@ -48,6 +48,51 @@ func (d *Delivery) Confirm() error {
 	})
 }
 
+// ConfirmAll is Confirm of several deliveries: their IDs are remembered by one write for each
+// receiver. It returns those that are still in hand after an error.
+func ConfirmAll(list []*Delivery) (left []*Delivery, err error) {
+	of := make(map[*Receiver][]*Delivery)
+	for _, d := range list {
+		of[d.r] = append(of[d.r], d)
+	}
+	for r, list := range of {
+		some, rerr := r.confirm(list)
+		left, err = append(left, some...), errors.Join(err, rerr)
+	}
+	return left, err
+}
+
+func (r *Receiver) confirm(list []*Delivery) (left []*Delivery, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return list, ErrClosed
+	}
+	var fresh []envelope.Envelope
+	for _, d := range list {
+		if !d.done && !d.remembered {
+			fresh = append(fresh, d.envelope)
+		}
+	}
+	if len(fresh) > 0 {
+		if err := r.seen.Add(r.bus.now(), fresh...); err != nil {
+			return list, err
+		}
+	}
+	for _, d := range list {
+		d.remembered = true
+		if d.done {
+			continue
+		}
+		if ferr := r.filed(d.name, mailbox.Why{}, d.envelope); ferr != nil {
+			left, err = append(left, d), ferr
+			continue
+		}
+		d.finish()
+	}
+	return left, err
+}
+
 // Expire files the envelope unread, as expired, and notifies its sender.
 func (d *Delivery) Expire() error {
 	return d.end(func(r *Receiver) error { return r.expire(d.name, d.envelope) })

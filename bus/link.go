@@ -103,19 +103,16 @@ func (s *sender) reached(e envelope.Envelope) agent.ID {
 	return e.To
 }
 
-// sendNew sends a message unless it is there already, taken or not.
-func (b *Bus) sendNew(ctx context.Context, e envelope.Envelope) error {
-	if e.Validate() == nil && allowed(e) == nil { // else Send says what is wrong
-		file, again, err := b.taken(ctx, e)
-		if again || err != nil {
-			return err
-		}
-		if file != "" {
-			return b.lasting(e.To)
-		}
+// there reports whether a message is in its mailbox, taken or not, to stay.
+func (b *Bus) there(ctx context.Context, e envelope.Envelope) (bool, error) {
+	if e.Validate() != nil || allowed(e) != nil {
+		return false, nil // Send says what is wrong
 	}
-	_, err := b.Send(ctx, e)
-	return err
+	file, taken, err := b.taken(ctx, e)
+	if taken || err != nil || file == "" {
+		return taken, err
+	}
+	return true, b.lasting(e.To)
 }
 
 // lasting has the system write to disk what waits in a mailbox: who put it there may have died
@@ -142,16 +139,23 @@ type RefusedError struct{ error }
 func (e RefusedError) Unwrap() error { return e.error }
 
 // Arrive puts a message that an address on that host has sent into the mailbox here: its
-// effect is once, however often it arrives. When it returns nil, the message survives a
+// effect is once, however often it arrives; again says that it may have arrived before, so
+// that no second copy need be written. When it returns nil, the message survives a
 // power loss. The error is a [RefusedError] if the message is not accepted; any other
 // passes, as [ErrBrake] does.
-func (b *Bus) Arrive(ctx context.Context, host string, e envelope.Envelope) error {
+func (b *Bus) Arrive(ctx context.Context, host string, e envelope.Envelope, again bool) error {
 	via := ViaLink
 	if own(e) {
 		via = ViaLinkCode
 	}
 	e.From, e.To, e.Via = e.From.At(host), e.To.Local(), via
-	err := b.sendNew(ctx, e)
+	there, err := false, error(nil)
+	if again {
+		there, err = b.there(ctx, e)
+	}
+	if !there && err == nil {
+		_, err = b.Send(ctx, e)
+	}
 	if err == nil || isPassing(err) || !isRefusal(err) && !errors.Is(err, ErrUsed) {
 		return err
 	}

@@ -81,21 +81,21 @@ func TestArrive(t *testing.T) {
 	e := message("agent3", "agent1@here", "hello")
 	e.ID, e.RequiresAck, e.Time = "m-1", true, time.Now()
 	for range 2 {
-		testworld.Must(t, b.Arrive(t.Context(), "build1", e))
+		testworld.Must(t, b.Arrive(t.Context(), "build1", e, true))
 	}
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})
 	d := mustNext(t, r)
 	testworld.Equal(t, string(d.Envelope().From)+" "+d.Envelope().Via, "agent3@build1 link", "From and Via")
 	mustConfirm(t, d)
-	testworld.Must(t, b.Arrive(t.Context(), "build1", e))
+	testworld.Must(t, b.Arrive(t.Context(), "build1", e, true))
 	mustNone(t, r)
 	n := message("agent3", "owner@here", "it hangs")
 	n.Kind, n.Via, n.ID, n.Time = envelope.KindNotice, "code", "hang-1", time.Now()
-	testworld.Must(t, b.Arrive(t.Context(), "build1", n))
+	testworld.Must(t, b.Arrive(t.Context(), "build1", n, false))
 	testworld.Equal(t, testworld.Got(b.List(agent.Owner, bus.Inbox, 0))(t)[0].Envelope.Via, bus.ViaLinkCode, "Via of what the netsky there says")
 	e.ID, e.To = "m-2", "agent9@here"
 	for range 2 {
-		err := b.Arrive(t.Context(), "build1", e)
+		err := b.Arrive(t.Context(), "build1", e, true)
 		if _, ok := errors.AsType[bus.RefusedError](err); !ok {
 			t.Errorf("Arrive for nobody: %v, want a RefusedError", err)
 		}

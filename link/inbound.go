@@ -19,6 +19,9 @@ import (
 	"netsky/link/wire"
 )
 
+// againHeader is on what its sender has sent before.
+const againHeader = "Netsky-Again"
+
 // An inbound puts the mail of one other host into the mailboxes here, in order.
 type inbound struct {
 	*session
@@ -192,7 +195,9 @@ func (b *inbound) again(ctx context.Context) error {
 func (b *inbound) arrive(ctx context.Context, m jetstream.Msg, e envelope.Envelope) error {
 	e, err := b.get(ctx, e)
 	if err == nil {
-		err = b.Bus.Arrive(ctx, b.from.Name, e)
+		meta, merr := m.Metadata()
+		again := merr != nil || meta.NumDelivered > 1 || m.Headers().Get(againHeader) != ""
+		err = b.Bus.Arrive(ctx, b.from.Name, e, again)
 	}
 	if refused, ok := errors.AsType[bus.RefusedError](err); ok {
 		return b.refuse(m, refused)

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,14 +28,8 @@ const (
 // A parcel is a message to publish.
 type parcel struct {
 	envelope.Envelope
-	d *bus.Delivery // nil if it was filed before
-}
-
-func (p parcel) filed() error {
-	if p.d == nil {
-		return nil
-	}
-	return p.d.Confirm()
+	d     *bus.Delivery // nil if it was filed before
+	again bool          // it was published before
 }
 
 // An outbound publishes what waits for other hosts, in order. The server takes a message only
@@ -43,6 +38,7 @@ type outbound struct {
 	*session
 	stream string
 	in     chan *bus.Delivery
+	acked  chan []*bus.Delivery // that the server has, and are to be filed
 	sent   sent
 
 	last  uint64 // the sequence of the last message in the stream
@@ -56,7 +52,7 @@ func newOutbound(s *session) *outbound {
 	was, _ := home.Load[sentState](s.Home, sentFile) // without it nothing is known to be lost
 	return &outbound{
 		session: s, sent: sent{v: was}, stream: wire.MailStream(s.self.Name),
-		in: make(chan *bus.Delivery, window), boxes: make(map[agent.ID]bool),
+		in: make(chan *bus.Delivery, window), acked: make(chan []*bus.Delivery, 4), boxes: make(map[agent.ID]bool),
 	}
 }
 
@@ -67,14 +63,15 @@ func (o *outbound) run(ctx context.Context) error {
 	defer cancel()
 	readers.Go(func() { o.gather(ctx, &readers) })
 	readers.Go(func() { o.sent.keep(ctx, o.session) })
-	var batch []parcel
+	readers.Go(func() { o.file(ctx) })
+	var batch []parcel // in the order in which they were sent
 	for wait := firstWait; ; {
 		if len(batch) == 0 {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
 			case d := <-o.in:
-				batch = append(batch, parcel{d.Envelope(), d})
+				batch = append(batch, parcel{Envelope: d.Envelope(), d: d})
 			}
 		}
 		batch = o.fill(batch)
@@ -95,12 +92,33 @@ func (o *outbound) run(ctx context.Context) error {
 	}
 }
 
+// file files what the server has acknowledged.
+func (o *outbound) file(ctx context.Context) {
+	var left []*bus.Delivery
+	for {
+		wait := make(<-chan time.Time)
+		if len(left) > 0 {
+			wait = time.After(lookEvery)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case list := <-o.acked:
+			left = append(left, list...)
+		case <-wait:
+		}
+		var err error
+		left, err = bus.ConfirmAll(left)
+		o.trouble("filing what was sent", quiet(ctx, err))
+	}
+}
+
 // fill takes what waits besides.
 func (o *outbound) fill(batch []parcel) []parcel {
 	for len(batch) < window {
 		select {
 		case d := <-o.in:
-			batch = append(batch, parcel{d.Envelope(), d})
+			batch = append(batch, parcel{Envelope: d.Envelope(), d: d})
 		default:
 			return batch
 		}
@@ -194,7 +212,7 @@ func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, 
 	}
 	acks := make([]jetstream.PubAckFuture, 0, len(batch))
 	for i, p := range batch {
-		m, err := o.message(ctx, p.Envelope)
+		m, err := o.message(ctx, p)
 		if err != nil {
 			o.known = false // what is on its way is known to the server by its id
 			return batch, err
@@ -206,38 +224,39 @@ func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, 
 		}
 		acks = append(acks, f)
 	}
+	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, ackTime)
 	defer cancel()
+	var done []*bus.Delivery
 	for i, p := range batch {
 		if i >= len(acks) {
 			left = append(left, p)
 			continue
 		}
 		seq, aerr := acknowledged(ctx, acks[i])
-		if aerr == nil {
-			o.last = max(o.last, seq)
-			o.sent.set(o.last)
-			aerr = p.filed()
-		} else {
-			o.known = false
-		}
 		if aerr != nil {
-			left, err = append(left, p), cmpError(err, aerr)
+			o.known = false
+			left = append(left, p)
+			err = cmp.Or(err, aerr)
 			continue
 		}
+		o.last = max(o.last, seq)
+		o.sent.set(o.last)
+		if p.d != nil {
+			done = append(done, p.d)
+		}
 		o.host(p.To.Host(), func(h *HostReport) { h.Sent, h.LastSent = h.Sent+1, now() })
+	}
+	if len(done) > 0 {
+		select {
+		case o.acked <- done:
+		case <-whole.Done():
+		}
 	}
 	if len(left) > 0 && err == nil {
 		err = errors.New("the server has not taken all")
 	}
 	return left, err
-}
-
-func cmpError(first, next error) error {
-	if first != nil {
-		return first
-	}
-	return next
 }
 
 func acknowledged(ctx context.Context, f jetstream.PubAckFuture) (seq uint64, err error) {
@@ -285,8 +304,8 @@ func (o *outbound) seek(ctx context.Context) error {
 }
 
 // message returns what is published of an envelope, whose files it puts first.
-func (o *outbound) message(ctx context.Context, e envelope.Envelope) (*nats.Msg, error) {
-	e, err := o.put(ctx, e)
+func (o *outbound) message(ctx context.Context, p parcel) (*nats.Msg, error) {
+	e, err := o.put(ctx, p.Envelope)
 	if err != nil {
 		return nil, err
 	}
@@ -294,6 +313,9 @@ func (o *outbound) message(ctx context.Context, e envelope.Envelope) (*nats.Msg,
 	if err != nil {
 		return nil, err
 	}
-	m := &nats.Msg{Subject: wire.MailSubject(o.self.Name, e.To.Host()), Data: data}
+	m := &nats.Msg{Subject: wire.MailSubject(o.self.Name, e.To.Host()), Data: data, Header: nats.Header{}}
+	if p.again {
+		m.Header.Set(againHeader, "1")
+	}
 	return m, wire.Sign(o.key, m, envelope.Digest(string(e.From), string(e.To), e.ID))
 }

@@ -86,7 +86,7 @@ func (o *outbound) resend(ctx context.Context, info *jetstream.StreamInfo) error
 		for _, f := range at {
 			e, err := o.Bus.Read(f.box, bus.Delivered, f.name)
 			if err == nil && e.Err == nil && e.Why == "" {
-				batch = append(batch, parcel{e.Envelope, nil})
+				batch = append(batch, parcel{Envelope: e.Envelope, again: true})
 			}
 		}
 		for len(batch) > 0 {

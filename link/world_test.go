@@ -37,6 +37,7 @@ type world struct {
 	testing.TB
 	store string
 	at    string // the server's address
+	admin team.Key
 	hosts []*host
 	end   func()
 }
@@ -44,9 +45,14 @@ type world struct {
 // mustWorld returns a team of hosts that have agent0 and agent1; the first is the owner's.
 func mustWorld(tb testing.TB, names ...string) *world {
 	tb.Helper()
+	return mustWorldIn(tb, testworld.FastHome, names...)
+}
+
+func mustWorldIn(tb testing.TB, makeHome func(testing.TB) home.Dir, names ...string) *world {
+	tb.Helper()
 	w := &world{TB: tb, store: tb.TempDir()}
 	for _, name := range names {
-		h := testworld.FastHome(tb)
+		h := makeHome(tb)
 		w.hosts = append(w.hosts, &host{TB: tb, name: name, home: h, bus: testworld.Bus(tb, h, agent.Owner, agent.Root, "agent1")})
 	}
 	owner := w.hosts[0].home
@@ -80,8 +86,8 @@ func (w *world) serve() {
 		fmt.Sscanf(w.at, "127.0.0.1:%d", &o.Port)
 	}
 	t := testworld.Got(team.Load(w.hosts[0].home))(w)
-	admin := testworld.Got(team.MakeKey(testworld.FastHome(w)))(w)
-	o.Nkeys = append(o.Nkeys, &server.NkeyUser{Nkey: admin.Public()})
+	w.admin = testworld.Got(team.MakeKey(testworld.FastHome(w)))(w)
+	o.Nkeys = append(o.Nkeys, &server.NkeyUser{Nkey: w.admin.Public()})
 	var names []string
 	for _, h := range t.Hosts {
 		names = append(names, h.Name)
@@ -93,7 +99,7 @@ func (w *world) serve() {
 		w.Fatal("the server does not start")
 	}
 	w.at, w.end = s.Addr().String(), func() { s.Shutdown(); s.WaitForShutdown() }
-	nc := testworld.Got(nats.Connect(s.ClientURL(), admin.SignIn()))(w)
+	nc := testworld.Got(nats.Connect(s.ClientURL(), w.admin.SignIn()))(w)
 	defer nc.Close()
 	testworld.Must(w, wire.Provision(w.Context(), testworld.Got(jetstream.New(nc))(w), names, wire.DefaultLimits()))
 }
