@@ -48,23 +48,31 @@ const (
 
 // Main runs one command line and returns the exit status.
 func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+	if f, ok := out.(*os.File); ok && os.Getenv(piped) != "" {
+		ctx = whileRead(ctx, f)
+	}
 	a := newApp(in, out, errs, os.Environ())
 	if (commandTable{a}).completing(args) {
 		return 0
 	}
-	table := commandTable{a}.cli()
-	err := spell.Check(table, optionRules, args)
-	if err != nil {
-		err = exitError{exitUsage, err}
-	} else {
-		err = table.RunContext(ctx, spell.FlagsFirst(table, args))
-	}
+	err := a.run(ctx, args)
 	if err == nil && (a.broken == nil || left(a.broken)) {
 		return 0
 	}
 	err = cmp.Or(err, a.broken)
 	a.complain(err)
 	return status(err)
+}
+
+func (a *app) run(ctx context.Context, args []string) error {
+	if host, line, ok := onHost(args[min(1, len(args)):]); ok {
+		return hostVerbs{a}.on(ctx, host, line)
+	}
+	table := commandTable{a}.cli()
+	if err := spell.Check(table, optionRules, args); err != nil {
+		return exitError{exitUsage, err}
+	}
+	return table.RunContext(ctx, spell.FlagsFirst(table, args))
 }
 
 // app is what the verbs share: the streams, the environment, and what is loaded

@@ -28,7 +28,10 @@ func (a commandTable) cli() *cli.App {
 		ErrWriter:       a.err,
 		ExitErrHandler:  func(*cli.Context, error) {}, // Main prints errors, once
 		Action:          viewVerbs(a).summary,
-		Flags:           []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}},
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"},
+			&cli.StringFlag{Name: "on", Usage: "run the verb on another machine, by ssh: `HOST` is one of netsky.toml, or a destination of ssh's"},
+		},
 	}
 	groups := a.groups()
 	for _, g := range groups {
@@ -55,7 +58,7 @@ func (a commandTable) groups() []group {
 		{"Everyday", []*cli.Command{
 			agents.upCommand(), mail.askCommand(), inbox.inboxCommand(), mail.replyCommand(), pages.dashboardCommand(), panes.attachCommand(), panes.peekCommand(),
 			views.statusCommand(), views.showCommand(), owner.interruptCommand(), owner.needsCommand(), owner.approvalsCommand(), owner.approveCommand(), views.logCommand(),
-			schedules.cronCommand(), schedules.loopCommand(), phone.imessageCommand(), views.findCommand(), agents.restartCommand(), agents.downCommand(),
+			schedules.cronCommand(), schedules.loopCommand(), phone.imessageCommand(), hostVerbs(a).hostsCommand(), views.findCommand(), agents.restartCommand(), agents.downCommand(),
 		}},
 		{"From a task to your branch", []*cli.Command{
 			tasks.taskCommand(), work.workCommand(), work.diffCommand(), work.checkCommand(), work.landCommand(), work.undoCommand(), cost.costCommand(),
@@ -77,7 +80,7 @@ func isDeed(verb string) bool {
 	switch verb {
 	case "up", "down", "restart", "agent", "send", "reply", "interrupt", "cancel", "approve", "init", "uninstall", "imessage send", "imessage access allow", "imessage access deny",
 		"work retire", "channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "daemon restart", "self update", "self rollback", "escalate", "watchdog tick", "cron add", "cron rm",
-		"loop", "task add", "task start", "task done", "task block", "task cancel", "note add", "check", "land", "undo", "service install", "service uninstall",
+		"loop", "task add", "task start", "task done", "task block", "task cancel", "note add", "check", "land", "hosts install", "undo", "service install", "service uninstall",
 		"service run":
 		return true
 	}
@@ -170,7 +173,7 @@ func listed(usage string, groups []group) string {
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString("Run `netsky VERB --help` for details, `netsky` for a summary.\n")
+	b.WriteString("Run `netsky VERB --help` for details, `netsky` for a summary, `netsky --on HOST VERB` on another machine.\n")
 	return b.String()
 }
 

@@ -36,6 +36,7 @@ type Completer struct {
 	Table    *cli.App
 	Home     func() (home.Dir, error)
 	Runtimes func() []string // the values of --type
+	Hosts    func() []string
 }
 
 // Asked parses a command line that requests completions; ok is false for any other.
@@ -216,6 +217,10 @@ func (c Completer) wordsOf(table *cli.App, l spell.Line) (list []candidate) {
 		if n == 0 {
 			return c.handleCandidates(l.Command.Name == "allow")
 		}
+	case "hosts install":
+		if n == 0 {
+			return plain(c.Hosts()...)
+		}
 	case "completion":
 		if n == 0 {
 			return plain("bash", "zsh", "fish")
@@ -227,6 +232,8 @@ func (c Completer) wordsOf(table *cli.App, l spell.Line) (list []candidate) {
 // valuesOf returns the values that an option could have.
 func (c Completer) valuesOf(verbs []string, option string) []candidate {
 	switch option {
+	case "on":
+		return plain(c.Hosts()...)
 	case "type":
 		return plain(c.Runtimes()...)
 	case "kind":
@@ -249,13 +256,6 @@ func (c Completer) valuesOf(verbs []string, option string) []candidate {
 		return c.agentCandidates(agent.Owner)
 	}
 	return nil
-}
-
-func plain(words ...string) (list []candidate) {
-	for _, w := range words {
-		list = append(list, candidate{word: w})
-	}
-	return list
 }
 
 func verbCandidates(commands []*cli.Command) (list []candidate) {

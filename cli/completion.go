@@ -2,10 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 
 	"github.com/urfave/cli/v2"
+
+	"netsky/home"
 )
 
 func (a commandTable) completionCommand() *cli.Command {
@@ -41,8 +44,36 @@ func (a commandTable) completing(args []string) bool {
 		cfg, _ := a.cfg() // a broken netsky.toml names none
 		return slices.Concat([]string{"claude", "codex", "demo"}, slices.Sorted(maps.Keys(cfg.Runtime)))
 	}
-	for _, text := range (Completer{Table: a.cli(), Home: a.home, Runtimes: runtimes}).Lines(q) {
+	hosts := func() (names []string) {
+		_, list, _ := hostVerbs(a).hosts() // as with runtimes
+		for _, h := range list {
+			names = append(names, h.Name)
+		}
+		return names
+	}
+	c := Completer{Table: a.cli(), Home: a.home, Runtimes: runtimes, Hosts: hosts}
+	if q.toHost() {
+		c.Home = func() (home.Dir, error) { return home.Dir{}, fs.ErrNotExist } // what is there is not known here
+	}
+	for _, text := range c.Lines(q) {
 		a.print("%s", text)
 	}
 	return true
+}
+
+// toHost takes --on and its host off the words, and reports whether they were there.
+func (q *Question) toHost() bool {
+	line := slices.DeleteFunc(slices.Clone(q.words), func(w string) bool { return w == "=" }) // see candidates
+	host, rest, ok := onHost(line)
+	if ok = ok && host != ""; ok {
+		q.words = rest
+	}
+	return ok
+}
+
+func plain(words ...string) (list []candidate) {
+	for _, w := range words {
+		list = append(list, candidate{word: w})
+	}
+	return list
 }

@@ -25,7 +25,7 @@ type page struct {
 // manual is what the pages have in common.
 const manual = "Results go to stdout, messages for people to stderr as `netsky: …`. The exit status is 0 for done, 1 for\n" +
 	"failed, 2 for wrong usage, bad input or not allowed, 3 for partly done or not yet. Agents are written\n" +
-	"`agent3` or `3`, `agentinfinity` or `infinity`."
+	"`agent3` or `3`, `agentinfinity` or `infinity`. `netsky --on HOST VERB …` runs a verb on another machine, by ssh."
 
 // pages returns those of all commands that are not hidden.
 func pages(path string, list []*cli.Command) (all []page) {

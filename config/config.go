@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,6 +48,7 @@ type Config struct {
 	Telegram  telegramConfig
 	Work      workConfig
 	Self      selfConfig
+	Host      map[string]hostConfig  // by name
 	Price     map[string]priceConfig // by model
 	Budget    budgetConfig
 	// Unbudgeted reports that a mistake may be about [price] or [budget], which are then empty.
@@ -137,6 +139,12 @@ type selfConfig struct {
 	From    string `toml:"from"`
 	Signers string `toml:"signers"`
 	Check   string `toml:"check"`
+}
+
+// A hostConfig is how another machine with a netsky is reached.
+type hostConfig struct {
+	SSH    string `toml:"ssh"`
+	Netsky string `toml:"netsky"`
 }
 
 // Every returns how often netsky looks for an update, 0 for never.
@@ -286,6 +294,11 @@ func (c Config) check() error {
 	for name, r := range c.Runtime {
 		if err := command.CheckTable(name, r.Command); err != nil {
 			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Host)) {
+		if !agent.IsHost(name) {
+			return fmt.Errorf("host.%s: a host's name has at most %d characters of a-z, 0-9 and -, begins with a letter and does not end with -", name, agent.MaxHost)
 		}
 	}
 	if err := errors.Join(c.checkPhone(), c.checkWork()); err != nil {

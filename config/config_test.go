@@ -39,6 +39,9 @@ func TestParse(t *testing.T) {
 		{"a program of one's own", "[runtime.gemini]\ncommand = [\"gemini\", \"--yolo\"]\n", func(c *Config) {
 			c.Runtime = map[string]runtimeConfig{"gemini": {Command: []string{"gemini", "--yolo"}}}
 		}},
+		{"other machines", "[host.build1]\nssh = \"me@10.0.0.1\"\nnetsky = \"~/n\"\n[host.b-2]\n", func(c *Config) {
+			c.Host = map[string]hostConfig{"build1": {"me@10.0.0.1", "~/n"}, "b-2": {}}
+		}},
 		{"tables of features that are not there yet", "[imessage]\nenabled = true\n[owner]\nimessage = [\"+1\"]\n[dashboard]\nlisten = \"127.0.0.1:1\"\n", func(c *Config) {
 			c.IMessage.Enabled, c.Owner.IMessage, c.Dashboard.Listen = true, []string{"+1"}, "127.0.0.1:1"
 		}},
@@ -100,6 +103,8 @@ func TestParseRefuses(t *testing.T) {
 		{"a runtime without a name", "[runtime.\"\"]\ncommand = [\"x\"]\n", "runtime.: a name has"},
 		{"a runtime's name of 33 letters", "[runtime." + strings.Repeat("a", 33) + "]\ncommand = [\"x\"]\n", "runtime." + strings.Repeat("a", 33) + ": a name has"},
 		{"a runtime without a command", "[runtime.mine]\ncommand = []\n", "runtime.mine: no command"},
+		{"a host's name with a point in it", "[host.\"a.b\"]\nssh = \"x\"\n", "host.a.b: a host's name has at most 32 characters of a-z, 0-9 and -"},
+		{"a key of a host", "[host.x]\nshh = \"x\"\n", `line 2: unknown key "host.x.shh"; did you mean "ssh"?`},
 		{"bytes that are no text", "[owner]\nname = \"\xff\"\n", "line 2: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -223,7 +228,7 @@ func TestSampleConfigHasEveryKey(t *testing.T) {
 	}
 	got := testworld.Got(Parse([]byte(strings.Join(lines, ""))))(t)
 	want := Default()
-	got.Agent, got.Runtime, got.Price = nil, nil, nil
+	got.Agent, got.Runtime, got.Host, got.Price = nil, nil, nil, nil
 	// Written out, an empty list is a list.
 	for _, list := range []*[]string{&got.Agents.Addendum, &got.Claude.MCP} {
 		if len(*list) == 0 {

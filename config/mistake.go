@@ -62,8 +62,8 @@ func (p problem) may(table string) bool {
 	switch table {
 	case "agents": // [agents.1]
 		names = append(names, keysOf([]string{"agents", "1"})...)
-	case "runtime": // [runtime.x]
-		names = append(names, keysOf([]string{"runtime", "x"})...)
+	case "runtime", "host": // [runtime.x]
+		names = append(names, keysOf([]string{table, "x"})...)
 	}
 	return slices.ContainsFunc(p.strange(), func(word string) bool { return spell.Nearest(word, names) != "" })
 }
@@ -96,6 +96,9 @@ func (c *Config) without(doubt func(table string) bool) {
 	if doubt("self") {
 		c.Self = selfConfig{} // nothing is looked for
 	}
+	if doubt("host") {
+		c.Host = nil // nothing is run on another machine than the one that is meant
+	}
 	if doubt("price") || doubt("budget") {
 		c.Price, c.Budget, c.Unbudgeted = nil, budgetConfig{}, true // what was known before holds
 	}
@@ -126,6 +129,7 @@ func salvage(data []byte, c Config) Config {
 		"telegram": &struct{ Telegram *telegramConfig }{&c.Telegram},
 		"work":     &struct{ Work *workConfig }{&c.Work},
 		"self":     &struct{ Self *selfConfig }{&c.Self},
+		"host":     &struct{ Host *map[string]hostConfig }{&c.Host},
 		"price":    &struct{ Price *map[string]priceConfig }{&c.Price},
 		"budget":   &struct{ Budget *budgetConfig }{&c.Budget},
 		"runtime":  &struct{ Runtime *map[string]runtimeConfig }{&c.Runtime},

@@ -29,7 +29,7 @@ var rights = map[string]struct {
 	othersTasks: {managers, askRoot}, "interrupt": {managers, askRoot}, "codex": {managers, askRoot}, "task start": {managers, askRoot}, "work retire": {managers, askRoot},
 	"daemon run": {managers, askRoot}, "daemon stop": {managers, askRoot}, "daemon restart": {managers, askRoot}, "doctor --fix": {managers, askRoot}, "init": {managers, askRoot},
 	"service install": {managers, askRoot}, "service uninstall": {managers, askRoot}, "service run": {managers, askRoot},
-	"escalate": {managers, askRoot}, "forget": {managers, askRoot},
+	"escalate": {managers, askRoot}, "forget": {managers, askRoot}, "on": {managers, askRoot},
 	"imessage history": {managers, askRoot}, "imessage send": {managers, askRoot}, "imessage doctor": {managers, askRoot},
 	"io serve -s imessage": {root | infinity, "only agent0 and agentinfinity write to the owner's phone"},
 
@@ -40,7 +40,7 @@ var rights = map[string]struct {
 	// What a message could talk an agent into, and must not.
 	"approve": {owner, atTerminal}, "dashboard": {owner, atTerminal}, "uninstall": {owner, atTerminal}, "demo": {owner, atTerminal},
 	"self update": {owner, atTerminal}, "self rollback": {owner, atTerminal},
-	"drill": {owner, atTerminal}, "quiet": {owner, atTerminal}, "forget --unproved": {owner, atTerminal}, "check --set": {owner, atTerminal},
+	"hosts install": {owner, atTerminal}, "drill": {owner, atTerminal}, "quiet": {owner, atTerminal}, "forget --unproved": {owner, atTerminal}, "check --set": {owner, atTerminal},
 	"imessage access ls": {owner, atTerminal}, "imessage access allow": {owner, atTerminal}, "imessage access deny": {owner, atTerminal},
 	"imessage access pair": {owner, atTerminal},
 	"channel drain AGENT":  {managers, "a clone may take only its own mail"},

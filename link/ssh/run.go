@@ -60,12 +60,12 @@ func (h Host) Script() string {
 }
 
 // kept returns the options of the connection that is kept.
-func (c Client) kept(h Host, unasked bool) ([]string, error) {
+func (c Client) kept(h Host) ([]string, error) {
 	if err := h.Check(); err != nil {
 		return nil, err
 	}
 	socket, err := c.socket(h)
-	return append(c.options(unasked), "LogLevel=ERROR", "ClearAllForwardings=yes", "ControlMaster=auto", "ControlPersist=10m",
+	return append(c.options(), "LogLevel=ERROR", "ClearAllForwardings=yes", "ControlMaster=auto", "ControlPersist=10m",
 		"ControlPath="+strings.ReplaceAll(socket, "%", "%%")), err
 }
 
@@ -73,7 +73,7 @@ func (c Client) kept(h Host, unasked bool) ([]string, error) {
 // if all of them are one. vars are variables that it gets there, as a shell assigns them. The error
 // is nil, a Failed, or matches ErrNoNetsky or ErrUnreachable, for which ssh has said why.
 func (c Client) Run(ctx context.Context, h Host, in io.Reader, out, errs io.Writer, vars string, words ...string) error {
-	options, err := c.kept(h, false)
+	options, err := c.kept(h)
 	if err != nil {
 		return err
 	}
@@ -122,11 +122,10 @@ func terminal(stream any) bool {
 // maxAnswer is the most that a script may print, in bytes.
 const maxAnswer = 4 << 20
 
-// Ask runs a script of sh on a host while nobody is there to answer ssh, and returns what it
-// prints. in is its input; wait is how long it may take. The errors are those of Run, with the
-// last line that ssh or the script has said.
+// Ask runs a script of sh on a host and returns what it prints. in is its input; wait is how long
+// it may take. The errors are those of Run, with the last line that ssh or the script has said.
 func (c Client) Ask(ctx context.Context, h Host, wait time.Duration, in io.Reader, script string, args ...string) (string, error) {
-	options, err := c.kept(h, true)
+	options, err := c.kept(h)
 	if err != nil {
 		return "", err
 	}

@@ -52,15 +52,16 @@ type Client struct {
 	Home    home.Dir
 	Environ []string
 	Alive   time.Duration // how often a connection is asked whether it lives, three times in vain at most; 0 is 15 s
+	Unasked bool          // nobody is there to answer ssh's questions, so it asks none
 }
 
 // connectTime is how long a host may take to answer where nobody waits at a terminal.
 const connectTime = 10 * time.Second
 
-// options returns those of every connection. Where nobody is there to answer, ssh asks nothing.
-func (c Client) options(unasked bool) []string {
+// options returns those of every connection.
+func (c Client) options() []string {
 	list := []string{"ServerAliveInterval=" + seconds(cmp.Or(c.Alive, 15*time.Second)), "ServerAliveCountMax=3"}
-	if unasked {
+	if c.Unasked {
 		list = append(list, "BatchMode=yes", "ConnectTimeout="+seconds(connectTime))
 	}
 	return list

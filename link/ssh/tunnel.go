@@ -44,6 +44,7 @@ func (c Client) Forward(ctx context.Context, t Tunnel, changed func(State)) erro
 	if err := t.Host.Check(); err != nil {
 		return err
 	}
+	c.Unasked = true
 	state := State{Since: time.Now()}
 	for pause := firstPause; ; {
 		why, err := c.carry(ctx, t, func() {
@@ -77,14 +78,14 @@ func (c Client) carry(ctx context.Context, t Tunnel, up func()) (why string, err
 	if t.Reverse {
 		way, spec = "-R", t.There+":"+t.Here
 		if strings.HasPrefix(t.There, "/") { // sshd makes none where there is one
-			if _, err := c.Ask(ctx, t.Host, connectTime, nil, `rm -f "$1"`, t.There); err != nil {
+			if _, err := c.Ask(ctx, t.Host, 2*connectTime, nil, `rm -f "$1"`, t.There); err != nil {
 				return err.Error(), ctx.Err()
 			}
 		}
 	}
 	// What it says tells when the tunnel is up. A connection of its own: the kept one serves whoever
 	// types, and its forwards would outlive this.
-	options := append(c.options(true), "LogLevel=DEBUG1", "ControlMaster=no", "ControlPath=none",
+	options := append(c.options(), "LogLevel=DEBUG1", "ControlMaster=no", "ControlPath=none",
 		"ExitOnForwardFailure=yes", "StreamLocalBindUnlink=yes", "StreamLocalBindMask=0177")
 	cmd, err := c.command(ctx, options, "-N", "-T", way, spec, "--", t.Host.Dest)
 	if err != nil {
