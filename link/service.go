@@ -121,6 +121,11 @@ func (s *session) carry(ctx context.Context) error {
 	if s.js, err = jetstream.New(nc); err != nil {
 		return err
 	}
+	if s.self.IsOwner() {
+		if _, err := team.NewRegistrar(s.Home, s.way().Fingerprint).Subscribe(nc); err != nil {
+			return err
+		}
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return newOutbound(s).run(ctx) })
 	g.Go(func() error { return s.shareTeam(ctx) })

@@ -29,7 +29,21 @@ const Socket = "run/link.sock"
 const ServedFile = "run/link-server.json"
 
 type served struct {
-	Address string `json:"address"` // 127.0.0.1:4222
+	Address     string `json:"address"`              // nats://127.0.0.1:4222, or tls://
+	Fingerprint string `json:"fingerprint,omitzero"` // of its own certificate
+}
+
+// at returns where it listens, as HOST:PORT.
+func (s served) at() string { return s.Address[strings.LastIndexByte(s.Address, '/')+1:] }
+
+// Fingerprint returns that of the server's own certificate; "" if it has none, or an authority
+// vouches for it.
+func (w Way) Fingerprint() string {
+	if w.Server.Address == "" {
+		s, _ := home.Load[served](w.Home, ServedFile)
+		return s.Fingerprint
+	}
+	return w.Server.Fingerprint
 }
 
 // A Way leads to the server of a team.
@@ -76,24 +90,35 @@ func (w Way) Connect(ctx context.Context, options ...nats.Option) (*nats.Conn, e
 	}
 	switch {
 	case strings.HasPrefix(at, byTLS):
-		options = append(options, nats.Secure(pinned(w.Server.Fingerprint)))
+		options = append(options, nats.Secure(w.tls()))
 	case !strings.HasPrefix(at, byNATS):
 		at = byNATS + "netsky"
+		options = append(options, func(o *nats.Options) error {
+			o.TLSConfig = pinned(w.Fingerprint) // if the server wants TLS
+			return nil
+		})
 	}
 	return nats.Connect(at, options...)
 }
 
-// pinned accepts the one certificate of that fingerprint; with "", what an authority vouches for.
-func pinned(fingerprint string) *tls.Config {
-	if fingerprint == "" {
+// tls accepts the certificate that is pinned; without one, what an authority vouches for.
+func (w Way) tls() *tls.Config {
+	if w.Server.Fingerprint == "" {
 		return &tls.Config{MinVersion: tls.VersionTLS12}
 	}
+	return pinned(w.Fingerprint)
+}
+
+// pinned accepts the one certificate of a fingerprint. With "" it accepts any, which is for a
+// server behind ssh: that vouches for the machine.
+func pinned(fingerprint func() string) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
 		InsecureSkipVerify: true, // VerifyPeerCertificate compares the fingerprint, which says more
 		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
+			want := fingerprint()
 			if len(raw) > 0 {
-				if sum := sha256.Sum256(raw[0]); hex.EncodeToString(sum[:]) == fingerprint {
+				if sum := sha256.Sum256(raw[0]); want == "" || hex.EncodeToString(sum[:]) == want {
 					return nil
 				}
 			}
@@ -118,7 +143,7 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the server of this host does not run: %w", err)
 		}
-		return n.DialContext(ctx, "tcp", s.Address)
+		return n.DialContext(ctx, "tcp", s.at())
 	case strings.HasPrefix(at, bySSH), strings.HasPrefix(at, byTunnel):
 		return n.DialContext(ctx, "unix", d.w.Home.Path(Socket))
 	}
@@ -159,8 +184,8 @@ func (w Way) servedAt(ctx context.Context, there ssh.Host) (string, error) {
 	if err := json.Unmarshal([]byte(out), &s); err != nil || s.Address == "" {
 		return "", fmt.Errorf("%s: it runs no server of a team; `netsky link serve` there starts one", there.Name)
 	}
-	if _, _, err := net.SplitHostPort(s.Address); err != nil {
+	if _, _, err := net.SplitHostPort(s.at()); err != nil {
 		return "", fmt.Errorf("%s: its server listens at %q, which is no address", there.Name, s.Address)
 	}
-	return s.Address, nil
+	return s.at(), nil
 }

@@ -43,7 +43,7 @@ func registered(t *testing.T, connect func(...nats.Option) *nats.Conn, fingerpri
 	t.Helper()
 	h := founded(t)
 	nc := connect()
-	testworld.Got(team.NewRegistrar(h, fingerprint).Subscribe(nc))(t)
+	testworld.Got(team.NewRegistrar(h, func() string { return fingerprint }).Subscribe(nc))(t)
 	testworld.Must(t, nc.Flush())
 	return h
 }
@@ -364,7 +364,7 @@ func FuzzRegistrar(f *testing.F) {
 	f.Add("wait", []byte(`{"protocol":1,"key":"../../../key","request":"x"}`))
 	h := testworld.Home(f)
 	testworld.Got(team.Found(h, "laptop", team.Server{}))(&testing.T{})
-	g := team.NewRegistrar(h, "")
+	g := team.NewRegistrar(h, func() string { return "" })
 	f.Fuzz(func(t *testing.T, what string, data []byte) {
 		g.Handle(&nats.Msg{Subject: team.JoinSubject + "." + what, Data: data, Reply: "x"})
 		testworld.Len(t, testworld.Got(team.Requests(h))(t), 0)

@@ -32,7 +32,7 @@ const (
 // memory is missed: a host whose hello was lost says it again.
 type Registrar struct {
 	home        home.Dir
-	fingerprint string // of the server, as this host knows it
+	fingerprint func() string
 	hellos      *rate.Limiter
 	answers     *rate.Limiter
 
@@ -47,9 +47,9 @@ type opened struct {
 	at    time.Time
 }
 
-// NewRegistrar returns that of the owner's host. fingerprint is the SHA-256 of the server's own
-// certificate, in hex, "" if it has none or an authority vouches for it.
-func NewRegistrar(h home.Dir, fingerprint string) *Registrar {
+// NewRegistrar returns that of the owner's host. fingerprint returns the SHA-256 of the server's
+// own certificate, in hex, "" if it has none or an authority vouches for it.
+func NewRegistrar(h home.Dir, fingerprint func() string) *Registrar {
 	return &Registrar{
 		home: h, fingerprint: fingerprint,
 		hellos: rate.NewLimiter(rate.Every(helloEvery), helloBurst), answers: rate.NewLimiter(rate.Every(answersEvery), answersBurst),
@@ -118,7 +118,7 @@ func (g *Registrar) greet(self Self, data []byte) (a answer, err error) {
 		return a, fmt.Errorf("name %.40q: must be [a-z][a-z0-9-]*, at most %d characters", h.Name, agent.MaxHost)
 	case len(h.Commit) != nonceSize:
 		return a, fmt.Errorf("hello: a commitment of %d bytes", len(h.Commit))
-	case h.Pinned && g.fingerprint == "":
+	case h.Pinned && g.fingerprint() == "":
 		return a, errors.New("the server shows you a certificate of its own, and shows the owner's host none: somebody may be between you and it")
 	}
 	// A hello that is repeated gets the same answer.
@@ -155,7 +155,7 @@ func (g *Registrar) ask(self Self, data []byte) (a answer, err error) {
 	}
 	t := transcript{offer: g.offer(self, o), Key: r.Key, Name: o.Name, NonceW: r.Nonce}
 	if o.Pinned {
-		t.Fingerprint = g.fingerprint
+		t.Fingerprint = g.fingerprint()
 	}
 	g.open = slices.DeleteFunc(g.open, func(p opened) bool { return subtle.ConstantTimeCompare(p.Commit, r.Commit) == 1 }) // one try
 	if !r.opens(t) {
