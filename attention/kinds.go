@@ -18,6 +18,7 @@ type Kind string
 const (
 	Approval   Kind = "approval"
 	Dialog     Kind = "dialog"
+	Join       Kind = "join"    // a host that asks to join the team
 	Login      Kind = "login"   // an account that nobody is logged in to
 	Limit      Kind = "limit"   // an account that does not serve anybody
 	Budget     Kind = "budget"  // of the owner's, which is used up
@@ -36,7 +37,7 @@ const (
 )
 
 // kinds are all, those that are shown first first.
-var kinds = []Kind{Approval, Dialog, Login, Limit, Budget, Blocked, Unready, Hung, Looping, Dead, Down, Config, Daemon, Unreached, Question, Conflict, Unreadable}
+var kinds = []Kind{Approval, Dialog, Join, Login, Limit, Budget, Blocked, Unready, Hung, Looping, Dead, Down, Config, Daemon, Unreached, Question, Conflict, Unreadable}
 
 // Kinds returns all kinds, those that are shown first first.
 func Kinds() []Kind { return slices.Clone(kinds) }
@@ -45,6 +46,7 @@ func Kinds() []Kind { return slices.Clone(kinds) }
 var phrases = map[Kind]struct{ title, one, many string }{
 	Approval:   {"Permission", "asks for permission", "agents ask for permission"},
 	Dialog:     {"Dialogs", "waits at a dialog", "agents wait at a dialog"},
+	Join:       {"Hosts", "asks to join", "hosts ask to join"},
 	Login:      {"Logins", "is not logged in", "agents are not logged in"},
 	Limit:      {"Limits", "is not served by its vendor", "agents are not served by their vendor"},
 	Budget:     {"Budgets", "is at the end of its budget", "agents are at the end of their budget"},
@@ -205,6 +207,7 @@ func (n Need) Next() string {
 	}
 	return n.Command + " " + cmp.Or(map[Kind]string{
 		Dialog:     "lets you answer what it waits for; netsky needs shows what that is",
+		Join:       "lets " + n.Who() + " into the team, if it shows that code",
 		Login:      "opens its pane to log in; its mail waits, and it continues by itself then",
 		Unready:    "opens its pane, which shows why it does not get ready",
 		Hung:       "ends its turn",

@@ -1,4 +1,4 @@
-// Package attention lists what needs the owner: approvals, dialogs, logins and limits, budgets that are used up, agents
+// Package attention lists what needs the owner: approvals, dialogs, hosts that ask to join, logins and limits, budgets that are used up, agents
 // that do not get ready, hang, crash or are down though they are wanted up, a mistake in netsky.toml, the
 // daemon, alerts that did not reach the owner, questions to them, work that conflicts, and
 // unreadable messages.
@@ -32,6 +32,7 @@ import (
 	"netsky/agent"
 	"netsky/cost/breaker"
 	"netsky/home"
+	"netsky/link/team"
 	"netsky/store"
 	"netsky/view"
 	"netsky/work/merge"
@@ -84,6 +85,7 @@ type Sources struct {
 	Answered  []agent.ID          // agents that have just got an answer to theirs, or are about to
 	Breakers  []breaker.State     // the tripped ones
 	Questions []Asked
+	Joins     []team.Request
 	Failed    []Failure     // alerts that did not reach the owner
 	Conflicts []merge.Known // between branches that have not landed
 	Mistake   string        // what is wrong in netsky.toml, with its name; Prevents is what that prevents
@@ -122,6 +124,8 @@ func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, er
 	s.Answered = append(s.Answered, home.Approvals(h).JustSettled(justSettled)...)
 	s.Breakers, err = breaker.List(h)
 	note("accounts", err)
+	s.Joins, err = team.Requests(h)
+	note("hosts that ask to join", err)
 	s.Failed, err = Failed(h)
 	note("alerts", err)
 	s.Questions, err = mail.Questions(ctx)
@@ -157,6 +161,7 @@ func Approvals(h home.Dir) (list []agent.Approval, answered []agent.ID, err erro
 func List(s Sources) []Need {
 	list := s.approvals()
 	list = append(list, s.dialogs()...)
+	list = append(list, s.joins()...)
 	list = append(list, s.accounts()...)
 	list = append(list, s.budgets()...)
 	for _, a := range s.Agents {

@@ -13,6 +13,7 @@ import (
 	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/internal/testworld"
+	"netsky/link/team"
 	"netsky/store"
 	"netsky/view"
 	"netsky/work"
@@ -70,6 +71,12 @@ func TestList(t *testing.T) {
 			[]string{"approval|agent1|asks for permission to use Bash|rm -rf x|netsky approve abcde|nothing is run, and agent1 waits"},
 		},
 		"an answer that has not been read yet": {attention.Sources{Answered: []agent.ID{"agent1"}, Agents: []view.Agent{one("agent1", agent.Waiting, nil)}}, nil},
+		"hosts that ask to join": {
+			attention.Sources{Now: now, Joins: []team.Request{
+				{ID: "a", Code: "1234-5678", Name: "build1", At: now, State: team.Pending}, {ID: "b", Code: "2345-6789", Name: "build2", At: now, State: team.Refused},
+			}},
+			[]string{"join|build1|asks to join|compare the code 1234-5678 with the one that it shows; only in a terminal|netsky link approve 1234-5678|it is not let in, and its request is over at " + agent.Clock(now.Add(team.JoinWithin), now)},
+		},
 		"conflicts": {
 			attention.Sources{Conflicts: []merge.Known{
 				{Conflict: merge.Conflict{Agents: []agent.ID{"agent1", "agent3"}, Files: []string{"a.go", "b.go"}, More: 2}},

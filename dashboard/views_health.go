@@ -70,7 +70,7 @@ var needWords = map[attention.Kind]string{
 	attention.Approval: "waiting", attention.Dialog: "waiting", attention.Question: "waiting",
 	attention.Login: "blocked", attention.Limit: "blocked", attention.Blocked: "blocked", attention.Daemon: "hung", attention.Unreached: "hung", attention.Config: "hung",
 	attention.Unready: "hung", attention.Hung: "hung", attention.Looping: "crash-looping", attention.Dead: "dead", attention.Down: "down", attention.Unreadable: "poisoned",
-	attention.Conflict: "waiting",
+	attention.Conflict: "waiting", attention.Join: "waiting",
 }
 
 // A needGroup is the needs of one kind: the first few, and the rest.
