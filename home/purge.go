@@ -149,8 +149,8 @@ var shapes = map[string]shape{
 			"breakers":  {files: `[a-z0-9-]*-[0-9a-f]{8}\.json`},
 			"approvals": {files: `[0-9a-zA-Z]+\.(json|answer|settled)`},
 			"link": {
-				files: `(key|(self|team|server|asked)\.json)`,
-				dirs:  map[string]shape{"join": {files: `U[A-Z2-7]{55}\.json`}, "server": {tree: true}}, // NATS keeps there what it likes
+				files: `(key|(self|team|server|asked|report)\.json)`,
+				dirs:  map[string]shape{"hosts": {files: `[a-z][a-z0-9-]*\.json`}, "join": {files: `U[A-Z2-7]{55}\.json`}, "server": {tree: true}}, // NATS keeps there what it likes
 			},
 			// The runs, and copies of the records; beside one that was put aside is its log.
 			"self": {files: `(run|installed|look)\.json|(check|self-[0-9]+(-aside|-undone)?)\.db(-[0-9a-zA-Z]+)*`},

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -31,6 +32,10 @@ type Options struct {
 	Bus  *bus.Bus
 	SSH  ssh.Client
 	Log  *slog.Logger
+	// Version is that of this netsky; Agents and Needs return what the owner's host is told of
+	// the agents here and of what needs the owner, as JSON. nil: nothing.
+	Version       string
+	Agents, Needs func(ctx context.Context) (jsontext.Value, error)
 	// Notice tells the owner of a trouble, once for each id; nil: nobody.
 	Notice func(id, text string)
 }
@@ -129,6 +134,8 @@ func (s *session) carry(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return newOutbound(s).run(ctx) })
 	g.Go(func() error { return s.shareTeam(ctx) })
+	g.Go(func() error { return s.tell(ctx) })
+	g.Go(func() error { return s.hear(ctx) })
 	for _, h := range s.team.Hosts {
 		if h.Name != s.self.Name {
 			g.Go(func() error { return newInbound(s, h).run(ctx) })

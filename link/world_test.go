@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -30,6 +31,8 @@ type host struct {
 	home home.Dir
 	bus  *bus.Bus
 	stop func()
+
+	agents, needs func(context.Context) (jsontext.Value, error)
 }
 
 // A world is a team whose hosts share a server.
@@ -111,7 +114,7 @@ func (h *host) link() {
 	log := slog.New(slog.NewTextHandler(testLog{h.TB, h.name}, nil))
 	go func() {
 		defer close(done)
-		_ = link.Run(ctx, link.Options{Home: h.home, Bus: h.bus, Log: log})
+		_ = link.Run(ctx, link.Options{Home: h.home, Bus: h.bus, Log: log, Version: "v1", Agents: h.agents, Needs: h.needs})
 	}()
 	h.stop = func() { cancel(); <-done }
 	h.Cleanup(func() { h.stop() })

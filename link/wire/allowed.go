@@ -9,10 +9,10 @@ package wire
 //	mail out   js.PublishMsgAsync to MailSubject(host, …); js.Stream(MailStream(host)) and its Info
 //	mail in    js.Consumer(MailStream(…), host), its Info, Fetch, Messages and Consume; Ack, DoubleAck, Nak, InProgress, Term
 //	files      PutFile, GetFile, DropFile
-//	states     js.KeyValue(Hosts), Put and Delete of StateKey(host) and NeedsKey(host); Get of the own ones
+//	states     States, PutState of StateKey(host) and NeedsKey(host), GetState of the own ones
 //	team       js.KeyValue(Team), Get of TeamKey; a subscription to Told(Team, TeamKey)
 //	deeds      a subscription to DeedSubject(host, "*") and Respond
-//	owner      Request on DeedSubject(…, host); Get of all keys of Hosts; a subscription to Told(Hosts, ">")
+//	owner      Request on DeedSubject(…, host); GetState of all keys; a subscription to Told(Hosts, ">")
 //	its host   Put of TeamKey; a subscription to JoinSubject + ".>" and Respond
 //
 // No host makes consumers or streams: [Provision] does. Who makes a consumer chooses the

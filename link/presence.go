@@ -1,0 +1,257 @@
+package link
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"netsky/home"
+	"netsky/internal/proc"
+	"netsky/link/team"
+	"netsky/link/wire"
+)
+
+const (
+	tellEvery  = 2 * time.Second // at most, and only what has changed
+	renewEvery = 2 * time.Minute // of what has not
+	maxTold    = 240 << 10       // of one value; the bucket takes 256 KiB
+)
+
+// A teller keeps what this host tells of itself up to date.
+type teller struct {
+	*session
+	state State
+	last  map[string]telling // by key
+	other time.Time          // when another home was last found to tell the state
+}
+
+// A telling is what was told last under a key.
+type telling struct {
+	sum [sha256.Size]byte
+	at  time.Time
+}
+
+// tell keeps what this host tells of itself up to date.
+func (s *session) tell(ctx context.Context) error {
+	instance, err := team.Instance(s.Home)
+	if err != nil {
+		return err
+	}
+	t := teller{session: s, last: make(map[string]telling)}
+	t.state = State{Name: s.self.Name, Instance: instance, Version: s.Version, Protocol: wire.Protocol}
+	for {
+		if s.nc.IsConnected() {
+			err := t.tell(ctx)
+			if ctx.Err() == nil {
+				s.trouble("what this host tells", err)
+			}
+		}
+		if err := proc.Sleep(ctx, tellEvery); err != nil {
+			return err
+		}
+	}
+}
+
+func (t *teller) tell(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, ackTime)
+	defer cancel()
+	if t.Needs != nil {
+		needs, err := t.Needs(ctx)
+		if err == nil {
+			err = t.put(ctx, wire.NeedsKey(t.self.Name), needs)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var err error
+	if t.Agents != nil {
+		if t.state.Agents, err = t.Agents(ctx); err != nil {
+			return err
+		}
+	}
+	data, err := json.Marshal(t.state)
+	if err != nil {
+		return err
+	}
+	return t.put(ctx, wire.StateKey(t.self.Name), data)
+}
+
+// put tells a value if it has changed, or is due again.
+func (t *teller) put(ctx context.Context, key string, data []byte) error {
+	if len(data) > maxTold {
+		return fmt.Errorf("%s: has %d bytes, and a host can tell %d", key, len(data), maxTold)
+	}
+	now := time.Now()
+	next, was := telling{sha256.Sum256(data), now}, t.last[key]
+	if was.sum == next.sum && now.Sub(was.at) < renewEvery {
+		return nil
+	}
+	if key == wire.StateKey(t.self.Name) && !was.at.IsZero() {
+		t.alone(ctx, key)
+	}
+	if err := wire.PutState(ctx, t.js, t.key, key, fmt.Sprintf("%s %d", key, now.UnixNano()), data); err != nil {
+		return err
+	}
+	t.last[key] = next
+	return nil
+}
+
+// alone looks whether the state is still what this home has told: a copy of the home, which
+// has the same name and key, replaces it.
+func (t *teller) alone(ctx context.Context, key string) {
+	states, err := wire.States(ctx, t.js)
+	if err != nil {
+		return
+	}
+	var there State
+	m, err := wire.GetState(ctx, states, key)
+	if err != nil || wire.VerifyState(t.key.Public(), m) != nil || json.Unmarshal(m.Data, &there) != nil {
+		return
+	}
+	switch {
+	case there.Instance != t.state.Instance:
+		t.other = time.Now()
+		t.trouble("this home", fmt.Errorf("another home on the team's server is %s too, with the same key: one is a copy of the other; `netsky link leave` in the one that should not be", t.self.Name))
+	case time.Since(t.other) > Fresh:
+		t.trouble("this home", nil)
+	}
+}
+
+// hear keeps what the other hosts tell, on a host with the role owner.
+func (s *session) hear(ctx context.Context) error {
+	if own, _ := s.team.Host(s.self.Name); own.Role != team.Owner {
+		return nil
+	}
+	if err := s.forget(); err != nil {
+		s.Log.Warn("link", "what hosts have told", err)
+	}
+	told := make(chan *nats.Msg, 4*team.MaxHosts)
+	sub, err := s.nc.ChanSubscribe(wire.Told(wire.Hosts, ">"), told)
+	if err != nil {
+		return err
+	}
+	defer sub.Unsubscribe()
+	again := s.nc.StatusChanged(nats.CONNECTED)
+	defer s.nc.RemoveStatusListener(again)
+	due := time.NewTimer(0)
+	defer due.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case m := <-told:
+			s.take(m)
+			continue
+		case <-again: // what was told meanwhile is asked for
+		case <-due.C:
+		}
+		err := s.askAll(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.trouble("what the hosts tell", err)
+		due.Reset(renewEvery)
+		if err != nil {
+			due.Reset(mostWait)
+		}
+	}
+}
+
+// askAll takes what every host has told last.
+func (s *session) askAll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, ackTime)
+	defer cancel()
+	states, err := wire.States(ctx, s.js)
+	if err != nil {
+		return err
+	}
+	for _, h := range s.team.Hosts {
+		for _, key := range []string{wire.StateKey(h.Name), wire.NeedsKey(h.Name)} {
+			m, err := wire.GetState(ctx, states, key)
+			switch {
+			case errors.Is(err, jetstream.ErrMsgNotFound):
+			case err != nil:
+				return err
+			default:
+				s.take(m)
+			}
+		}
+	}
+	return nil
+}
+
+// take keeps what another host has told. What it has not signed is not shown.
+func (s *session) take(m *nats.Msg) {
+	name, key := wire.StateOf(m)
+	from, is := s.team.Host(name)
+	if !is || name == s.self.Name {
+		return
+	}
+	s.trouble("what "+name+" tells", s.keepHeard(from, key, m))
+}
+
+func (s *session) keepHeard(from team.Host, key string, m *nats.Msg) error {
+	if err := wire.VerifyState(from.Key, m); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	file := heardFile(from.Name)
+	h, err := home.Load[Host](s.Home, file)
+	if err != nil {
+		h = Host{} // a damaged file is written anew
+	}
+	id := m.Header.Get(nats.MsgIdHdr)
+	if h.IDs[key] == id {
+		return nil // nothing new, and no sign of life
+	}
+	h.Name, h.Seen = from.Name, now()
+	h.IDs = maps.Clone(h.IDs)
+	if h.IDs == nil {
+		h.IDs = make(map[string]string)
+	}
+	h.IDs[key] = id
+	switch key {
+	case wire.StateKey(from.Name):
+		h.State = State{}
+		if err := json.Unmarshal(m.Data, &h.State); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	case wire.NeedsKey(from.Name):
+		if h.Needs = jsontext.Value(m.Data); !h.Needs.IsValid() {
+			return fmt.Errorf("%s: is no JSON", key)
+		}
+	default:
+		return nil // a later netsky's
+	}
+	return s.Home.Save(file, h, false)
+}
+
+// forget removes what hosts have told that are in the team no more.
+func (s *session) forget() error {
+	dir, err := s.Home.OpenDir(Heard, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(0)
+	for _, name := range names {
+		host, _ := strings.CutSuffix(name, ".json")
+		if _, is := s.team.Host(host); !is {
+			err = errors.Join(err, s.Home.Remove(Heard+"/"+name))
+		}
+	}
+	return err
+}

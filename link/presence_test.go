@@ -1,0 +1,142 @@
+package link_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"netsky/agent"
+	"netsky/internal/testworld"
+	"netsky/link"
+	"netsky/link/team"
+	"netsky/link/wire"
+)
+
+// tells has a host tell what is in the two values.
+func (h *host) tells(agents, needs string) (a, n *atomic.Value) {
+	a, n = new(atomic.Value), new(atomic.Value)
+	a.Store(agents)
+	n.Store(needs)
+	h.stop()
+	h.agents = func(context.Context) (jsontext.Value, error) { return jsontext.Value(a.Load().(string)), nil }
+	h.needs = func(context.Context) (jsontext.Value, error) { return jsontext.Value(n.Load().(string)), nil }
+	h.link()
+	return a, n
+}
+
+// heard returns what the host was told by another.
+func (h *host) heard(name string) link.Host {
+	h.Helper()
+	for _, one := range testworld.Got(link.Hosts(h.home))(h) {
+		if one.Name == name {
+			return one
+		}
+	}
+	h.Fatalf("%s: is not among the hosts", name)
+	return link.Host{}
+}
+
+func (h *host) trouble(about string) string {
+	r, _ := link.LoadReport(h.home)
+	return r.Troubles[about].What
+}
+
+// as connects as a host.
+func (w *world) as(h *host) jetstream.JetStream {
+	w.Helper()
+	k := testworld.Got(team.LoadKey(h.home))(w)
+	nc := testworld.Got(nats.Connect("nats://"+w.at, k.SignIn(), nats.CustomInboxPrefix(wire.Inbox(h.name))))(w)
+	w.Cleanup(nc.Close)
+	return testworld.Got(jetstream.New(nc))(w)
+}
+
+// The owner's host hears what each host tells of itself, and nobody else does.
+func TestHeard(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1", "build2")
+	laptop, build1, build2 := w.hosts[0], w.hosts[1], w.hosts[2]
+	agents, needs := build1.tells(`["a"]`, `["n"]`)
+	is := func(a, n string) {
+		t.Helper()
+		testworld.Wait(t, "what build1 tells: "+a+n, func() bool {
+			h := laptop.heard("build1")
+			return string(h.State.Agents) == a && string(h.Needs) == n
+		})
+	}
+	is(`["a"]`, `["n"]`)
+	h := laptop.heard("build1")
+	testworld.Equal(t, h.State.Version+" "+h.State.Name+" "+h.State.Instance, "v1 build1 "+testworld.Got(team.Instance(build1.home))(t), "its state")
+	if !h.Up(h.Seen) || h.Up(h.Seen.Add(link.Fresh)) || h.Up(h.Seen.Add(-link.Fresh)) {
+		t.Error("a host is up for 5 minutes after it has told something")
+	}
+	agents.Store(`["b"]`)
+	is(`["b"]`, `["n"]`)
+	w.end()
+	needs.Store(`[]`)
+	w.serve()
+	is(`["b"]`, `[]`)
+	testworld.Wait(t, "build2", func() bool { return laptop.heard("build2").Up(time.Now()) })
+	if list := testworld.Got(link.Hosts(build2.home))(t); len(list) > 0 {
+		t.Errorf("a worker is told of %v", list)
+	}
+	if list, err := link.Hosts(testworld.FastHome(t)); len(list) > 0 || err != nil {
+		t.Errorf("a home without a team has %v, %v", list, err)
+	}
+
+	testworld.Got(team.Remove(laptop.home, "build1"))(t)
+	testworld.Wait(t, "what build1 has told is removed", func() bool {
+		_, err := os.Lstat(laptop.home.Path(link.Heard, "build1.json"))
+		return os.IsNotExist(err)
+	})
+}
+
+// What a host has not signed, or is no JSON, is not shown.
+func TestHeardForged(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1", "build2")
+	laptop, build1, build2 := w.hosts[0], w.hosts[1], w.hosts[2]
+	build1.tells(`["a"]`, `["n"]`)
+	testworld.Wait(t, "build1 is heard", func() bool { return laptop.heard("build1").Needs != nil && laptop.heard("build1").State.Agents != nil })
+	build1.stop()
+	was := laptop.heard("build1")
+	put := func(as *host, id, text, trouble string) {
+		t.Helper()
+		key := testworld.Got(team.LoadKey(as.home))(t)
+		testworld.Must(t, wire.PutState(t.Context(), w.as(as), key, wire.NeedsKey("build1"), id, []byte(text)))
+		testworld.Wait(t, trouble, func() bool { return laptop.trouble("what build1 tells") == trouble })
+		h := laptop.heard("build1")
+		testworld.Equal(t, string(h.Needs), `["n"]`, "what is shown")
+		testworld.Equal(t, h.Seen, was.Seen, "when it was seen")
+	}
+	put(build2, "1", `["forged"]`, "build1.needs: "+wire.ErrForged.Error())
+	put(build1, "2", `{`, "build1.needs: is no JSON")
+}
+
+// A copy of a home, which has the same key and name, is found by both.
+func TestCopiedHome(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	build1 := w.hosts[1]
+	copied := &host{TB: t, name: "copy", home: testworld.FastHome(t)}
+	copied.bus, copied.stop = testworld.Bus(t, copied.home, agent.Owner, agent.Root, "agent1"), func() {}
+	for _, file := range []string{team.KeyFile, team.SelfFile, team.TeamFile} {
+		testworld.Must(t, copied.home.WriteFile(file, testworld.Got(os.ReadFile(build1.home.Path(file)))(t), true))
+	}
+	one, _ := build1.tells("[]", "[]")
+	two, _ := copied.tells("[]", "[]")
+	n := 0
+	testworld.Wait(t, "both are told", func() bool {
+		n++ // each tells something new
+		one.Store(fmt.Sprint("[", n, "]"))
+		two.Store(fmt.Sprint("[", n, "]"))
+		return build1.trouble("this home") != "" && copied.trouble("this home") != ""
+	})
+	testworld.Contains(t, build1.trouble("this home"), "another home on the team's server is build1 too", "its report")
+}
