@@ -31,6 +31,8 @@ type Host struct {
 	Seen  time.Time      `json:"seen,omitzero"` // when it has told last, by this host's clock; zero: it never has
 	State State          `json:"state,omitzero"`
 	Needs jsontext.Value `json:"needs,omitempty"` // what needs the owner there
+	// Behind is how far its clock is behind this host's: what it tells is by its own.
+	Behind time.Duration `json:"behind,omitempty"`
 
 	IDs map[string]string `json:"ids,omitempty"` // of the messages that told, by key
 }

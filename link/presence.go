@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"strconv"
 	"strings"
 	"time"
 
@@ -100,7 +101,7 @@ func (t *teller) put(ctx context.Context, key string, data []byte) error {
 	if key == wire.StateKey(t.self.Name) && !was.at.IsZero() {
 		t.alone(ctx, key)
 	}
-	if err := wire.PutState(ctx, t.js, t.key, key, fmt.Sprintf("%s %d", key, now.UnixNano()), data); err != nil {
+	if err := wire.PutState(ctx, t.js, t.key, key, idOf(key, now), data); err != nil {
 		return err
 	}
 	t.last[key] = next
@@ -151,7 +152,7 @@ func (s *session) hear(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case m := <-told:
-			s.take(m)
+			s.take(m, true)
 			continue
 		case <-again: // what was told meanwhile is asked for
 		case <-due.C:
@@ -184,24 +185,25 @@ func (s *session) askAll(ctx context.Context) error {
 			case err != nil:
 				return err
 			default:
-				s.take(m)
+				s.take(m, false)
 			}
 		}
 	}
 	return nil
 }
 
-// take keeps what another host has told. What it has not signed is not shown.
-func (s *session) take(m *nats.Msg) {
+// take keeps what another host has told, just now or some time ago. What it has not signed
+// is not shown.
+func (s *session) take(m *nats.Msg, justNow bool) {
 	name, key := wire.StateOf(m)
 	from, is := s.team.Host(name)
 	if !is || name == s.self.Name {
 		return
 	}
-	s.trouble("what "+name+" tells", s.keepHeard(from, key, m))
+	s.trouble("what "+name+" tells", s.keepHeard(from, key, m, justNow))
 }
 
-func (s *session) keepHeard(from team.Host, key string, m *nats.Msg) error {
+func (s *session) keepHeard(from team.Host, key string, m *nats.Msg, justNow bool) error {
 	if err := wire.VerifyState(from.Key, m); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
@@ -213,6 +215,9 @@ func (s *session) keepHeard(from team.Host, key string, m *nats.Msg) error {
 	id := m.Header.Get(nats.MsgIdHdr)
 	if h.IDs[key] == id {
 		return nil // nothing new, and no sign of life
+	}
+	if justNow || h.Seen.IsZero() {
+		h.Behind = time.Since(toldAt(id)).Round(time.Second)
 	}
 	h.Name, h.Seen = from.Name, now()
 	h.IDs = maps.Clone(h.IDs)
@@ -234,6 +239,18 @@ func (s *session) keepHeard(from team.Host, key string, m *nats.Msg) error {
 		return nil // a later netsky's
 	}
 	return s.Home.Save(file, h, false)
+}
+
+// idOf is the id of what is told at a time, by the teller's clock; toldAt returns that.
+func idOf(key string, at time.Time) string { return fmt.Sprintf("%s %d", key, at.UnixNano()) }
+
+func toldAt(id string) time.Time {
+	_, at, _ := strings.Cut(id, " ")
+	ns, err := strconv.ParseInt(at, 10, 64)
+	if err != nil {
+		return time.Now()
+	}
+	return time.Unix(0, ns)
 }
 
 // forget removes what hosts have told that are in the team no more.

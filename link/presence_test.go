@@ -73,6 +73,7 @@ func TestHeard(t *testing.T) {
 	is(`["a"]`, `["n"]`)
 	h := laptop.heard("build1")
 	testworld.Equal(t, h.State.Version+" "+h.State.Name+" "+h.State.Instance, "v1 build1 "+testworld.Got(team.Instance(build1.home))(t), "its state")
+	testworld.Equal(t, h.Behind.Round(time.Minute), 0, "how far its clock is behind")
 	if !h.Up(h.Seen) || h.Up(h.Seen.Add(link.Fresh)) || h.Up(h.Seen.Add(-link.Fresh)) {
 		t.Error("a host is up for 5 minutes after it has told something")
 	}
@@ -117,6 +118,14 @@ func TestHeardForged(t *testing.T) {
 	}
 	put(build2, "1", `["forged"]`, "build1.needs: "+wire.ErrForged.Error())
 	put(build1, "2", `{`, "build1.needs: is no JSON")
+
+	// A clock that is wrong shows in no age.
+	testworld.Must(t, wire.PutState(t.Context(), w.as(build1), testworld.Got(team.LoadKey(build1.home))(t), wire.NeedsKey("build1"),
+		fmt.Sprint("build1.needs ", time.Now().Add(time.Hour).UnixNano()), []byte(`[1]`)))
+	testworld.Wait(t, "what build1 tells an hour ahead", func() bool { return laptop.heard("build1").Behind.Round(time.Minute) == -time.Hour })
+	if h := laptop.heard("build1"); !h.Up(time.Now()) {
+		t.Errorf("it was seen at %v", h.Seen)
+	}
 }
 
 // A copy of a home, which has the same key and name, is found by both.

@@ -117,6 +117,19 @@ func (r *roster) recent(ctx context.Context) (spawn.Statuses, error) {
 	return now.list, now.err
 }
 
+// last returns what the last look has shown; it looks only if there was none.
+func (r *roster) last(ctx context.Context) (spawn.Statuses, error) {
+	if err := r.take(ctx); err != nil {
+		return nil, err
+	}
+	known := r.known
+	r.give()
+	if known.seq == 0 {
+		return r.recent(ctx)
+	}
+	return known.list, known.err
+}
+
 // next returns the look after last, or last itself if nothing can have changed. If urgent,
 // it is one that began after the call.
 func (r *roster) next(ctx context.Context, last look, urgent bool) (look, error) {
