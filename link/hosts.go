@@ -22,6 +22,7 @@ type State struct {
 	Instance string         `json:"instance"` // tells the home from its copies
 	Version  string         `json:"version"`
 	Protocol int            `json:"protocol"`
+	Idle     bool           `json:"idle,omitempty"` // it carries nothing, as another home may be the same host
 	Agents   jsontext.Value `json:"agents,omitempty"`
 }
 

@@ -122,3 +122,29 @@ func TestAttachments(t *testing.T) {
 	there := testworld.Got(os.ReadFile(build1.home.Path("channels/agent/agent1", got.Attachments[0])))(t)
 	testworld.Equal(t, bytes.Equal(there, data), true, "the same bytes")
 }
+
+// A copy of a home carries nothing, and both are told; a home that was moved carries on.
+func TestCopied(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	testworld.Wait(t, "the first has told its state", func() bool { return laptop.state("build1").Name != "" })
+	copied := testworld.FastHome(t)
+	testworld.Must(t, os.RemoveAll(copied.Root()))
+	testworld.Must(t, os.CopyFS(copied.Root(), os.DirFS(build1.home.Root())))
+	twin := &host{TB: t, name: "build1", home: copied, bus: testworld.Bus(t, copied, agent.Owner, agent.Root, "agent1")}
+	twin.link()
+	told := func(h *host) bool {
+		r, err := link.LoadReport(h.home)
+		return err == nil && strings.Contains(r.Troubles["this home"].What, "one is a copy of the other")
+	}
+	testworld.Wait(t, "both are told", func() bool { return told(twin) && told(build1) })
+	for i := range 20 {
+		laptop.send(agent.Owner, "agent1@build1", fmt.Sprint(i))
+	}
+	testworld.Wait(t, "all is at the first", func() bool { return len(build1.texts("agent1")) == 20 })
+	testworld.Len(t, twin.texts("agent1"), 0, "at the copy")
+	build1.stop()
+	laptop.send(agent.Owner, "agent1@build1", "after the move")
+	testworld.Wait(t, "the other carries on", func() bool { return len(twin.texts("agent1")) == 1 })
+}

@@ -23,9 +23,8 @@ import (
 )
 
 const (
-	tellEvery  = 2 * time.Second // at most, and only what has changed
-	renewEvery = 2 * time.Minute // of what has not
-	maxTold    = 240 << 10       // of one value; the bucket takes 256 KiB
+	tellEvery = 2 * time.Second // at most, and only what has changed
+	maxTold   = 240 << 10       // of one value; the bucket takes 256 KiB
 )
 
 // A teller keeps what this host tells of itself up to date.
@@ -53,6 +52,9 @@ func (s *session) tell(ctx context.Context) error {
 	for {
 		if s.nc.IsConnected() {
 			err := t.tell(ctx)
+			if errors.Is(err, errCopied) {
+				return err
+			}
 			if ctx.Err() == nil {
 				s.trouble("what this host tells", err)
 			}
@@ -95,11 +97,13 @@ func (t *teller) put(ctx context.Context, key string, data []byte) error {
 	}
 	now := time.Now()
 	next, was := telling{sha256.Sum256(data), now}, t.last[key]
-	if was.sum == next.sum && now.Sub(was.at) < renewEvery {
+	if was.sum == next.sum && now.Sub(was.at) < t.Renew {
 		return nil
 	}
 	if key == wire.StateKey(t.self.Name) && !was.at.IsZero() {
-		t.alone(ctx, key)
+		if err := t.alone(ctx); err != nil {
+			return err
+		}
 	}
 	if err := wire.PutState(ctx, t.js, t.key, key, idOf(key, now), data); err != nil {
 		return err
@@ -109,24 +113,21 @@ func (t *teller) put(ctx context.Context, key string, data []byte) error {
 }
 
 // alone looks whether the state is still what this home has told: a copy of the home, which
-// has the same name and key, replaces it.
-func (t *teller) alone(ctx context.Context, key string) {
-	states, err := wire.States(ctx, t.js)
-	if err != nil {
-		return
-	}
-	var there State
-	m, err := wire.GetState(ctx, states, key)
-	if err != nil || wire.VerifyState(t.key.Public(), m) != nil || json.Unmarshal(m.Data, &there) != nil {
-		return
-	}
+// has the same name and key, replaces it. If both carry mail, one of them ends.
+func (t *teller) alone(ctx context.Context) error {
+	there, err := t.toldState(ctx)
 	switch {
+	case err != nil || there.Instance == "":
 	case there.Instance != t.state.Instance:
 		t.other = time.Now()
-		t.trouble("this home", fmt.Errorf("another home on the team's server is %s too, with the same key: one is a copy of the other; `netsky link leave` in the one that should not be", t.self.Name))
-	case time.Since(t.other) > Fresh:
+		t.trouble("this home", t.copied())
+		if !there.Idle && t.state.Instance > there.Instance {
+			return errCopied
+		}
+	case time.Since(t.other) > 2*t.answerTime():
 		t.trouble("this home", nil)
 	}
+	return nil
 }
 
 // hear keeps what the other hosts tell, on a host with the role owner.
@@ -162,7 +163,7 @@ func (s *session) hear(ctx context.Context) error {
 			return ctx.Err()
 		}
 		s.trouble("what the hosts tell", err)
-		due.Reset(renewEvery)
+		due.Reset(s.Renew)
 		if err != nil {
 			due.Reset(mostWait)
 		}

@@ -7,6 +7,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -36,9 +37,13 @@ type Options struct {
 	// the agents here and of what needs the owner, as JSON. nil: nothing.
 	Version       string
 	Agents, Needs func(ctx context.Context) (jsontext.Value, error)
+	Renew         time.Duration // how often it is told anew what has not changed; 0: DefaultRenew
 	// Notice tells the owner of a trouble, once for each id; nil: nobody.
 	Notice func(id, text string)
 }
+
+// DefaultRenew is how often a host tells anew what has not changed.
+const DefaultRenew = 2 * time.Minute
 
 const (
 	lookEvery = time.Second // for a team that was joined or has changed, and for new addresses
@@ -85,6 +90,7 @@ type session struct {
 }
 
 func newSession(o Options) *session {
+	o.Renew = cmp.Or(o.Renew, DefaultRenew)
 	return &session{Options: o, report: report{home: o.Home, log: o.Log}}
 }
 
@@ -130,6 +136,9 @@ func (s *session) carry(ctx context.Context) error {
 		if _, err := team.NewRegistrar(s.Home, s.way().Fingerprint).Subscribe(nc); err != nil {
 			return err
 		}
+	}
+	if err := s.single(ctx); err != nil {
+		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return newOutbound(s).run(ctx) })

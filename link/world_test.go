@@ -114,7 +114,7 @@ func (h *host) link() {
 	log := slog.New(slog.NewTextHandler(testLog{h.TB, h.name}, nil))
 	go func() {
 		defer close(done)
-		_ = link.Run(ctx, link.Options{Home: h.home, Bus: h.bus, Log: log, Version: "v1", Agents: h.agents, Needs: h.needs})
+		_ = link.Run(ctx, link.Options{Home: h.home, Bus: h.bus, Log: log, Version: "v1", Agents: h.agents, Needs: h.needs, Renew: 2 * time.Second})
 	}()
 	h.stop = func() { cancel(); <-done }
 	h.Cleanup(func() { h.stop() })
@@ -157,4 +157,15 @@ func (h *host) waiting(id agent.ID) int {
 		n += len(files)
 	}
 	return n
+}
+
+// state is what the host has heard of another.
+func (h *host) state(name string) link.State {
+	list, _ := link.Hosts(h.home)
+	for _, one := range list {
+		if one.Name == name {
+			return one.State
+		}
+	}
+	return link.State{}
 }
