@@ -37,7 +37,7 @@ func TestOnlyTmuxRunsTmux(t *testing.T) {
 	temp := regexp.MustCompile(`os\.TempDir\(|os\.(MkdirTemp|CreateTemp)\(""|"/(var/)?tmp`)
 	may := map[string]bool{
 		"tmux/server.go":              true, // where tmux itself puts the sockets
-		"link/ssh/ssh.go":             true, // for sockets, where the home's path is too long
+		"link/ssh/kept.go":            true, // for sockets, where the home's path is too long
 		"internal/chaos/throwaway.go": true, // its home is removed with it
 		"cli/doctor/machine.go":       true, // asks for the version
 		"work/tree/attributes.go":     true, // for the time of one merge

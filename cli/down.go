@@ -67,6 +67,9 @@ func (a fleetVerbs) down(c *cli.Context) error {
 	f := a.fleetOf(l)
 	f.UI = ui{a.app, rep}
 	r, err := f.Down(c.Context, req)
+	if req.All {
+		hostVerbs(a).hangUp(c.Context, l.Home)
+	}
 	if jerr := rep.Finish(r.Ended); jerr != nil {
 		return jerr
 	}

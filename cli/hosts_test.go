@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -98,12 +99,7 @@ func TestOnInterrupt(t *testing.T) {
 	out := testworld.Got(cmd.StdoutPipe())(t)
 	testworld.Must(t, cmd.Start())
 	follows := func() bool {
-		for _, r := range there.left() {
-			if strings.Contains(r.what, "log --follow") {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(there.left(), func(r remnant) bool { return strings.Contains(r.what, "log --follow") })
 	}
 	testworld.Wait(t, "the verb runs there", follows)
 	testworld.Must(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGINT))
@@ -137,6 +133,12 @@ func TestHosts(t *testing.T) {
 	if status, out := here.says(t, "", "--on", "bare", "status"); status != 1 || !strings.Contains(out, "correct `netsky` under [host.bare]") {
 		t.Errorf("--on bare: exit status %d\n%s", status, out)
 	}
+	kept := func() bool {
+		return slices.ContainsFunc(here.left(), func(r remnant) bool { return strings.Contains(r.what, "ControlMaster=yes") })
+	}
+	testworld.Equal(t, kept(), true, "the connection is kept")
+	here.must(t, "netsky", "down", "--all")
+	testworld.Wait(t, "down --all ends it", func() bool { return !kept() })
 }
 
 // netsky is brought to a host that has none, and only what fits there; an update is left to the

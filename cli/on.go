@@ -15,6 +15,7 @@ import (
 	"netsky/agent"
 	"netsky/config"
 	"netsky/fleet"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/link/ssh"
 )
@@ -122,6 +123,13 @@ func (a hostVerbs) reach(name string) (ssh.Client, ssh.Host, error) {
 		return c, ssh.Host{}, exitError{exitUsage, err}
 	}
 	return c, list[i], nil
+}
+
+// hangUp ends the connections to other hosts that are kept.
+func (a hostVerbs) hangUp(ctx context.Context, h home.Dir) {
+	if err := (ssh.Client{Home: h, Environ: a.environ}).Close(ctx); err != nil {
+		a.warn("%v; it ends by itself after ten minutes", err)
+	}
 }
 
 // reached returns the error of a verb on a host, whose exit status is that of the verb there.

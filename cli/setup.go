@@ -147,6 +147,7 @@ func (a setupVerbs) uninstall(c *cli.Context) error {
 		f := a.fleetOf(l)
 		f.UI = ui{a.app, &view.Down{Printer: a.printer(false)}}
 		_, err = f.Down(c.Context, fleet.DownRequest{Force: true, All: true})
+		hostVerbs(a).hangUp(c.Context, h)
 		full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 		switch {
 		case err != nil && purge && full && c.Context.Err() == nil:

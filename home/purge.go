@@ -96,6 +96,7 @@ type shape struct {
 
 const (
 	addressName = `(owner|agent(infinity|0|[1-9][0-9]{0,3}))`
+	anyAddress  = addressName + `(@[a-z][a-z0-9-]*)?`
 	agentJSON   = addressName + `\.json`
 	codexSocket = `cx-(infinity|[0-9]+)\.sock` // Codex makes a link to a socket elsewhere
 	requestJSON = `[0-9]{20}-[0-9]+\.json`
@@ -160,10 +161,10 @@ var shapes = map[string]shape{
 		files: `(daemon\.(pid|sock)|link\.sock|link-server\.json|url|token|cx-(infinity|[0-9]+)\.(sock|json|sock\.lock))`,
 		links: codexSocket,
 		dirs: map[string]shape{
-			"brakes":  {files: addressName + `-` + addressName},
-			"ssh":     {files: `[0-9a-f]{8}(\.[0-9a-zA-Z]+)?`}, // connections that ssh keeps
-			"scratch": {tree: true}, // what git made and nobody keeps
-			"lock":    {files: `(up|uninstall|tick|watchdog|quiet|daemon|router|tmux|records|upkeep|breakers|escalate|phone|phone-access|worktrees|landing|tasks|self|link|link-server|(receiver|codex|dialog|worktree|check)-` + addressName + `)`},
+			"brakes":  {files: anyAddress + `-` + anyAddress},
+			"ssh":     {files: `[0-9a-f]{12}(\.[0-9a-zA-Z]+)?`}, // connections that ssh keeps
+			"scratch": {tree: true},                             // what git made and nobody keeps
+			"lock":    {files: `(up|uninstall|tick|watchdog|quiet|daemon|router|tmux|records|upkeep|breakers|escalate|phone|phone-access|worktrees|landing|tasks|self|link|link-server|receiver-` + anyAddress + `|(codex|dialog|worktree|check)-` + addressName + `)`},
 		},
 	},
 	LogDir:  {files: `((check|setup)-[0-9a-zA-Z]+\.log|daemon\.log(\.1)?|supervisor\.log|netsky(-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.-]+)?\.jsonl)`},

@@ -30,7 +30,7 @@ type SSHD struct {
 }
 
 // StartSSHD starts a server. env is what its sessions have in their environment, each
-// "NAME=value", instead of the user's own.
+// "NAME=value", instead of the user's own; without it HOME is the server's directory.
 func StartSSHD(tb testing.TB, env ...string) *SSHD {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "n") // not the test's own, whose path may be too long for a socket
@@ -63,14 +63,11 @@ func StartSSHD(tb testing.TB, env ...string) *SSHD {
 	}
 	keys := write("keys", read("user.pub")+"\n")
 	known := write("known", fmt.Sprintf("[127.0.0.1]:%s %s\n", port, read("host.pub")))
-	set := ""
-	for _, e := range env {
+	set := "SetEnv " + strconv.Quote("HOME="+execx.Value(append([]string{"HOME=" + dir}, env...), "HOME")) // what shells read at their start
+	for _, e := range execx.Without(env, "HOME") {
 		set += " " + strconv.Quote(e)
 	}
-	if set != "" {
-		set = "SetEnv" + set + "\n"
-	}
-	config := write("sshd_config", fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\n%s", filepath.Join(dir, "host"), keys, set))
+	config := write("sshd_config", fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\n%s\n", filepath.Join(dir, "host"), keys, set))
 	client := write("ssh_config", fmt.Sprintf("Host build1\nHostName 127.0.0.1\nPort %s\nIdentityFile %s\nIdentitiesOnly yes\nUserKnownHostsFile %s\nGlobalKnownHostsFile none\n",
 		port, filepath.Join(dir, "user"), known))
 	Must(tb, os.Mkdir(s.Bin, 0o700))

@@ -59,33 +59,28 @@ func (h Host) Script() string {
 	return fmt.Sprintf("%snetsky=$(command -v %s) || exit %d; ", places, program, missing)
 }
 
-// kept returns the options of the connection that is kept.
-func (c Client) kept(h Host) ([]string, error) {
-	if err := h.Check(); err != nil {
-		return nil, err
-	}
-	socket, err := c.socket(h)
-	return append(c.options(), "LogLevel=ERROR", "ClearAllForwardings=yes", "ControlMaster=auto", "ControlPersist=10m",
-		"ControlPath="+strings.ReplaceAll(socket, "%", "%%")), err
-}
-
 // Run runs a netsky verb on a host, as if it were here: with these streams, and with a terminal
 // if all of them are one. vars are variables that it gets there, as a shell assigns them. The error
 // is nil, a Failed, or matches ErrNoNetsky or ErrUnreachable, for which ssh has said why.
 func (c Client) Run(ctx context.Context, h Host, in io.Reader, out, errs io.Writer, vars string, words ...string) error {
-	options, err := c.kept(h)
-	if err != nil {
-		return err
-	}
-	line := []string{"-T"}
+	kind := "-T"
 	if terminal(in) && terminal(out) && terminal(errs) {
-		line = []string{"-t"} // so that Ctrl-C and the window's size get there, too
+		kind = "-t" // so that Ctrl-C and the window's size get there, too
 	}
 	script := `exec "$netsky" "$@"`
 	if vars != "" {
 		script = "export " + vars + "; " + script
 	}
-	cmd, err := c.command(ctx, options, append(line, "--", h.Dest, shell(h.Script()+script, words...))...)
+	return c.run(ctx, h, in, out, errs, kind, shell(h.Script()+script, words...))
+}
+
+// run runs a command of the user's shell on a host; kind says with a terminal or without.
+func (c Client) run(ctx context.Context, h Host, in io.Reader, out, errs io.Writer, kind, command string) error {
+	options, err := c.connect(ctx, h, errs)
+	if err != nil {
+		return err
+	}
+	cmd, err := c.command(ctx, options, kind, "--", h.Dest, command)
 	if err != nil {
 		return err
 	}
@@ -125,19 +120,10 @@ const maxAnswer = 4 << 20
 // Ask runs a script of sh on a host and returns what it prints. in is its input; wait is how long
 // it may take. The errors are those of Run, with the last line that ssh or the script has said.
 func (c Client) Ask(ctx context.Context, h Host, wait time.Duration, in io.Reader, script string, args ...string) (string, error) {
-	options, err := c.kept(h)
-	if err != nil {
-		return "", err
-	}
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	cmd, err := c.command(limited, options, "-T", "--", h.Dest, shell(script, args...))
-	if err != nil {
-		return "", err
-	}
 	out, said := limit{left: maxAnswer}, limit{left: maxAnswer}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &said
-	err = ended(limited, cmd.Run())
+	err := c.run(limited, h, in, &out, &said, "-T", shell(script, args...))
 	switch last := lastLine(said.String()); {
 	case err == nil || ctx.Err() != nil:
 		return out.String(), ctx.Err()

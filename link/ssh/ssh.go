@@ -1,7 +1,7 @@
 // Package ssh reaches other hosts through the user's own ssh: its program, configuration, keys
 // and known hosts. It runs netsky there over a connection that is kept, and keeps tunnels up.
 //
-// A kept connection is a process of ssh's that ends by itself after ten idle minutes; its
+// A kept connection is a process of ssh's that ends with [Client.Close], or after ten idle minutes; its
 // socket is in run/ssh/ below the home, or where the home's path is too long for that, in
 // /tmp/netsky-UID. A tunnel has a connection of its own, and ends with the process that keeps
 // it. Nothing here answers ssh's questions or weakens its checks.
@@ -10,13 +10,9 @@ package ssh
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -60,7 +56,7 @@ const connectTime = 10 * time.Second
 
 // options returns those of every connection.
 func (c Client) options() []string {
-	list := []string{"ServerAliveInterval=" + seconds(cmp.Or(c.Alive, 15*time.Second)), "ServerAliveCountMax=3"}
+	list := []string{"RemoteCommand=none", "ServerAliveInterval=" + seconds(cmp.Or(c.Alive, 15*time.Second)), "ServerAliveCountMax=3"}
 	if c.Unasked {
 		list = append(list, "BatchMode=yes", "ConnectTimeout="+seconds(connectTime))
 	}
@@ -84,34 +80,4 @@ func (c Client) command(ctx context.Context, options []string, words ...string) 
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 2 * time.Second
 	return cmd, nil
-}
-
-// maxSocket is the longest path of a unix socket (macOS), less what ssh appends while it makes one.
-const maxSocket = 103 - len(".0123456789abcdef")
-
-// socket returns the path of the kept connection's socket, in a directory that only this user can enter.
-func (c Client) socket(h Host) (string, error) {
-	sum := sha256.Sum256([]byte(c.Home.Root() + "\x00" + h.Dest))
-	name := hex.EncodeToString(sum[:4])
-	if path := c.Home.Path(home.RunDir, "ssh", name); c.Home.Root() != "" && len(path) <= maxSocket {
-		if _, err := os.Stat(c.Home.Path(home.RunDir)); err == nil { // the home is made
-			dir, err := c.Home.OpenDir(home.RunDir+"/ssh", true)
-			if err != nil {
-				return "", err
-			}
-			return path, dir.Close()
-		}
-	}
-	dir := "/tmp/netsky-" + strconv.Itoa(os.Getuid())
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return "", err
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return "", err
-	}
-	if own, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || info.Mode().Perm() != 0o700 || !ok || int(own.Uid) != os.Getuid() {
-		return "", fmt.Errorf("%s: is not a directory of yours alone (mode 0700), which ssh's sockets need; remove it", dir)
-	}
-	return filepath.Join(dir, name), nil
 }

@@ -1,0 +1,99 @@
+package ssh_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"netsky/home"
+	"netsky/internal/testworld"
+	"netsky/link/ssh"
+)
+
+// mustNetsky writes a program that takes netsky's place: it prints its words and its input.
+func mustNetsky(t *testing.T, s *testworld.SSHD) ssh.Host {
+	t.Helper()
+	file := filepath.Join(filepath.Dir(s.Bin), "net sky")
+	testworld.Program(t, file, "#!/bin/sh\nfor w; do echo \"[$w]\"; done\ncat\necho $X $AGENT_N >&2\nexit ${1#exit}\n")
+	return ssh.Host{Name: "build1", Dest: "build1", Netsky: file}
+}
+
+// logins counts those that the server has seen.
+func logins(t *testing.T, s *testworld.SSHD) int {
+	t.Helper()
+	return strings.Count(string(testworld.Got(os.ReadFile(s.Log))(t)), "Accepted publickey")
+}
+
+// Several verbs at once use one connection and leave no word about that; it is made anew once it
+// is gone, and Close ends it. So it is in a home whose path is too long for a socket.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	for name, deep := range map[string]string{"short": "", "long": strings.Repeat("x", 40)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := testworld.StartSSHD(t)
+			c := client(t, s)
+			if deep != "" {
+				c.Home = testworld.Got(home.At(filepath.Join(filepath.Dir(c.Home.Root()), deep, deep[:20])))(t)
+				testworld.Must(t, os.Mkdir(filepath.Dir(c.Home.Root()), 0o700))
+				testworld.Err(c.Home.Make())
+			}
+			h := mustNetsky(t, s)
+			runs := func(how string, want int) {
+				t.Helper()
+				var all sync.WaitGroup
+				for range 5 {
+					all.Go(func() {
+						var out, errs bytes.Buffer
+						if err := c.Run(t.Context(), h, strings.NewReader("in\n"), &out, &errs, "X=1 AGENT_N=0", "exit0", "it's $X"); err != nil || out.String() != "[exit0]\n[it's $X]\nin\n" || errs.String() != "1 0\n" {
+							t.Errorf("%s: %v\n%s%s", how, err, out.String(), errs.String())
+						}
+					})
+				}
+				all.Wait()
+				testworld.Equal(t, logins(t, s), want, how)
+			}
+			runs("the first", 1)
+			runs("later", 1)
+			s.Signal(syscall.SIGKILL)
+			testworld.Wait(t, "it is made anew", func() bool {
+				before := logins(t, s)
+				_, err := c.Ask(t.Context(), h, testworld.Patience, nil, "exit 0")
+				return err == nil && logins(t, s) == before
+			})
+			n := logins(t, s)
+			runs("after its end", n)
+			testworld.Must(t, c.Close(t.Context()))
+			runs("after Close", n+1)
+			testworld.Must(t, c.Close(t.Context()))
+		})
+	}
+}
+
+// The exit of a verb is told apart from what keeps it from running.
+func TestRunErrors(t *testing.T) {
+	t.Parallel()
+	s := testworld.StartSSHD(t)
+	c := client(t, s)
+	h := mustNetsky(t, s)
+	var out, errs bytes.Buffer
+	err := c.Run(t.Context(), h, nil, &out, &errs, "", "exit3")
+	testworld.Equal(t, err, error(ssh.Failed{Status: 3}))
+	h.Netsky = "~/no such netsky"
+	testworld.ErrorIs(t, c.Run(t.Context(), h, nil, &out, &errs, "", "x"), ssh.ErrNoNetsky)
+	errs.Reset()
+	testworld.ErrorIs(t, c.Run(t.Context(), ssh.Host{Dest: "ssh://127.0.0.1:1"}, nil, &out, &errs, "", "x"), ssh.ErrUnreachable)
+	testworld.Contains(t, errs.String(), "Connection refused")
+	_, err = c.Ask(t.Context(), h, time.Second, nil, "sleep 600")
+	testworld.Fails(t, err, "no answer within 1s")
+	_, err = c.Ask(t.Context(), h, testworld.Patience, nil, `echo a; echo "$1" >&2; exit 4`, "why; 'it")
+	if !errors.Is(err, ssh.Failed{Status: 4}) || !strings.HasSuffix(err.Error(), ": why; 'it") {
+		t.Errorf("Ask: %v", err)
+	}
+}
