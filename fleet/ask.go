@@ -23,6 +23,7 @@ import (
 	"netsky/cost/breaker"
 	"netsky/home"
 	"netsky/internal/proc"
+	"netsky/link"
 	"netsky/spawn/pane"
 	"netsky/watch/backoff"
 )
@@ -165,7 +166,12 @@ func (p *question) look(ctx context.Context, deaths *proc.Watcher) *sighting {
 	h, l := p.Launcher.Home, &sighting{at: time.Now()}
 	e, err := p.Launcher.Bus.Find(p.Agent, p.file)
 	l.place, l.why, l.nowhere = e.Place, e.Why, errors.Is(err, fs.ErrNotExist)
-	if p.Agent.Host() != "" { // that is all that this host knows
+	if p.Agent.Host() != "" {
+		if r, err := link.LoadReport(h); err != nil {
+			l.link = "the link has not run here yet"
+		} else {
+			l.link = r.Down(l.at)
+		}
 		return l
 	}
 	if k, err := h.LoadKeeper(p.Agent); err == nil && k.Own.Named() && k.Own != p.keeper && deaths.Add("keeper", k.Own) == nil {

@@ -27,6 +27,7 @@ type sighting struct {
 	fault   agent.Fault     // why the model can't take it, or anything; zero: it can
 	breaker breaker.State   // of the fault's account
 	asks    *agent.Approval // the agent's question for permission, if the sender can answer it
+	link    string          // to another host: why nothing goes there now
 }
 
 // A course is what was judged of a message so far.
@@ -71,6 +72,10 @@ func (c *course) judge(l *sighting) error {
 		} else {
 			c.say("%s has it", c.to)
 		}
+	}
+	if !c.taken && l.link != "" && l.link != c.held {
+		c.held = l.link
+		c.warn("the message %s waits here: %s; `netsky link` shows more", c.id, l.link)
 	}
 	if err := c.progress(l); err != nil {
 		return err

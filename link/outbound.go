@@ -46,6 +46,8 @@ type outbound struct {
 
 	mu    sync.Mutex
 	boxes map[agent.ID]bool // that are being read
+
+	waits map[string]int // by host, as reported; of gather
 }
 
 func newOutbound(s *session) *outbound {
@@ -148,10 +150,31 @@ func (o *outbound) gather(ctx context.Context, readers *sync.WaitGroup) {
 				o.mu.Unlock()
 			})
 		}
+		o.count(ids)
 		if proc.SleepUntil(ctx, lookEvery, hint) != nil {
 			return
 		}
 	}
+}
+
+// count notes how much waits for each host.
+func (o *outbound) count(ids []agent.ID) {
+	waiting := make(map[string]int)
+	for _, id := range ids {
+		if id.Host() == "" {
+			continue
+		}
+		for _, p := range bus.Pending() {
+			n, _ := o.Bus.Count(id, p) // what can't be counted is a trouble elsewhere
+			waiting[id.Host()] += n
+		}
+	}
+	for _, h := range o.team.Hosts {
+		if h.Name != o.self.Name && o.waits[h.Name] != waiting[h.Name] {
+			o.host(h.Name, func(r *HostReport) { r.Waiting = waiting[h.Name] })
+		}
+	}
+	o.waits = waiting
 }
 
 // claim reports whether nobody reads that mailbox yet.

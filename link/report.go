@@ -46,6 +46,20 @@ type HostReport struct {
 // LoadReport returns how the link was when it was last written.
 func LoadReport(h home.Dir) (Report, error) { return home.Load[Report](h, ReportFile) }
 
+// silent is after how long without a new report the link counts as ended.
+const silent = 2 * time.Minute
+
+// Down says why no mail goes anywhere now, "" if it does.
+func (r Report) Down(now time.Time) string {
+	switch {
+	case now.Sub(r.Seen) > silent:
+		return "the link has not run since " + r.Seen.Local().Format(time.DateTime) + ", as the daemon does not"
+	case !r.Connected:
+		return "the link to the team's server is down since " + r.Since.Local().Format(time.DateTime) + ": " + r.Why
+	}
+	return ""
+}
+
 const reportEvery = 30 * time.Second
 
 // A report is written whenever it has changed, and each half a minute.
