@@ -11,6 +11,9 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"netsky/internal/execx"
 )
@@ -20,6 +23,8 @@ import (
 type SSHD struct {
 	Bin string // to put first on PATH
 	Log string // the log of the server, a file
+	// Delay is how long whatever is sent takes in each direction, set before anybody connects.
+	Delay time.Duration
 
 	tb     testing.TB
 	listen net.Listener
@@ -90,7 +95,10 @@ func (s *SSHD) serve() {
 		if err != nil {
 			return
 		}
-		file, err := conn.(*net.TCPConn).File()
+		if s.Delay > 0 {
+			conn = far(conn, s.Delay)
+		}
+		file, err := conn.(interface{ File() (*os.File, error) }).File()
 		conn.Close()
 		if err != nil {
 			continue
@@ -111,6 +119,46 @@ func (s *SSHD) serve() {
 		s.mu.Unlock()
 		file.Close()
 	}
+}
+
+// far returns the other end of a connection from further away.
+func far(conn net.Conn, delay time.Duration) net.Conn {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return conn
+	}
+	var ends [2]net.Conn
+	for i, fd := range pair {
+		f := os.NewFile(uintptr(fd), "")
+		ends[i], _ = net.FileConn(f)
+		f.Close()
+	}
+	for _, way := range [][2]net.Conn{{conn, ends[0]}, {ends[0], conn}} {
+		type part struct {
+			at   time.Time
+			data []byte
+		}
+		line := make(chan part, 1<<10)
+		go func() {
+			defer close(line)
+			for {
+				data := make([]byte, 32<<10)
+				n, err := way[0].Read(data)
+				if err != nil {
+					return
+				}
+				line <- part{time.Now().Add(delay), data[:n]}
+			}
+		}()
+		go func() {
+			defer way[1].Close()
+			for p := range line {
+				time.Sleep(time.Until(p.at))
+				way[1].Write(p.data)
+			}
+		}()
+	}
+	return ends[1]
 }
 
 // Signal sends a signal to the processes of all connections that there are now, and returns how many there are.
