@@ -56,6 +56,8 @@ const (
 	TasksLock    = "tasks"          // changes a task
 	SelfLock     = "self"           // replaces netsky's program, or restarts the daemon
 	LinkLock     = "link"           // changes which hosts belong to the team
+
+	LinkServerLock = "link-server" // keeps what crosses between the team's hosts
 )
 
 const receiverLock = "receiver-"

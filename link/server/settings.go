@@ -1,0 +1,125 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"netsky/home"
+	"netsky/internal/advice"
+	"netsky/internal/proc"
+)
+
+// Files below the home, beside the team's.
+const (
+	SettingsFile = "state/link/server.json" // a home that has it serves
+	StateFile    = "run/link-server.json"   // what the server last said of itself
+	storeDir     = "state/link/server"
+	tlsFile      = storeDir + "/tls.pem" // the server's own key and certificate
+	maxFile      = 64 << 10
+)
+
+// Settings say where a home serves its team.
+type Settings struct {
+	Listen string `json:"listen"`        // host:port; with port 0 the server takes a free one
+	Port   int    `json:"port,omitzero"` // which it keeps
+}
+
+// Local is what Listen is at first: only this machine's programs reach it, ssh among them.
+const Local = "127.0.0.1:0"
+
+// ErrNotServed is matched by the error of Load in a home that does not serve.
+var ErrNotServed = errors.New("this host does not serve a team")
+
+// Load returns the settings of a home.
+func Load(h home.Dir) (s Settings, err error) {
+	data, err := h.ReadFile(SettingsFile, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, ErrNotServed
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		return s, advice.With(fmt.Errorf("%s: %w", SettingsFile, err), "`netsky link serve` writes it anew")
+	}
+	return s, nil
+}
+
+// Save makes a home serve; its daemon notices.
+func (s Settings) Save(h home.Dir) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return h.WriteFile(SettingsFile, append(data, '\n'), true)
+}
+
+func (s Settings) check() error {
+	host, port, err := net.SplitHostPort(s.Listen)
+	if err != nil {
+		return fmt.Errorf("listen %q: must be an address and a port, such as %s", s.Listen, Local)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || host == "" {
+		return fmt.Errorf("listen %q: must be an address and a port, such as %s", s.Listen, Local)
+	} else if s.Port < 0 || s.Port > 1<<16-1 || n != 0 && s.Port != 0 {
+		return fmt.Errorf("port %d: must be one that the server took", s.Port)
+	}
+	return nil
+}
+
+// address returns the host and the port to listen on, 0 for a free one.
+func (s Settings) address() (host string, port int) {
+	host, text, _ := net.SplitHostPort(s.Listen)
+	if port, _ = strconv.Atoi(text); port == 0 {
+		port = s.Port
+	}
+	return host, port
+}
+
+// local reports whether only this machine's programs reach the server, which needs no TLS then.
+func (s Settings) local() bool {
+	host, _ := s.address()
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// A State is what a server says of itself.
+type State struct {
+	proc.Process
+	Address     string    `json:"address,omitzero"`     // nats://host:port, or tls://host:port
+	Fingerprint string    `json:"fingerprint,omitzero"` // the SHA-256 of its certificate, in hex
+	At          time.Time `json:"at"`
+	Error       string    `json:"error,omitzero"` // why it has ended
+	Next        string    `json:"next,omitzero"`  // what to do about that
+}
+
+// Look returns what the server of a home said last, and whether it runs and serves.
+func Look(h home.Dir) (s State, serving bool) {
+	data, err := h.ReadFile(StateFile, maxFile)
+	if err != nil || json.Unmarshal(data, &s) != nil {
+		return State{}, false
+	}
+	return s, s.Error == "" && s.Alive()
+}
+
+func (s State) save(h home.Dir) error {
+	s.Process, s.At = proc.Self(), time.Now().Round(0)
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return h.WriteFile(StateFile, append(data, '\n'), false)
+}
