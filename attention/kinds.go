@@ -30,6 +30,7 @@ const (
 	Down       Kind = "down"   // wanted up, and not started
 	Config     Kind = "config" // a mistake in netsky.toml
 	Daemon     Kind = "daemon"
+	Link       Kind = "link"      // to the other hosts of the team
 	Unreached  Kind = "unreached" // an alert that could not be sent to the owner
 	Question   Kind = "question"
 	Conflict   Kind = "conflict" // between the work of two agents, or with the branch it lands on
@@ -37,7 +38,7 @@ const (
 )
 
 // kinds are all, those that are shown first first.
-var kinds = []Kind{Approval, Dialog, Join, Login, Limit, Budget, Blocked, Unready, Hung, Looping, Dead, Down, Config, Daemon, Unreached, Question, Conflict, Unreadable}
+var kinds = []Kind{Approval, Dialog, Join, Login, Limit, Budget, Blocked, Unready, Hung, Looping, Dead, Down, Config, Daemon, Link, Unreached, Question, Conflict, Unreadable}
 
 // Kinds returns all kinds, those that are shown first first.
 func Kinds() []Kind { return slices.Clone(kinds) }
@@ -58,6 +59,7 @@ var phrases = map[Kind]struct{ title, one, many string }{
 	Down:       {"Down", "is down and should be up", "agents are down and should be up"},
 	Config:     {"Configuration", "has a mistake", "have mistakes"},
 	Daemon:     {"Daemon", "needs you", "need you"},
+	Link:       {"Link", "needs you", "need you"},
 	Unreached:  {"Alerts", "did not reach you", "did not reach you"},
 	Question:   {"Questions", "waits for your answer", "agents wait for your answer"},
 	Conflict:   {"Conflicts", "has work that conflicts", "agents have work that conflicts"},
@@ -161,6 +163,12 @@ func (n Need) inLine() bool {
 // How is the command that settles the need, and how to refuse if that is possible.
 func (n Need) How() string {
 	switch {
+	case n.Host != "" && len(n.Commands) > 1 && !n.inLine():
+		return "`netsky needs " + n.Code + "` shows all of it; then `" + n.Command + "` says yes, --deny refuses"
+	case n.Host != "" && len(n.Commands) > 1:
+		return "`" + n.Command + "` says yes, --deny refuses"
+	case n.Host != "":
+		return "`" + n.Command + "` shows what settles it"
 	case n.Kind == Budget:
 		return "`" + n.Command + "` allows as much again, --deny leaves it at that"
 	case n.Kind == Dialog && len(n.Options) > 0:
@@ -186,6 +194,10 @@ const compact = "Open its terminal, then /compact"
 // Next is the command that settles the need, as the next step of `netsky` alone.
 func (n Need) Next() string {
 	switch {
+	case n.Host != "" && len(n.Commands) > 1:
+		return n.Command + " says yes to what " + n.Who() + " asks, --deny refuses; netsky needs shows what that is"
+	case n.Host != "":
+		return n.Command + " shows what settles it"
 	case n.Kind == Budget:
 		return n.Command + " allows " + n.Who() + " as much again, --deny leaves it at that; netsky cost shows what was used"
 	case n.Kind == Dialog && len(n.Options) > 0:
@@ -215,6 +227,7 @@ func (n Need) Next() string {
 		Dead:       "starts it again",
 		Down:       "starts it",
 		Daemon:     "starts the daemon again",
+		Link:       "shows how the links to the other hosts are",
 		Unreached:  "forgets the alert that did not reach you, once you have seen to it",
 		Conflict:   "shows whose work conflicts with what",
 		Question:   "answers what " + n.Who() + " asks; netsky needs shows that",
@@ -248,7 +261,7 @@ func Lines(list []Need, now time.Time) (lines []string) {
 		if !strings.HasSuffix(how, n.Otherwise) {
 			how += "; otherwise " + n.Otherwise
 		}
-		lines = append(lines, fmt.Sprintf("%s  %-10s %5s  %s", n.Code, n.Kind, n.age(now), n.Line()), "       "+how)
+		lines = append(lines, fmt.Sprintf("%s  %-10s %5s  %s", n.Code, n.Kind, n.age(now), n.Line()+n.stale(now)), "       "+how)
 	}
 	if len(list) == 0 {
 		lines = []string{"nothing needs you"}
@@ -273,6 +286,9 @@ func (n Need) Whole(now time.Time) []string {
 	}
 	if n.Since != 0 {
 		add("since", n.Since.Time().Local().Format("Mon 2 Jan 15:04:05")+", for "+n.age(now))
+	}
+	if n.Host != "" {
+		add("host", n.Host+n.stale(now))
 	}
 	add("otherwise", n.Otherwise)
 	for _, c := range n.Commands {

@@ -32,6 +32,7 @@ import (
 	"netsky/agent"
 	"netsky/cost/breaker"
 	"netsky/home"
+	"netsky/link"
 	"netsky/link/team"
 	"netsky/store"
 	"netsky/view"
@@ -58,6 +59,11 @@ type Need struct {
 	Otherwise string    `json:"otherwise"`
 	Command   string    `json:"command"` // settles it, or is the next step
 	Commands  []Command `json:"commands"`
+
+	Host string     `json:"host,omitempty"` // that it is on, "" for this one
+	AsOf store.Time `json:"as_of,omitzero"` // when that host was last heard of, if it is not up
+	// There is the item as it is on that host, where an answer takes its code and its digest; nil for one of this host.
+	There *Need `json:"-"`
 
 	id   []string // what identifies it among those of its kind
 	away bool     // Dir is none of the agent's own
@@ -93,6 +99,8 @@ type Sources struct {
 	Daemon    string // DaemonRuns, DaemonHung, DaemonGone, or "": it is not wanted
 	Ticks     bool   // the ticker runs, which starts another daemon
 	Blind     Blind
+	Hosts     []Host       // the other hosts of the team, if they tell this one
+	Link      *link.Report // how the link to them is; nil without a team
 }
 
 // What may be wrong with the daemon.
@@ -133,6 +141,10 @@ func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, er
 	s.Blind = LoadBlind(h)
 	s.Conflicts, err = merge.Load(h)
 	note("conflicts", err)
+	s.Hosts, err = Hosts(h, s.Now)
+	note("hosts", err)
+	s.Link, err = linkOf(h)
+	note("link", err)
 	if len(failed) > 0 {
 		err = fmt.Errorf("%s", strings.Join(failed, "; "))
 	}
@@ -176,12 +188,16 @@ func List(s Sources) []Need {
 	if n, ok := s.unreached(); ok {
 		list = append(list, n)
 	}
+	if n, ok := s.link(); ok {
+		list = append(list, n)
+	}
 	for _, q := range s.Questions {
 		list = append(list, q.need())
 	}
 	for _, k := range s.Conflicts {
 		list = append(list, conflict(k))
 	}
+	list = append(list, s.elsewhere()...)
 	slices.SortStableFunc(list, func(x, y Need) int {
 		if x.Kind != y.Kind {
 			return slices.Index(kinds, x.Kind) - slices.Index(kinds, y.Kind)
@@ -202,6 +218,9 @@ func List(s Sources) []Need {
 
 // finish adds what follows from the rest.
 func (n *Need) finish() {
+	if n.There != nil {
+		return
+	}
 	if len(n.Options) > 0 {
 		does := "Allow once"
 		switch n.Kind {
@@ -217,7 +236,11 @@ func (n *Need) finish() {
 		n.Options = []string{}
 	}
 	n.Command = n.Commands[0].Line
-	what, _ := json.Marshal([]any{n.Code, n.Kind, n.About, n.Title, n.Text, n.Dir, n.Options}) // strings always encode
+	text := n.Text
+	if n.Kind == Link { // it changes all the time, and is still the same trouble
+		text = ""
+	}
+	what, _ := json.Marshal([]any{n.Code, n.Kind, n.About, n.Title, text, n.Dir, n.Options}) // strings always encode
 	sum := sha256.Sum256(what)
 	n.Digest = hex.EncodeToString(sum[:])
 }

@@ -29,6 +29,7 @@ import (
 	"netsky/spawn"
 	"netsky/spawn/keeper"
 	"netsky/store"
+	agentview "netsky/view"
 )
 
 // daemonVerbs runs what runs in the background.
@@ -142,8 +143,11 @@ func (a daemonVerbs) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.O
 	if a.config.Self.Every() > 0 {
 		o.Updates = fleet.Program{Fleet: f}.LookForUpdates
 	}
-	o.Link = func(ctx context.Context) error {
-		return link.Run(ctx, link.Options{Home: l.Home, Bus: l.Bus, SSH: ssh.Client{Home: l.Home, Environ: a.environ}, Log: log})
+	o.Link = func(ctx context.Context, known func(context.Context) ([]agentview.Agent, uint64, error)) error {
+		t := fleet.NewTelling(l, known)
+		return link.Run(ctx, link.Options{
+			Home: l.Home, Bus: l.Bus, SSH: ssh.Client{Home: l.Home, Environ: a.environ}, Log: log, Version: Version, Agents: t.Agents, Needs: t.Needs,
+		})
 	}
 	// What needs the owner is texted by the bridge; the other ways are for when that fails.
 	o.Escalate = escalating(l.Home, ownerVerbs(a).ways())

@@ -30,6 +30,7 @@ import (
 	"netsky/home"
 	"netsky/spawn"
 	"netsky/store"
+	"netsky/view"
 	"netsky/watch"
 	"netsky/work/dispatch"
 	"netsky/work/merge"
@@ -77,8 +78,9 @@ type Options struct {
 	Check func() string
 	// Updates looks for new versions of netsky, until ctx ends. nil: nothing does.
 	Updates func(ctx context.Context) error
-	// Link carries mail between this host and the others of its team, if it has one, until ctx ends. nil: nothing does.
-	Link func(ctx context.Context) error
+	// Link carries mail between this host and the others of its team, if it has one, until ctx ends. known returns the agents as the
+	// watchdog has seen them last, and the number of that look. nil: nothing does.
+	Link func(ctx context.Context, known func(context.Context) ([]view.Agent, uint64, error)) error
 	Version string
 	Log     *slog.Logger
 	// Deeds serves GET /api and POST /deeds/ on the control socket; nil: nothing does. [PeerOf] says who asks.
@@ -169,7 +171,9 @@ func Run(ctx context.Context, o Options) error {
 		services = append(services, service{name: "updates", run: patient(o.Log, "updates", o.Updates)})
 	}
 	if o.Link != nil {
-		services = append(services, service{name: "link", run: patient(o.Log, "link", o.Link)})
+		services = append(services, service{name: "link", run: patient(o.Log, "link", func(ctx context.Context) error {
+			return o.Link(ctx, agents{d.watchdog, d.runtimes, o.Home}.known())
+		})})
 	}
 	if o.Listen != "" {
 		services = append(services, service{name: "dashboard", run: patient(o.Log, "dashboard", d.web)})

@@ -51,9 +51,9 @@ func (s *Server) needsOf(ctx context.Context, list []view.Agent) ([]need, error)
 }
 
 // aloneOf returns the need of one of several agents that wait at the same dialog. A conflict is not one
-// agent's alone, nor is a budget that several share.
+// agent's alone, nor is a budget that several share; what is on another host is answered there.
 func aloneOf(n need, id agent.ID) need {
-	if len(n.Agents) < 2 || n.Kind == attention.Conflict || n.Kind == attention.Budget {
+	if len(n.Agents) < 2 || n.Host != "" || n.Kind == attention.Conflict || n.Kind == attention.Budget {
 		return n
 	}
 	n.Agents, n.Alone, n.Title = []agent.ID{id}, nil, n.Kind.Phrase()
@@ -68,7 +68,7 @@ func aloneOf(n need, id agent.ID) need {
 // needWords are the words that a need's colour and glyph are chosen by: states.
 var needWords = map[attention.Kind]string{
 	attention.Approval: "waiting", attention.Dialog: "waiting", attention.Question: "waiting",
-	attention.Login: "blocked", attention.Limit: "blocked", attention.Blocked: "blocked", attention.Daemon: "hung", attention.Unreached: "hung", attention.Config: "hung",
+	attention.Login: "blocked", attention.Limit: "blocked", attention.Blocked: "blocked", attention.Daemon: "hung", attention.Link: "hung", attention.Unreached: "hung", attention.Config: "hung",
 	attention.Unready: "hung", attention.Hung: "hung", attention.Looping: "crash-looping", attention.Dead: "dead", attention.Down: "down", attention.Unreadable: "poisoned",
 	attention.Conflict: "waiting", attention.Join: "waiting",
 }

@@ -97,6 +97,19 @@ func (a Agent) MarshalJSON() ([]byte, error) {
 	}{fields(a), a.Fault.Reason, a.Fault.Account, store.Time(a.Fault.UntilMS)})
 }
 
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (a *Agent) UnmarshalJSON(data []byte) error {
+	v := struct {
+		*fields
+		Reason  agent.Reason `json:"reason"`
+		Account string       `json:"account"`
+		Until   store.Time   `json:"until"`
+	}{fields: (*fields)(a)}
+	err := json.Unmarshal(data, &v)
+	a.Fault = agent.Fault{Reason: v.Reason, Account: v.Account, UntilMS: int64(v.Until)}
+	return err
+}
+
 // An API is an agent as the dashboard's API has it.
 type API struct{ Agent }
 

@@ -117,17 +117,13 @@ func (r *roster) recent(ctx context.Context) (spawn.Statuses, error) {
 	return now.list, now.err
 }
 
-// last returns what the last look has shown; it looks only if there was none.
-func (r *roster) last(ctx context.Context) (spawn.Statuses, error) {
+// latest returns the last look.
+func (r *roster) latest(ctx context.Context) (look, error) {
 	if err := r.take(ctx); err != nil {
-		return nil, err
+		return look{}, err
 	}
-	known := r.known
-	r.give()
-	if known.seq == 0 {
-		return r.recent(ctx)
-	}
-	return known.list, known.err
+	defer r.give()
+	return r.known, r.known.err
 }
 
 // next returns the look after last, or last itself if nothing can have changed. If urgent,

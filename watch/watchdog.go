@@ -92,6 +92,13 @@ func (w *Watchdog) Wake() {
 // most two seconds old.
 func (w *Watchdog) Statuses(ctx context.Context) (spawn.Statuses, error) { return w.roster.recent(ctx) }
 
+// Known returns the state of the agents at the last look, which the caller must not change,
+// and the look's number, 0 if there was none yet. It causes none.
+func (w *Watchdog) Known(ctx context.Context) (spawn.Statuses, uint64, error) {
+	l, err := w.roster.latest(ctx)
+	return l.list, l.seq, err
+}
+
 const (
 	tickEvery  = time.Second
 	lookEvery  = 2 * time.Second        // if a file has changed and nothing woke the loop
