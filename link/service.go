@@ -4,6 +4,15 @@
 // a mailbox of that address, is published, and is filed once the server has it; what comes in
 // is acknowledged once it is in its mailbox. A crash at any step repeats the step, which has
 // one effect, as a message is known by its id.
+//
+// A deed ([Deeds]) is no mail: nothing keeps it, and it is done while somebody waits or not at
+// all. The host that is to do it hands out a random number, which counts for one deed that
+// comes within 15 s, by its own clocks. The request with that number bears the signature of
+// the host that asks. So one that was recorded or held up is refused, now and later, and no
+// clock is compared with another host's. The host that asks then fetches what the deed says,
+// from the byte on that it has, as an interrupted connection may come back; a deed of which
+// nobody has asked for 45 s ends, and all end with the link. Questions that a deed asks are not
+// answered: it is refused, and can be done at a terminal of that host.
 package link
 
 import (
@@ -38,6 +47,8 @@ type Options struct {
 	Version       string
 	Agents, Needs func(ctx context.Context) (jsontext.Value, error)
 	Renew         time.Duration // how often it is told anew what has not changed; 0: DefaultRenew
+	// Deeds are what hosts ask each other to do; nil: nothing.
+	Deeds *Deeds
 	// Notice tells the owner of a trouble, once for each id; nil: nobody.
 	Notice func(id, text string)
 }
@@ -145,6 +156,7 @@ func (s *session) carry(ctx context.Context) error {
 	g.Go(func() error { return s.shareTeam(ctx) })
 	g.Go(func() error { return s.tell(ctx) })
 	g.Go(func() error { return s.hear(ctx) })
+	g.Go(func() error { return s.deeds(ctx) })
 	for _, h := range s.team.Hosts {
 		if h.Name != s.self.Name {
 			g.Go(func() error { return newInbound(s, h).run(ctx) })

@@ -30,6 +30,7 @@ type host struct {
 	name string
 	home home.Dir
 	bus  *bus.Bus
+	deed link.Deeds
 	stop func()
 
 	agents, needs func(context.Context) (jsontext.Value, error)
@@ -114,7 +115,7 @@ func (h *host) link() {
 	log := slog.New(slog.NewTextHandler(testLog{h.TB, h.name}, nil))
 	go func() {
 		defer close(done)
-		_ = link.Run(ctx, link.Options{Home: h.home, Bus: h.bus, Log: log, Version: "v1", Agents: h.agents, Needs: h.needs, Renew: 2 * time.Second})
+		_ = link.Run(ctx, link.Options{Home: h.home, Bus: h.bus, Log: log, Version: "v1", Agents: h.agents, Needs: h.needs, Deeds: &h.deed, Renew: 2 * time.Second})
 	}()
 	h.stop = func() { cancel(); <-done }
 	h.Cleanup(func() { h.stop() })

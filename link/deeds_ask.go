@@ -1,0 +1,86 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"netsky/internal/advice"
+	"netsky/internal/proc"
+)
+
+var (
+	// ErrUndone is matched by the error of a deed that another host has not done, and will not do.
+	ErrUndone = errors.New("nothing was done")
+	// ErrUnknown is matched by that of one of which it is not known whether it was done.
+	ErrUnknown = errors.New("it is not known whether it was done")
+)
+
+// endTime is how long the other host may take to hear that a deed is to end. It ends one of
+// which nobody asks in any case.
+const endTime = 2 * time.Second
+
+// Ask has another host do a deed and writes to w what it says of that there. Without an error
+// that is whole. If ctx ends, the deed does, as by Ctrl-C over there.
+func (d *Deeds) Ask(ctx context.Context, host, deed string, request []byte, w io.Writer) error {
+	if len(request) > maxDeed {
+		return undone(host, deed, fmt.Errorf("the request has %d bytes, and at most %d cross a link", len(request), maxDeed))
+	}
+	hello, err := d.ask(ctx, host, ask{Op: opHello})
+	if err == nil && hello.Refused != "" {
+		err = errors.New(hello.Refused)
+	}
+	if err != nil {
+		return undone(host, deed, err)
+	}
+	a := ask{Op: opDo, Number: hello.Number, Deed: deed, Request: request}
+	if end, ok := ctx.Deadline(); ok {
+		a.WithinMS = max(1, time.Until(end).Milliseconds())
+	}
+	v, err := d.ask(ctx, host, a)
+	if err == nil && v.Refused != "" {
+		return undone(host, deed, errors.New(v.Refused))
+	}
+	return d.follow(ctx, host, deed, hello.Number, w) // which also finds out what became of it if there was no answer
+}
+
+// follow writes what a deed says there until that has ended.
+func (d *Deeds) follow(ctx context.Context, host, deed, number string, w io.Writer) error {
+	heard := time.Now()
+	for at := int64(0); ; {
+		v, err := d.ask(ctx, host, ask{Op: opNext, Number: number, At: at})
+		switch {
+		case ctx.Err() != nil:
+			ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+			defer cancel()
+			_, _ = d.ask(ended, host, ask{Op: opEnd, Number: number})
+			return unknown(host, deed, context.Cause(ctx))
+		case err != nil && time.Since(heard) > d.waits():
+			return unknown(host, deed, err)
+		case err != nil:
+			_ = proc.Sleep(ctx, lookEvery/2)
+			continue
+		case v.Refused != "":
+			return undone(host, deed, errors.New(v.Refused))
+		case v.Lost:
+			return unknown(host, deed, errors.New("its daemon has ended, or its link has, since it was asked"))
+		}
+		if _, err := w.Write(v.Said); err != nil {
+			return unknown(host, deed, err)
+		}
+		if v.End {
+			return nil
+		}
+		heard, at = time.Now(), at+int64(len(v.Said))
+	}
+}
+
+func undone(host, deed string, why error) error {
+	return advice.With(fmt.Errorf("%s: %w; %s: %w", host, why, deed, ErrUndone), "`netsky link` shows the hosts; `netsky --on %s` reaches one by ssh", advice.Word(host))
+}
+
+func unknown(host, deed string, why error) error {
+	return advice.With(fmt.Errorf("%s: %w; %s: %w", host, why, deed, ErrUnknown), "`netsky --on %s status` shows how it is there", advice.Word(host))
+}
