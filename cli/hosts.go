@@ -58,8 +58,11 @@ func (a hostVerbs) list(c *cli.Context) error {
 		return err
 	}
 	client, hosts, err := a.hosts()
-	if err != nil {
+	switch {
+	case err != nil && len(hosts) == 0:
 		return exitError{exitUsage, err}
+	case err != nil: // the mistake is not about hosts
+		a.warn("%v", err)
 	}
 	client.Unasked = true
 	list := make([]hostView, len(hosts))

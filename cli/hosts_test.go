@@ -133,6 +133,14 @@ func TestHosts(t *testing.T) {
 	if status, out := here.says(t, "", "--on", "bare", "status"); status != 1 || !strings.Contains(out, "correct `netsky` under [host.bare]") {
 		t.Errorf("--on bare: exit status %d\n%s", status, out)
 	}
+	testworld.Must(t, os.WriteFile(filepath.Join(here.home, "netsky.toml"), []byte("[agents]\nclonse = 1\n[host.build1]\n"), 0o600))
+	if status, out := here.says(t, "", "hosts"); status != 0 || !strings.Contains(out, `unknown key "agents.clonse"`) || !strings.Contains(out, "build1  netsky 0.1.0-dev") {
+		t.Errorf("with a mistake about something else: exit status %d\n%s", status, out)
+	}
+	if status, out := here.says(t, "", "--on", "build2", "status"); status != 2 || !strings.Contains(out, `unknown key "agents.clonse"`) {
+		t.Errorf("a host that may be misspelled: exit status %d\n%s", status, out)
+	}
+	testworld.Must(t, os.Remove(filepath.Join(here.home, "netsky.toml")))
 	kept := func() bool {
 		return slices.ContainsFunc(here.left(), func(r remnant) bool { return strings.Contains(r.what, "ControlMaster=yes") })
 	}
