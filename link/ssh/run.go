@@ -37,14 +37,17 @@ func (f Failed) Error() string { return fmt.Sprintf("exit status %d", f.Status) 
 // places are where netsky may be, and what it starts, beside the short PATH that ssh's commands get.
 const places = `PATH="$PATH:$HOME/.local/bin:$HOME/bin:$HOME/go/bin:/usr/local/bin:/opt/homebrew/bin"; export PATH; `
 
+// quoted are the characters that mean something between single quotes: to fish the backslash, too.
+var quoted = strings.NewReplacer("'", `'\''`, `\`, `'\\'`)
+
 // shell returns a command for the user's shell there, whichever it is, that has sh run a script
 // with these arguments.
 func shell(script string, args ...string) string {
-	list := []string{"exec sh -c", execx.Quote(script), "netsky"}
+	command := "exec sh -c '" + quoted.Replace(script) + "' netsky"
 	for _, a := range args {
-		list = append(list, execx.Quote(a))
+		command += " '" + quoted.Replace(a) + "'"
 	}
-	return strings.Join(list, " ")
+	return command
 }
 
 // Script returns lines of sh after which "$netsky" is the program there; without one they end.

@@ -76,6 +76,24 @@ func TestKept(t *testing.T) {
 	}
 }
 
+// Whatever the user's shell there is, words arrive as they were given.
+func TestShells(t *testing.T) {
+	t.Parallel()
+	words := []string{`it's`, `\`, `\\`, `a\`, `'; echo bad; '`, `\'; echo bad #`, "$HOME `x` \"q\" ! ~ * ?", "two\nlines", "", "-x", "é"}
+	dir := t.TempDir()
+	netsky := testworld.Program(t, filepath.Join(dir, "net'sky"), "#!/bin/sh\nprintf '[%s]\\n' \"$@\"\n")
+	for _, shell := range []string{"sh", "bash", "zsh", "fish"} {
+		bin := filepath.Join(dir, shell)
+		testworld.Must(t, os.Mkdir(bin, 0o700))
+		testworld.Program(t, filepath.Join(bin, "ssh"), "#!/bin/sh\nfor last; do :; done\ncase \" $* \" in *' -N '*) exit 0 ;; esac\nexec "+shell+" -c \"$last\"\n")
+		c := ssh.Client{Home: testworld.Home(t), Environ: append(os.Environ(), "HOME="+dir, "PATH="+bin+":"+os.Getenv("PATH"))}
+		var out bytes.Buffer
+		err := c.Run(t.Context(), ssh.Host{Dest: "x", Netsky: netsky}, nil, &out, &out, "", words...)
+		testworld.Must(t, err, shell, out.String())
+		testworld.Equal(t, out.String(), "["+strings.Join(words, "]\n[")+"]\n", shell)
+	}
+}
+
 // The exit of a verb is told apart from what keeps it from running.
 func TestRunErrors(t *testing.T) {
 	t.Parallel()
