@@ -1,6 +1,7 @@
 package attention
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -44,6 +45,25 @@ func (h Host) AsOf(now time.Time) string {
 		return "not heard of yet"
 	}
 	return "as of " + words.Ago(now.Sub(h.Seen.Time())) + " ago"
+}
+
+// Summary says in a line how old what is known of the host is, and how many of its agents are in
+// which state.
+func (h Host) Summary(now time.Time) string {
+	n := make(map[agent.State]int)
+	for _, a := range h.Agents {
+		n[a.State]++
+	}
+	var parts []string
+	for _, s := range states {
+		if n[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[s], s))
+		}
+	}
+	if asOf := h.AsOf(now); asOf != "" {
+		parts = append(parts, asOf)
+	}
+	return cmp.Or(strings.Join(parts, ", "), "no agents")
 }
 
 // A told is what a host tells of its agents, or of what needs the owner.
@@ -228,8 +248,8 @@ func (s Sources) elsewhere() (list []Need) {
 	return list
 }
 
-// stale says how old what is known of an item of another host is.
-func (n Need) stale(now time.Time) string {
+// Stale says how old what is known of an item of another host is.
+func (n Need) Stale(now time.Time) string {
 	if n.AsOf == 0 {
 		return ""
 	}

@@ -261,7 +261,7 @@ func Lines(list []Need, now time.Time) (lines []string) {
 		if !strings.HasSuffix(how, n.Otherwise) {
 			how += "; otherwise " + n.Otherwise
 		}
-		lines = append(lines, fmt.Sprintf("%s  %-10s %5s  %s", n.Code, n.Kind, n.age(now), n.Line()+n.stale(now)), "       "+how)
+		lines = append(lines, fmt.Sprintf("%s  %-10s %5s  %s", n.Code, n.Kind, n.age(now), n.Line()+n.Stale(now)), "       "+how)
 	}
 	if len(list) == 0 {
 		lines = []string{"nothing needs you"}
@@ -288,7 +288,7 @@ func (n Need) Whole(now time.Time) []string {
 		add("since", n.Since.Time().Local().Format("Mon 2 Jan 15:04:05")+", for "+n.age(now))
 	}
 	if n.Host != "" {
-		add("host", n.Host+n.stale(now))
+		add("host", n.Host+n.Stale(now))
 	}
 	add("otherwise", n.Otherwise)
 	for _, c := range n.Commands {

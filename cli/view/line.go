@@ -97,6 +97,9 @@ func (v View) Text() string {
 	case down > 0:
 		lines = append(lines, fmt.Sprintf("%d more down", down))
 	}
+	for _, h := range v.Hosts {
+		lines = append(lines, h.Name+": "+h.Summary(v.now))
+	}
 	if n := len(v.Needs); n > 0 {
 		lines = append(lines, attention.Count(n)+": "+attention.Headline(v.Needs)+". `needs` lists them.")
 	} else {

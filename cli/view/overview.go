@@ -42,7 +42,8 @@ type View struct {
 	Asked   int          `json:"asked"` // questions that wait for an approval
 	// Needs is what needs the owner, the first things first.
 	Needs []attention.Need `json:"needs"`
-	Notes []string         `json:"notes"` // what is wrong, or could not be determined
+	Hosts []attention.Host `json:"hosts,omitempty"` // the others of the team, on a host that is told how they are
+	Notes []string         `json:"notes"`           // what is wrong, or could not be determined
 
 	now     time.Time
 	version string // of this netsky
@@ -117,6 +118,7 @@ func Collect(ctx context.Context, o Options) View {
 		v.Notes = append(v.Notes, err.Error())
 	}
 	v.unsure = errors.Join(tmuxErr, err)
+	v.Hosts, _ = attention.Hosts(l.Home, v.now) // an error is among those of the needs
 	for _, n := range v.Needs {
 		if n.Kind == attention.Approval {
 			v.Asked++

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -43,7 +44,7 @@ func (v View) NeedLines(few int) (lines []string) {
 	}
 	lines = []string{attention.Count(len(v.Needs)) + ": `netsky needs`"}
 	for _, n := range v.Needs[:min(len(v.Needs), few)] {
-		lines = append(lines, fmt.Sprintf("  %s  %s (%s)", n.Code, envelope.Plain(envelope.Line(n.Line(), 200)), n.How()))
+		lines = append(lines, fmt.Sprintf("  %s  %s%s (%s)", n.Code, envelope.Plain(envelope.Line(n.Line(), 200)), n.Stale(v.now), n.How()))
 	}
 	if more := len(v.Needs) - few; more > 0 {
 		lines = append(lines, fmt.Sprintf("  … %d more", more))
@@ -58,10 +59,11 @@ type Screen struct {
 	needs  []string // what to do, and what is wrong
 }
 
-// A row is one agent.
+// A row is one agent, or above those of another host what it is.
 type row struct {
-	state agent.State
-	lines []string // the first begins with the state's mark
+	state agent.State // "" of a host
+	lines []string    // the first begins with the state's mark
+	old   bool        // what is known of that host is
 }
 
 // Screen formats the view; verbose adds evidence, directories and ids.
@@ -74,21 +76,9 @@ func (v View) Screen(verbose bool) (s Screen) {
 	if len(v.Agents) == 0 {
 		s.needs = append(s.needs, "no agents yet: `netsky up` starts some")
 	}
-	wide := len(agent.Starting) // of the longest state there is
-	for _, v2 := range v.Agents {
-		wide = max(wide, len(v2.State))
-	}
-	for _, v2 := range v.Agents {
-		since := ""
-		if v2.Since != 0 {
-			since = words.Ago(v.now.Sub(v2.Since.Time()))
-		}
-		line := fmt.Sprintf("%s %-14s %-*s %5s  %-7s %s", marks[v2.State].sign, v2.ID, wide, v2.State, since, v2.Runtime, envelope.Plain(v2.Words()))
-		r := row{v2.State, []string{strings.TrimRight(line, " ")}}
-		if verbose {
-			r.lines = append(r.lines, "    "+v2.Evidence+"; "+where(v2, v.version), "    "+words.OrDash(v2.Dir))
-		}
-		s.agents = append(s.agents, r)
+	s.agents = append(s.agents, v.rows(v.Agents, verbose)...)
+	for _, h := range v.Hosts {
+		s.agents = append(s.agents, v.hostRows(h, verbose)...)
 	}
 	need := func(format string, args ...any) { s.needs = append(s.needs, fmt.Sprintf(format, args...)) }
 	s.needs = append(s.needs, v.NeedLines(5)...)
@@ -102,9 +92,46 @@ func (v View) Screen(verbose bool) (s Screen) {
 	return s
 }
 
+// rows are agents, in columns.
+func (v View) rows(list []view.Agent, verbose bool) (rows []row) {
+	name, wide := len(agent.Infinity)+1, len(agent.Starting) // of the longest state there is
+	for _, a := range list {
+		name, wide = max(name, len(a.ID)), max(wide, len(a.State))
+	}
+	for _, a := range list {
+		since := ""
+		if a.Since != 0 {
+			since = words.Ago(v.now.Sub(a.Since.Time()))
+		}
+		line := fmt.Sprintf("%s %-*s %-*s %5s  %-7s %s", marks[a.State].sign, name, a.ID, wide, a.State, since, a.Runtime, envelope.Plain(a.Words()))
+		r := row{state: a.State, lines: []string{strings.TrimRight(line, " ")}}
+		if verbose {
+			r.lines = append(r.lines, "    "+a.Evidence+"; "+where(a, v.version), "    "+words.OrDash(a.Dir))
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// hostRows are another host, and its agents.
+func (v View) hostRows(h attention.Host, verbose bool) []row {
+	head := h.Name + "  " + cmp.Or(h.AsOf(v.now), "netsky "+h.Version)
+	if h.More > 0 {
+		head += fmt.Sprintf("  and %d more there: `netsky --on %s status`", h.More, h.Name)
+	}
+	rows := append([]row{{lines: []string{head}}}, v.rows(h.Agents, verbose)...)
+	for i := range rows {
+		rows[i].old = !h.Up
+	}
+	return rows
+}
+
 // where returns the agent's start, pid and pane, as far as there are any.
 func where(s view.Agent, version string) string {
-	if s.Start == "" {
+	switch {
+	case s.ID.Host() != "":
+		return "netsky " + words.OrDash(s.Version)
+	case s.Start == "":
 		return "no start on record"
 	}
 	words := "start " + s.Start
@@ -156,7 +183,10 @@ func (s Screen) Fit(width, height int, colors bool) []string {
 		}
 		for n, l := range r.lines {
 			l = Cut(l, width)
-			if m := marks[r.state]; colors && n == 0 {
+			switch m := marks[r.state]; {
+			case colors && r.old:
+				l = "\x1b[2m" + l + "\x1b[0m"
+			case colors && n == 0 && r.state != "":
 				l = "\x1b[" + m.color + "m" + m.sign + "\x1b[0m" + strings.TrimPrefix(l, m.sign)
 			}
 			lines = append(lines, l)
@@ -201,12 +231,14 @@ func (s Screen) hiddenWords(hidden map[int]bool) string {
 		counts[s.agents[i].state]++
 	}
 	var words []string
+	all := 0 // without the lines of hosts
 	for _, state := range urgency {
 		if n := counts[state]; n > 0 {
+			all += n
 			words = append(words, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	return fmt.Sprintf("… %d more: %s", len(hidden), strings.Join(words, ", "))
+	return fmt.Sprintf("… %d more: %s", all, strings.Join(words, ", "))
 }
 
 func daemonWords(v View) string {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/internal/testworld"
 	"netsky/spawn"
 	"netsky/store"
@@ -155,5 +156,31 @@ func TestScreenColumns(t *testing.T) {
 		{view.Agent{State: agent.Busy, Claimed: 1}, "mail: 1 in progress"},
 	} {
 		testworld.Equal(t, tt.a.Words(), tt.want, "%+v", tt.a)
+	}
+}
+
+// The agents of other hosts are below the own ones, those of a host that is silent dimmed.
+func TestScreenHosts(t *testing.T) {
+	v := View{now: time.Now(), Agents: []view.Agent{{ID: "agent0", State: agent.Idle, Runtime: "demo"}}}
+	v.Hosts = []attention.Host{
+		{Name: "build1", Up: true, Version: "v1", Agents: []view.Agent{{ID: "agentinfinity@build1", State: agent.Busy, Runtime: "claude", Detail: "Bash"}}},
+		{Name: "build2", Seen: store.At(v.now.Add(-12 * time.Minute)), Agents: []view.Agent{{ID: "agent1@build2", State: agent.Idle, Runtime: "demo"}}, More: 3},
+		{Name: "build3"},
+	}
+	lines := v.Screen(false).Fit(0, 0, true)[1:]
+	testworld.EqualList(t, lines, []string{
+		"\x1b[32m●\x1b[0m agent0         idle            demo",
+		"build1  netsky v1",
+		"\x1b[36m●\x1b[0m agentinfinity@build1 busy            claude  Bash",
+		"\x1b[2mbuild2  as of 12m ago  and 3 more there: `netsky --on build2 status`\x1b[0m",
+		"\x1b[2m● agent1@build2  idle            demo\x1b[0m",
+		"\x1b[2mbuild3  not heard of yet\x1b[0m",
+	})
+	testworld.Contains(t, strings.Join(v.Screen(true).Fit(0, 0, false), "\n"), "netsky -", "verbose")
+	testworld.EqualList(t, strings.Split(v.Text(), "\n"), []string{"agent0 idle", "build1: 1 busy", "build2: 1 idle, as of 12m ago", "build3: not heard of yet", "Nothing needs you."})
+	for height := 1; height < 12; height++ {
+		if n := len(v.Screen(false).Fit(40, height, false)); n > height {
+			t.Errorf("%d lines for a height of %d", n, height)
+		}
 	}
 }
