@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -147,4 +148,35 @@ func TestCopied(t *testing.T) {
 	build1.stop()
 	laptop.send(agent.Owner, "agent1@build1", "after the move")
 	testworld.Wait(t, "the other carries on", func() bool { return len(twin.texts("agent1")) == 1 })
+}
+
+// A host that this one can reach by ssh, and that can't reach this one, uses a tunnel from here.
+func TestTunnelled(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	sshd := testworld.StartSSHD(t, "NETSKY_HOME="+build1.home.Root())
+	testworld.Must(t, os.MkdirAll(build1.home.Path("run"), 0o700))
+	for _, h := range w.hosts {
+		h.stop()
+		h.environ = []string{"PATH=" + sshd.Bin + ":" + os.Getenv("PATH")}
+	}
+	testworld.Must(t, laptop.home.Save(link.ServedFile, map[string]string{"address": "nats://" + w.at}, false))
+	testworld.Must(t, link.Tunnels{"build1": {Name: "build1", Dest: "build1"}}.Save(laptop.home))
+	laptop.reachBy("")
+	build1.reachBy("tunnel:")
+	laptop.link()
+	build1.link()
+	laptop.send(agent.Owner, "agent1@build1", "by the tunnel")
+	testworld.Wait(t, "it arrives", func() bool { return len(build1.texts("agent1")) == 1 })
+	if n := sshd.Signal(syscall.SIGKILL); n == 0 {
+		t.Error("there was no connection by ssh")
+	}
+	laptop.send(agent.Owner, "agent1@build1", "by the next tunnel")
+	testworld.Wait(t, "it arrives", func() bool { return len(build1.texts("agent1")) == 2 })
+	testworld.Must(t, link.Tunnels{}.Save(laptop.home))
+	testworld.Wait(t, "the tunnel ends", func() bool {
+		r, err := link.LoadReport(build1.home)
+		return err == nil && !r.Connected
+	})
 }

@@ -127,6 +127,7 @@ func (s *session) run(ctx context.Context) (err error) {
 	s.begin(s.self.Name, s.self.Server.Address)
 	g.Go(func() error { return s.report.keep(ctx) })
 	g.Go(func() error { return s.tunnel(ctx) })
+	g.Go(func() error { return s.tunnels(ctx) })
 	g.Go(func() error { return s.watchTeam(ctx) })
 	g.Go(func() error { return s.carry(ctx) })
 	return g.Wait()

@@ -20,6 +20,7 @@ import (
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/link"
+	"netsky/link/ssh"
 	"netsky/link/team"
 	"netsky/link/wire"
 )
@@ -27,11 +28,12 @@ import (
 // A host is one of a team in a test: a home with agents' mailboxes, and its link.
 type host struct {
 	testing.TB
-	name string
-	home home.Dir
-	bus  *bus.Bus
-	deed link.Deeds
-	stop func()
+	name    string
+	home    home.Dir
+	bus     *bus.Bus
+	deed    link.Deeds
+	stop    func()
+	environ []string
 
 	agents, needs func(context.Context) (jsontext.Value, error)
 }
@@ -115,7 +117,7 @@ func (h *host) link() {
 	log := slog.New(slog.NewTextHandler(testLog{h.TB, h.name}, nil))
 	go func() {
 		defer close(done)
-		_ = link.Run(ctx, link.Options{Home: h.home, Bus: h.bus, Log: log, Version: "v1", Agents: h.agents, Needs: h.needs, Deeds: &h.deed, Renew: 2 * time.Second})
+		_ = link.Run(ctx, link.Options{SSH: ssh.Client{Home: h.home, Environ: h.environ}, Home: h.home, Bus: h.bus, Log: log, Version: "v1", Agents: h.agents, Needs: h.needs, Deeds: &h.deed, Renew: 2 * time.Second})
 	}()
 	h.stop = func() { cancel(); <-done }
 	h.Cleanup(func() { h.stop() })
@@ -169,4 +171,12 @@ func (h *host) state(name string) link.State {
 		}
 	}
 	return link.State{}
+}
+
+// reachBy sets how the host reaches the server.
+func (h *host) reachBy(address string) {
+	h.Helper()
+	self := testworld.Got(team.LoadSelf(h.home))(h)
+	self.Server = team.Server{Address: address}
+	testworld.Must(h, h.home.Save(team.SelfFile, self, true))
 }

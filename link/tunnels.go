@@ -1,0 +1,117 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+
+	"netsky/home"
+	"netsky/internal/proc"
+	"netsky/link/ssh"
+)
+
+// TunnelsFile names the hosts to which this one keeps a way to its server open.
+const TunnelsFile = "state/link/tunnels.json"
+
+// Tunnels are those hosts: their destinations for ssh, by name.
+type Tunnels map[string]ssh.Host
+
+// LoadTunnels returns the hosts; without any it is empty.
+func LoadTunnels(h home.Dir) (Tunnels, error) {
+	t, err := home.Load[Tunnels](h, TunnelsFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Tunnels{}, nil
+	}
+	return t, err
+}
+
+// Save has the daemon keep ways to these hosts open, and to no others.
+func (t Tunnels) Save(h home.Dir) error { return h.Save(TunnelsFile, t, true) }
+
+// tunnels keeps the ways open: each ends, there, in the socket that a host with the server's
+// address "tunnel:" connects to.
+func (s *session) tunnels(ctx context.Context) error {
+	if s.self.Server.Address != "" {
+		return nil
+	}
+	running := make(map[ssh.Host]context.CancelFunc)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		want, err := LoadTunnels(s.Home)
+		s.trouble("tunnels", err)
+		for _, to := range want {
+			if running[to] != nil || err != nil {
+				continue
+			}
+			tctx, cancel := context.WithCancel(ctx)
+			running[to] = cancel
+			all.Go(func() { s.reach(tctx, to) })
+		}
+		for to, cancel := range running {
+			if want[to.Name] != to && err == nil {
+				cancel()
+				delete(running, to)
+				s.trouble("tunnel to "+to.Name, nil)
+			}
+		}
+		if err := proc.Sleep(ctx, lookEvery); err != nil {
+			for _, cancel := range running {
+				cancel()
+			}
+			return err
+		}
+	}
+}
+
+// reach keeps the way to one host open until ctx ends.
+func (s *session) reach(ctx context.Context, to ssh.Host) {
+	about := "tunnel to " + to.Name
+	for wait := firstWait; ; wait = min(2*wait, mostWait) {
+		err := s.reachOnce(ctx, to, about)
+		if ctx.Err() != nil {
+			return
+		}
+		s.trouble(about, err)
+		if proc.Sleep(ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+func (s *session) reachOnce(ctx context.Context, to ssh.Host, about string) error {
+	here, err := home.Load[served](s.Home, ServedFile)
+	if err != nil {
+		return fmt.Errorf("the server of this host does not run: %w", err)
+	}
+	there, err := SocketThere(ctx, s.SSH, to)
+	if err != nil {
+		return err
+	}
+	return s.SSH.Forward(ctx, ssh.Tunnel{Host: to, Here: here.at(), There: there, Reverse: true}, func(st ssh.State) {
+		var err error
+		if !st.Up {
+			err = errors.New(st.Why)
+		}
+		if ctx.Err() == nil {
+			s.trouble(about, err)
+		}
+	})
+}
+
+// SocketThere returns the path of the socket in the home on another host in which a tunnel to
+// that host ends.
+func SocketThere(ctx context.Context, c ssh.Client, to ssh.Host) (string, error) {
+	out, err := c.Ask(ctx, to, connectTime, nil, `h="${NETSKY_HOME:-$HOME/.netsky}"; [ -d "$h/run" ] || { echo "no netsky has run there yet: there is no $h/run" >&2; exit 1; }; printf %s "$h"`)
+	if err != nil {
+		return "", err
+	}
+	if out = strings.TrimSpace(out); !path.IsAbs(out) {
+		return "", fmt.Errorf("%s: its home is at %q, which is no path", to.Name, out)
+	}
+	return out + "/" + Socket, nil
+}
