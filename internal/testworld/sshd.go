@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"netsky/internal/execx"
 )
 
@@ -98,7 +96,7 @@ func (s *SSHD) serve() {
 		if s.Delay > 0 {
 			conn = far(conn, s.Delay)
 		}
-		file, err := conn.(interface{ File() (*os.File, error) }).File()
+		file, err := conn.(*net.TCPConn).File()
 		conn.Close()
 		if err != nil {
 			continue
@@ -123,15 +121,17 @@ func (s *SSHD) serve() {
 
 // far returns the other end of a connection from further away.
 func far(conn net.Conn, delay time.Duration) net.Conn {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return conn
 	}
+	defer l.Close()
 	var ends [2]net.Conn
-	for i, fd := range pair {
-		f := os.NewFile(uintptr(fd), "")
-		ends[i], _ = net.FileConn(f)
-		f.Close()
+	if ends[0], err = net.Dial("tcp", l.Addr().String()); err != nil {
+		return conn
+	}
+	if ends[1], err = l.Accept(); err != nil {
+		return conn
 	}
 	for _, way := range [][2]net.Conn{{conn, ends[0]}, {ends[0], conn}} {
 		type part struct {
