@@ -130,8 +130,8 @@ func (t transcript) code() string {
 // proof is what a host signs to show that the key is its own.
 func (t transcript) proof() []byte { return []byte("netsky join 1\n" + t.id()) }
 
-// parseCode returns a code as it is shown.
-func parseCode(s string) (string, error) {
+// ParseCode returns a code as it is shown: 1234-5678.
+func ParseCode(s string) (string, error) {
 	digits := strings.NewReplacer("-", "", " ", "").Replace(s)
 	if len(digits) != 8 || strings.Trim(digits, "0123456789") != "" {
 		return "", fmt.Errorf("code %.20q: must be eight digits, such as 1234-5678", s)

@@ -119,7 +119,7 @@ func (a *Applicant) transcript(q asked) transcript {
 func (a *Applicant) ask(ctx context.Context) (q asked, err error) {
 	q = asked{Name: a.Name, Server: a.Server, Nonce: newNonce(), At: now()}
 	commit := commitment(q.Nonce, a.key.Public(), q.Name, q.Server.Fingerprint)
-	ans, err := a.say(ctx, helloSubject, hello{Protocol, q.Name, commit, q.Server.Fingerprint != ""})
+	ans, err := a.sayOften(ctx, helloSubject, hello{Protocol, q.Name, commit, q.Server.Fingerprint != ""})
 	if err != nil {
 		return q, err
 	}
@@ -135,7 +135,7 @@ func (a *Applicant) ask(ctx context.Context) (q asked, err error) {
 	if err != nil {
 		return q, err
 	}
-	ans, err = a.say(ctx, revealSubject, reveal{Protocol, commit, a.key.Public(), q.Nonce, sig})
+	ans, err = a.sayOften(ctx, revealSubject, reveal{Protocol, commit, a.key.Public(), q.Nonce, sig})
 	if err == nil && ans.State != Pending && ans.State != Unknown { // Unknown: an earlier try was heard, perhaps
 		err = fmt.Errorf("the owner's host answers %.20q", ans.State)
 	}
@@ -198,6 +198,20 @@ func (a *Applicant) enter(q asked, doc []byte) (s Self, err error) {
 
 // An awayError is returned when the owner's host does not answer.
 type awayError struct{ error }
+
+// sayOften is say for an owner's host that may be about to connect again, as it does when the
+// team changes.
+func (a *Applicant) sayOften(ctx context.Context, subject string, v any) (ans answer, err error) {
+	for end := time.Now().Add(answerWithin); ; {
+		ans, err = a.say(ctx, subject, v)
+		if !errors.As(err, new(awayError)) || time.Now().After(end) {
+			return ans, err
+		}
+		if err := proc.Sleep(ctx, askEvery); err != nil {
+			return ans, err
+		}
+	}
+}
 
 // say asks the owner's host something.
 func (a *Applicant) say(ctx context.Context, subject string, v any) (ans answer, err error) {

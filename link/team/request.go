@@ -124,7 +124,7 @@ func Reject(h home.Dir, code string) (Request, error) {
 
 // decide answers the request of a code.
 func decide(h home.Dir, code string, do func(*Request) error) (r Request, err error) {
-	if code, err = parseCode(code); err != nil {
+	if code, err = ParseCode(code); err != nil {
 		return r, err
 	}
 	err = locked(h, func() error {

@@ -3,6 +3,7 @@ package team_test
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -192,22 +193,20 @@ func FuzzAccept(f *testing.F) {
 }
 
 func TestServing(t *testing.T) {
-	for text, want := range map[string]team.Serving{
-		"127.0.0.1:0": {Listen: "127.0.0.1"}, "[::1]:7": {Listen: "::1", Port: 7}, "localhost:7": {Listen: "localhost", Port: 7},
-		"0.0.0.0:4222": {Listen: "0.0.0.0", Port: 4222, TLS: true}, "build1:4222": {Listen: "build1", Port: 4222, TLS: true},
-	} {
-		h := testworld.Home(t)
-		testworld.Must(t, team.SaveServing(h, testworld.Got(team.ParseServing(text))(t)))
-		testworld.Equal(t, testworld.Got(team.LoadServing(h))(t), want, text)
-	}
+	h := testworld.Home(t)
 	for _, text := range []string{"", "127.0.0.1", ":4222", "a:b", "a:70000", "a:-1"} {
-		testworld.Fails(t, testworld.Err(team.ParseServing(text)), "must be HOST:PORT", text)
+		testworld.Fails(t, team.Serving{Listen: text}.Save(h), "must be an address and a port", text)
+	}
+	testworld.ErrorIs(t, testworld.Err(team.LoadServing(h)), fs.ErrNotExist)
+	for _, s := range []team.Serving{{Listen: team.Local, Port: 7}, {Listen: "[::]:7"}} {
+		testworld.Must(t, s.Save(h))
+		testworld.Equal(t, testworld.Got(team.LoadServing(h))(t), s)
 	}
 }
 
 func TestLeave(t *testing.T) {
 	h := founded(t)
-	testworld.Must(t, team.SaveServing(h, team.Serving{Listen: "127.0.0.1"}))
+	testworld.Must(t, team.Serving{Listen: team.Local}.Save(h))
 	was := testworld.Got(team.LoadKey(h))(t)
 	testworld.Must(t, team.Leave(h))
 	testworld.Must(t, team.Leave(h))
