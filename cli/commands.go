@@ -58,7 +58,7 @@ func (a commandTable) groups() []group {
 		{"Everyday", []*cli.Command{
 			agents.upCommand(), mail.askCommand(), inbox.inboxCommand(), mail.replyCommand(), pages.dashboardCommand(), panes.attachCommand(), panes.peekCommand(),
 			views.statusCommand(), views.showCommand(), owner.interruptCommand(), owner.needsCommand(), owner.approvalsCommand(), owner.approveCommand(), views.logCommand(),
-			schedules.cronCommand(), schedules.loopCommand(), phone.imessageCommand(), hostVerbs(a).hostsCommand(), views.findCommand(), agents.restartCommand(), agents.downCommand(),
+			schedules.cronCommand(), schedules.loopCommand(), phone.imessageCommand(), hostVerbs(a).hostsCommand(), linkVerbs(a).linkCommand(), views.findCommand(), agents.restartCommand(), agents.downCommand(),
 		}},
 		{"From a task to your branch", []*cli.Command{
 			tasks.taskCommand(), work.workCommand(), work.diffCommand(), work.checkCommand(), work.landCommand(), work.undoCommand(), cost.costCommand(),
@@ -81,7 +81,7 @@ func isDeed(verb string) bool {
 	case "up", "down", "restart", "agent", "send", "reply", "interrupt", "cancel", "approve", "init", "uninstall", "imessage send", "imessage access allow", "imessage access deny",
 		"work retire", "channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "daemon restart", "self update", "self rollback", "escalate", "watchdog tick", "cron add", "cron rm",
 		"loop", "task add", "task start", "task done", "task block", "task cancel", "note add", "check", "land", "hosts install", "undo", "service install", "service uninstall",
-		"service run":
+		"service run", "link serve", "link join", "link approve", "link reject", "link remove", "link leave":
 		return true
 	}
 	return false
@@ -97,7 +97,7 @@ func startsNothing(verb string) bool {
 		"send", "channel send", "channel drain", "channel ls", "channel route", "channel poison ls", "channel poison show",
 		"channel poison retry", "channel poison drop", "cron ls", "cron rm",
 		"task add", "task ls", "task show", "task done", "task block", "task cancel", "note add", "note ls",
-		"imessage access allow", "imessage access deny", "imessage history":
+		"imessage access allow", "imessage access deny", "imessage history", "link", "link approve", "link reject", "link remove", "link leave":
 		return true
 	}
 	return false

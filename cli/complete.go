@@ -217,6 +217,10 @@ func (c Completer) wordsOf(table *cli.App, l spell.Line) (list []candidate) {
 		if n == 0 {
 			return c.handleCandidates(l.Command.Name == "allow")
 		}
+	case "link approve", "link reject", "link remove":
+		if n == 0 {
+			return c.linkCandidates(l.Command.Name == "remove")
+		}
 	case "hosts install":
 		if n == 0 {
 			return plain(c.Hosts()...)
@@ -232,6 +236,8 @@ func (c Completer) wordsOf(table *cli.App, l spell.Line) (list []candidate) {
 // valuesOf returns the values that an option could have.
 func (c Completer) valuesOf(verbs []string, option string) []candidate {
 	switch option {
+	case "role":
+		return roles()
 	case "on":
 		return plain(c.Hosts()...)
 	case "type":

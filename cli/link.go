@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"netsky/agent"
+	"netsky/fleet"
+	"netsky/internal/advice"
+	"netsky/internal/words"
+	"netsky/link/team"
+)
+
+// linkVerbs says which hosts belong together.
+type linkVerbs struct{ *app }
+
+func (a linkVerbs) linkCommand() *cli.Command {
+	name := &cli.StringFlag{Name: "name", Usage: "this host is called `NAME` in the team: [a-z][a-z0-9-]*", DefaultText: "the machine's name"}
+	creds := &cli.StringFlag{Name: "creds", Usage: "sign in at a NATS server that is not netsky's with the credentials in `FILE`"}
+	sure := func(usage string) cli.Flag { return &cli.BoolFlag{Name: "yes", Usage: usage} }
+	return &cli.Command{
+		Name: "link", Usage: "show this host's team, or change who belongs to it", Action: a.status, Args: true,
+		Description: "Hosts of a team send each other's agents mail: agent3@build1 is agent3 on build1. One of them, the owner's, is where your\n" +
+			"phone and pages are; it alone says who belongs to the team. A server that one of them runs keeps the mail until it is taken.",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
+		Subcommands: []*cli.Command{
+			{
+				Name: "serve", Usage: "found a team, and run its server on this host", Action: a.serve,
+				Description: "The server listens for programs of this machine alone, which ssh is: other hosts join by `netsky link join ssh:USER@THIS`.\n" +
+					"With --listen it has TLS. With --server the team uses a NATS server with JetStream that runs already.",
+				Flags: []cli.Flag{
+					name, creds, &cli.StringFlag{Name: "listen", Usage: "listen at `HOST:PORT`", DefaultText: team.Local},
+					&cli.StringFlag{Name: "server", Usage: "use the NATS server at `URL`, nats://HOST:PORT or tls://HOST:PORT"},
+				},
+			},
+			{
+				Name: "join", Usage: "join a team", ArgsUsage: "ADDRESS", Action: a.join,
+				Description: "ADDRESS is where the team's server is: ssh:USER@HOST, tls://HOST:PORT, or nats://HOST:PORT. It prints a code; on the owner's\n" +
+					"host, `netsky link approve CODE` lets this host in. Compare the code: whoever is in between can't have the same.\n" +
+					"Ctrl-C ends the wait, and the same again goes on with the same code.",
+				Flags: []cli.Flag{name, creds, sure("do not ask whether the owner has approved that code")},
+			},
+			{
+				Name: "approve", Usage: "let the host into the team that shows a code", ArgsUsage: "CODE", Action: a.approve,
+				Flags: []cli.Flag{&cli.StringFlag{Name: "role", Value: string(team.Worker), Usage: "`ROLE`: a worker sends mail and says how it is, an owner may also ask other hosts to do things"}},
+			},
+			{Name: "reject", Usage: "keep the host out that shows a code", ArgsUsage: "CODE", Action: a.reject},
+			{
+				Name: "remove", Usage: "remove a host from the team, whose key counts no longer", ArgsUsage: "HOST", Action: a.remove,
+				Flags: []cli.Flag{sure("do not ask")},
+			},
+			{
+				Name: "leave", Usage: "forget the team; mail for other hosts stays here", Action: a.leave,
+				Flags: []cli.Flag{sure("do not ask")},
+			},
+		},
+	}
+}
+
+func (a linkVerbs) links() (fleet.Links, error) {
+	f, err := a.fleet()
+	return fleet.Links{Fleet: f}, err
+}
+
+func (a linkVerbs) status(c *cli.Context) error {
+	if c.NArg() > 0 {
+		return a.needsSub(c)
+	}
+	f, err := a.links()
+	if err != nil {
+		return err
+	}
+	v, err := f.Status(c.Context)
+	switch {
+	case c.Bool("json"):
+		return errors.Join(a.writeJSON(v), err)
+	case v.Host == "" && err == nil:
+		a.print("this host belongs to no team; `netsky link serve` founds one, `netsky link join ADDRESS` joins one")
+		return nil
+	case v.Host != "":
+		a.printLink(v, time.Now())
+	}
+	return err
+}
+
+func (a linkVerbs) printLink(v fleet.LinkStatus, now time.Time) {
+	a.print("%s is a host of the team of %s, by the server %s", v.Host, v.Owner, serverLine(v))
+	if v.Link != nil && !v.Link.Connected {
+		a.print("! not connected since %s: %s", agent.Clock(v.Link.Since, now), v.Link.Why)
+	}
+	for _, h := range v.Hosts {
+		line := fmt.Sprintf("%-*s  %-6s  key %s  since %s", longest(v.Hosts), h.Name, h.Role, team.Short(h.Key), h.Added.Local().Format(time.DateOnly))
+		switch {
+		case h.This:
+			line += "  this host"
+		case h.Waiting > 0:
+			line += fmt.Sprintf("  %d to send", h.Waiting)
+		}
+		a.print("%s", line)
+	}
+	for _, q := range v.Asks {
+		switch q.State {
+		case team.Pending:
+			a.print("%s asks to join, for %s more; if it shows the code %s: `netsky link approve %[3]s`", q.Name, words.Span(q.Until().Sub(now)), q.Code)
+		case team.Refused:
+			a.print("%s asked to join, and was refused: %s", q.Name, q.Reason)
+		}
+	}
+}
+
+func longest(hosts []fleet.LinkedHost) (n int) {
+	for _, h := range hosts {
+		n = max(n, len(h.Name))
+	}
+	return n
+}
+
+// serverLine says where the server is.
+func serverLine(v fleet.LinkStatus) string {
+	switch s := v.Serves; {
+	case v.Server != "":
+		return "at " + v.Server
+	case s == nil:
+		return "of this host, which is not to run"
+	case s.Error != "":
+		return "of this host, which does not run: " + s.Error
+	case s.Address == "":
+		return "of this host, which has not started yet"
+	default:
+		return "of this host, at " + s.Address
+	}
+}
+
+func (a linkVerbs) serve(c *cli.Context) error {
+	f, err := a.links()
+	if err != nil {
+		return err
+	}
+	creds, err := credsFile(c)
+	if err != nil {
+		return err
+	}
+	s, err := f.Serve(c.Context, fleet.ServeRequest{Name: c.String("name"), Listen: c.String("listen"), Server: c.String("server"), Creds: creds})
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.Server.Address != "":
+		a.print("%s is the owner's host of a team at %s; others join with `netsky link join %[2]s`", s.Name, s.Server.Address)
+	case c.String("listen") != "":
+		a.print("%s serves the team of %s at %s; others join with `netsky link join tls://HOST:PORT`", s.Name, s.Owner, c.String("listen"))
+	default:
+		a.print("%s serves the team of %s; others join with `netsky link join ssh:USER@HOST`, as ssh gets to this machine", s.Name, s.Owner)
+	}
+	return nil
+}
+
+// credsFile returns the absolute path of --creds.
+func credsFile(c *cli.Context) (string, error) {
+	if c.String("creds") == "" {
+		return "", nil
+	}
+	return filepath.Abs(c.String("creds"))
+}
+
+func (a linkVerbs) join(c *cli.Context) error {
+	f, err := a.links()
+	if err != nil {
+		return err
+	}
+	at, err := one(c, "the address of the team's server: ssh:USER@HOST, tls://HOST:PORT or nats://HOST:PORT")
+	if err != nil {
+		return err
+	}
+	creds, err := credsFile(c)
+	if err != nil {
+		return err
+	}
+	shown := false
+	s, err := f.Join(c.Context, fleet.JoinRequest{Name: c.String("name"), Address: at, Creds: creds, Yes: c.Bool("yes"), Show: func(code, owner string) {
+		shown = true
+		a.print("%s", code)
+		a.warn("on %s, compare this code and type `netsky link approve %s`; waiting for it, Ctrl-C ends that", owner, code)
+	}})
+	if shown && errors.Is(err, context.Canceled) {
+		return advice.With(errors.New("link join: ended; the request stays for ten minutes"), "the same again goes on with the same code")
+	}
+	if err != nil {
+		return err
+	}
+	a.print("%s has joined the team of %s; `netsky link` shows it", s.Name, s.Owner)
+	return nil
+}
+
+func (a linkVerbs) approve(c *cli.Context) error {
+	f, err := a.links()
+	if err != nil {
+		return err
+	}
+	code, err := one(c, "the code that the other host shows")
+	if err != nil {
+		return err
+	}
+	role, err := team.ParseRole(c.String("role"))
+	if err != nil {
+		return usagef("link approve: --%w", err)
+	}
+	q, err := f.Approve(c.Context, code, role)
+	if err != nil {
+		return err
+	}
+	a.print("%s is in the team, as %s; its agents are %s and so on", q.Name, q.Role, agent.Root.At(q.Name))
+	return nil
+}
+
+func (a linkVerbs) reject(c *cli.Context) error {
+	f, err := a.links()
+	if err != nil {
+		return err
+	}
+	code, err := one(c, "the code that the other host shows")
+	if err != nil {
+		return err
+	}
+	q, err := f.Reject(c.Context, code)
+	if err != nil {
+		return err
+	}
+	a.print("%s is not let in; it can ask again at %s", q.Name, q.Until().Local().Format("15:04"))
+	return nil
+}
+
+func (a linkVerbs) remove(c *cli.Context) error {
+	f, err := a.links()
+	if err != nil {
+		return err
+	}
+	host, err := one(c, "a host of the team; `netsky link` lists them")
+	if err != nil {
+		return err
+	}
+	if err := f.Remove(c.Context, host, c.Bool("yes")); err != nil {
+		return err
+	}
+	a.print("%s is in the team no longer, and its key counts no longer", host)
+	return nil
+}
+
+func (a linkVerbs) leave(c *cli.Context) error {
+	f, err := a.links()
+	if err != nil {
+		return err
+	}
+	stays, err := f.Leave(c.Context, c.Bool("yes"))
+	if err != nil {
+		return err
+	}
+	a.print("left the team; %s for other hosts stay here", stays)
+	return nil
+}

@@ -1,0 +1,273 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus"
+	"netsky/internal/advice"
+	"netsky/link"
+	"netsky/link/team"
+)
+
+// Links is the deeds about the team of hosts that this home belongs to.
+type Links struct{ *Fleet }
+
+// A LinkStatus is the team of this host. In no team only Asked is set, if anything is.
+type LinkStatus struct {
+	Host   string         `json:"host,omitempty"`
+	Role   team.Role      `json:"role,omitempty"`
+	Team   string         `json:"team,omitempty"`
+	Owner  string         `json:"owner,omitempty"`
+	Server string         `json:"server,omitempty"` // how this host reaches it; "" if it runs here
+	Serves *link.Served   `json:"serves,omitempty"` // what the server here says of itself, if this host is to have one
+	Hosts  []LinkedHost   `json:"hosts"`
+	Asks   []team.Request `json:"asks"` // who asks to join, on the owner's host
+	Link   *link.Report   `json:"link,omitempty"`
+}
+
+// A LinkedHost is a host of the team.
+type LinkedHost struct {
+	team.Host
+	This    bool `json:"this,omitempty"`    // is this one
+	Waiting int  `json:"waiting,omitempty"` // messages for it that have not left this host
+}
+
+// Status returns the team of this host. What can't be read is in the error; the rest is there.
+func (f Links) Status(context.Context) (v LinkStatus, err error) {
+	v.Hosts, v.Asks = []LinkedHost{}, []team.Request{}
+	self, err := team.LoadSelf(f.Home)
+	if errors.Is(err, team.ErrNone) {
+		return v, nil
+	}
+	if err != nil {
+		return v, err
+	}
+	v.Host, v.Team, v.Owner, v.Server = self.Name, self.Team, self.Owner, self.Server.Address
+	t, err := team.Load(f.Home)
+	for _, h := range t.Hosts {
+		one := LinkedHost{Host: h, This: h.Name == self.Name}
+		if one.This {
+			v.Role = h.Role
+		}
+		n, werr := f.unsent(h.Name)
+		one.Waiting, err = n, errors.Join(err, werr)
+		v.Hosts = append(v.Hosts, one)
+	}
+	if self.IsOwner() {
+		asks, aerr := team.Requests(f.Home)
+		v.Asks, err = append(v.Asks, asks...), errors.Join(err, aerr)
+	}
+	if _, serr := team.LoadServing(f.Home); !errors.Is(serr, fs.ErrNotExist) {
+		state, _ := link.LoadServed(f.Home)
+		v.Serves, err = &state, errors.Join(err, serr)
+	}
+	switch r, rerr := link.LoadReport(f.Home); {
+	case rerr == nil && r.Host == v.Host:
+		v.Link = &r
+	case rerr != nil && !errors.Is(rerr, fs.ErrNotExist):
+		err = errors.Join(err, rerr)
+	}
+	return v, err
+}
+
+// unsent counts the messages for a host, or for all with "", that have not left this host.
+func (f Links) unsent(host string) (n int, err error) {
+	list, err := f.Launcher.Bus.All()
+	for _, id := range list {
+		if id.Host() == "" || host != "" && id.Host() != host {
+			continue
+		}
+		for _, place := range []bus.Place{bus.Inbox, bus.Claimed} {
+			m, cerr := f.Launcher.Bus.Count(id, place)
+			n, err = n+m, errors.Join(err, cerr)
+		}
+	}
+	return n, err
+}
+
+// A ServeRequest asks this host to run the server of its team, or to found a team.
+type ServeRequest struct {
+	Name   string // of this host, if it founds the team; "" is the machine's
+	Listen string // HOST:PORT; "" is what it was, or any port of this machine alone
+	Server string // nats://HOST:PORT or tls://HOST:PORT of a NATS server that is there already: none runs here then
+	Creds  string // a file with credentials for that one
+}
+
+// Serve founds a team if this host has none, and has the daemon run its server, unless it is
+// another's.
+func (f Links) Serve(ctx context.Context, r ServeRequest) (s team.Self, err error) {
+	if err := f.May("link serve"); err != nil {
+		return s, err
+	}
+	at := team.Server{Address: r.Server, Creds: r.Creds}
+	if err := f.checkServer(at); err != nil {
+		return s, err
+	}
+	if strings.HasPrefix(at.Address, "ssh:") || at.Address == "" && at.Creds != "" || at.Address != "" && r.Listen != "" {
+		return s, usagef("link serve: --server names a NATS server that runs already, as nats://HOST:PORT or tls://HOST:PORT; --creds belongs to it, --listen to one of netsky's own")
+	}
+	serving := team.Serving{Listen: r.Listen}
+	if r.Listen == "" {
+		if serving, err = team.LoadServing(f.Home); err != nil {
+			serving = team.Serving{Listen: team.Local}
+		}
+	}
+	if err := serving.Check(); err != nil {
+		return s, usagef("link serve: --listen %w", err)
+	}
+	name, err := hostName(r.Name)
+	if err != nil {
+		return s, err
+	}
+	if err := f.Make(); err != nil {
+		return s, err
+	}
+	if _, err := team.Found(f.Home, name, at); err != nil {
+		return s, err
+	}
+	if s, err = team.LoadSelf(f.Home); err != nil {
+		return s, err
+	}
+	if r.Name != "" && r.Name != s.Name {
+		return s, fmt.Errorf("this host is in a team already, as %s, and keeps that name", s.Name)
+	}
+	if s.Server != at {
+		return s, advice.With(fmt.Errorf("the server of this team is elsewhere: %s", s.Server.Address), "`netsky link leave` leaves the team, and ends it if this is the owner's host")
+	}
+	if at.Address == "" {
+		if err := serving.Save(f.Home); err != nil {
+			return s, err
+		}
+	}
+	return s, Daemon(f).WantDaemon(ctx)
+}
+
+// hostName returns the name of this host in a team: the given one, or the machine's made fit.
+func hostName(name string) (string, error) {
+	if name != "" {
+		if !agent.IsHost(name) {
+			return "", usagef("--name %q: must be [a-z][a-z0-9-]*, at most %d characters", name, agent.MaxHost)
+		}
+		return name, nil
+	}
+	machine, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	if name = fitName(machine); name == "" {
+		return "", usagef("the machine is called %q, which can't be a host's name; --name NAME chooses one", machine)
+	}
+	return name, nil
+}
+
+// fitName makes a host's name of a machine's; "" if nothing of it is fit.
+func fitName(machine string) string {
+	name, _, _ := strings.Cut(strings.ToLower(machine), ".")
+	name = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '-'
+	}, name)
+	name = strings.TrimLeft(name, "-0123456789")
+	return strings.TrimRight(name[:min(len(name), agent.MaxHost)], "-")
+}
+
+// Approve lets the host into the team that shows a code.
+func (f Links) Approve(_ context.Context, code string, role team.Role) (team.Request, error) {
+	if err := f.May("link approve"); err != nil {
+		return team.Request{}, err
+	}
+	if _, err := team.ParseCode(code); err != nil {
+		return team.Request{}, usagef("link approve: %w", err)
+	}
+	q, err := team.Approve(f.Home, code, role)
+	if err == nil {
+		err = f.Launcher.Bus.Link(q.Name)
+	}
+	return q, err
+}
+
+// Reject keeps the host out that shows a code.
+func (f Links) Reject(_ context.Context, code string) (team.Request, error) {
+	if err := f.May("link reject"); err != nil {
+		return team.Request{}, err
+	}
+	if _, err := team.ParseCode(code); err != nil {
+		return team.Request{}, usagef("link reject: %w", err)
+	}
+	return team.Reject(f.Home, code)
+}
+
+// Remove removes a host from the team, after a yes.
+func (f Links) Remove(_ context.Context, name string, sure bool) error {
+	if err := f.May("link remove"); err != nil {
+		return err
+	}
+	t, err := team.Load(f.Home)
+	if err != nil {
+		return err
+	}
+	if h, ok := t.Host(name); ok && name != t.Owner && !sure {
+		n, err := f.unsent(name)
+		if err != nil {
+			return err
+		}
+		question := fmt.Sprintf("Remove %s (key %s, since %s)? Its key counts no longer, and it can join again only with another; %s for it stay here. [y/N] ",
+			name, team.Short(h.Key), h.Added.Local().Format(time.DateOnly), messages(n))
+		if err := f.sure("link remove", question); err != nil {
+			return err
+		}
+	}
+	_, err = team.Remove(f.Home, name)
+	return err
+}
+
+// Leave forgets the team, after a yes, and says how much mail for other hosts stays here.
+func (f Links) Leave(_ context.Context, sure bool) (stays string, err error) {
+	if err := f.May("link leave"); err != nil {
+		return "", err
+	}
+	if _, err := team.LoadSelf(f.Home); errors.Is(err, team.ErrNone) {
+		return "", err
+	}
+	unsent, err := f.unsent("")
+	if err != nil {
+		return "", err
+	}
+	stays = messages(unsent)
+	if !sure {
+		about := "Leave the team? This host then belongs to none"
+		if self, err := team.LoadSelf(f.Home); err == nil && self.IsOwner() {
+			about = "This is the owner's host: leave, and so end the team for all its hosts"
+		}
+		if err := f.sure("link leave", fmt.Sprintf("%s; %s for other hosts stay here. [y/N] ", about, stays)); err != nil {
+			return "", err
+		}
+	}
+	return stays, team.Leave(f.Home)
+}
+
+func messages(n int) string {
+	if n == 1 {
+		return "1 message"
+	}
+	return fmt.Sprintf("%d messages", n)
+}
+
+// sure asks on the terminal.
+func (f Links) sure(verb, question string) error {
+	nothing := fmt.Errorf("%s: nothing was done", verb)
+	answer, err := f.ask(question, usagef("%s: not a terminal; --yes confirms", verb), nothing)
+	if err == nil && !yes(answer) {
+		err = nothing
+	}
+	return err
+}

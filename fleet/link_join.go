@@ -1,0 +1,135 @@
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"netsky/fleet/plan"
+	"netsky/internal/advice"
+	"netsky/link"
+	"netsky/link/ssh"
+	"netsky/link/team"
+)
+
+// A JoinRequest asks the owner of a team to let this host into it.
+type JoinRequest struct {
+	Name    string // of this host; "" is the machine's
+	Address string // ssh:DESTINATION, tls://HOST:PORT or nats://HOST:PORT
+	Creds   string // a file with credentials, of a server that is not netsky's
+	Yes     bool   // the owner's approval need not be confirmed here
+	// Show is told the code to compare with what the owner's host shows.
+	Show func(code, owner string)
+}
+
+// Join joins a team. Whoever ends it while it waits, and joins again, goes on with the same
+// request.
+func (f Links) Join(ctx context.Context, r JoinRequest) (s team.Self, err error) {
+	if err := f.May("link join"); err != nil {
+		return s, err
+	}
+	if r.Name, err = hostName(r.Name); err != nil {
+		return s, err
+	}
+	at := team.Server{Address: r.Address, Creds: r.Creds}
+	if err := f.checkServer(at); err != nil {
+		return s, err
+	}
+	if err := f.Make(); err != nil {
+		return s, err
+	}
+	if self, err := team.LoadSelf(f.Home); err == nil {
+		return self, advice.With(fmt.Errorf("this host is in a team already, that of %s, as %s", self.Owner, self.Name), "`netsky link leave` leaves it")
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	nc, at, err := f.reach(ctx, at)
+	if err != nil {
+		return s, err
+	}
+	defer nc.Close()
+	a := team.Applicant{Home: f.Home, Name: r.Name, Server: at, Conn: nc, Show: r.Show, Confirm: func(code, owner string) (bool, error) {
+		if r.Yes {
+			return true, nil
+		}
+		answer, err := f.ask(fmt.Sprintf("%s says that the code %s was approved. Have you approved that code there? [y/N] ", owner, code),
+			usagef("link join: not a terminal; --yes takes the approval as it comes"), errors.New("link join: not answered; the same again asks again"))
+		return yes(answer), err
+	}}
+	if s, err = a.Join(ctx); err != nil {
+		return s, err
+	}
+	return s, Daemon(f).WantDaemon(ctx)
+}
+
+// checkServer returns what is wrong with how a server is to be reached.
+func (f Links) checkServer(s team.Server) error {
+	err := link.Way{Server: s}.Check()
+	if dest, ok := strings.CutPrefix(s.Address, "ssh:"); ok && err == nil {
+		err = ssh.Host{Dest: dest}.Check()
+	}
+	if err != nil {
+		return &plan.UsageError{Err: err}
+	}
+	return nil
+}
+
+// reach connects to a server as who is in no team yet, and pins the certificate of one that no
+// authority vouches for: the code that people compare then covers it.
+func (f Links) reach(ctx context.Context, at team.Server) (*nats.Conn, team.Server, error) {
+	options := append(team.JoinOptions(at), nats.MaxReconnects(-1))
+	way := link.Way{Home: f.Home, SSH: ssh.Client{Home: f.Home, Environ: f.Environ}, Server: at}
+	if err := f.tunnel(ctx, way); err != nil {
+		return nil, at, err
+	}
+	nc, err := way.Connect(ctx, options...)
+	if unvouched := new(tls.CertificateVerificationError); errors.As(err, &unvouched) && len(unvouched.UnverifiedCertificates) > 0 {
+		sum := sha256.Sum256(unvouched.UnverifiedCertificates[0].Raw)
+		at.Fingerprint = hex.EncodeToString(sum[:])
+		way.Server = at
+		nc, err = way.Connect(ctx, options...)
+	}
+	if err != nil {
+		err = advice.With(fmt.Errorf("%s: no team's server answers: %w", at.Address, err), "`netsky link` on the owner's host says where it is")
+	}
+	return nc, at, err
+}
+
+// reachWithin is how long a tunnel may take to come up.
+const reachWithin = 30 * time.Second
+
+// tunnel keeps the way to a server up until ctx ends, and waits until it is.
+func (f Links) tunnel(ctx context.Context, way link.Way) error {
+	if !strings.HasPrefix(way.Server.Address, "ssh:") {
+		return nil
+	}
+	states, ended := make(chan ssh.State, 1), make(chan error, 1)
+	go func() {
+		ended <- way.Hold(ctx, func(s ssh.State) {
+			select {
+			case states <- s:
+			default: // the first counts
+			}
+		})
+	}()
+	wait, stop := context.WithTimeout(ctx, reachWithin)
+	defer stop()
+	select {
+	case s := <-states:
+		if s.Up {
+			return nil
+		}
+		return advice.With(fmt.Errorf("%s: %s", way.Server.Address, s.Why), "see that `ssh` gets there without asking anything, and that `netsky link` there says that it serves")
+	case err := <-ended:
+		return err
+	case <-wait.Done():
+		return fmt.Errorf("%s: no tunnel after %v", way.Server.Address, reachWithin)
+	}
+}
