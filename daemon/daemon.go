@@ -81,8 +81,10 @@ type Options struct {
 	// Link carries mail between this host and the others of its team, if it has one, until ctx ends. known returns the agents as the
 	// watchdog has seen them last, and the number of that look. nil: nothing does.
 	Link func(ctx context.Context, known func(context.Context) ([]view.Agent, uint64, error)) error
-	Version string
-	Log     *slog.Logger
+	// LinkServer runs the team's server as a child of the daemon, if this host has one, until ctx ends. nil: nothing does.
+	LinkServer func(ctx context.Context) error
+	Version    string
+	Log        *slog.Logger
 	// Deeds serves GET /api and POST /deeds/ on the control socket; nil: nothing does. [PeerOf] says who asks.
 	Deeds http.Handler
 	// May returns an error unless whoever asks over the control socket may do what the verb does; nil: everybody may.
@@ -169,6 +171,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Updates != nil {
 		services = append(services, service{name: "updates", run: patient(o.Log, "updates", o.Updates)})
+	}
+	if o.LinkServer != nil {
+		services = append(services, service{name: "link server", run: patient(o.Log, "link server", o.LinkServer)})
 	}
 	if o.Link != nil {
 		services = append(services, service{name: "link", run: patient(o.Log, "link", func(ctx context.Context) error {

@@ -34,7 +34,7 @@ func Purge(ctx context.Context, l *spawn.Launcher, unproved func([]spawn.Remnant
 	h := l.Home
 	wait, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	for _, name := range []string{home.UpLock, home.DaemonLock, home.LandingLock} {
+	for _, name := range []string{home.UpLock, home.DaemonLock, home.LinkServerLock, home.LandingLock} {
 		lock, err := h.WaitLock(wait, name, nil)
 		if errors.Is(err, home.ErrLocked) {
 			what := map[bool]string{true: "work is landing", false: "something is being started"}[name == home.LandingLock]

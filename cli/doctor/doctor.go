@@ -105,6 +105,7 @@ var checks = []check{
 	{"phone", true, checkPhone},
 	{"locks", true, checkLocks},
 	{"daemon", true, checkDaemon},
+	{"link server", true, checkLinkServer},
 	{"ticker", true, checkTicker},
 	{"service", true, checkService},
 	{"agents", true, checkAgents},

@@ -20,6 +20,7 @@ import (
 	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/internal/testworld"
+	"netsky/link/server"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/tmux"
@@ -313,7 +314,10 @@ func TestWithout(t *testing.T) {
 		}},
 		"a tmux that is too old": {"tmux", "too old", func(t *testing.T, _ home.Dir, o *doctor.Options) { o.Environ = fake(t, "tmux", "echo tmux 3.1c") }},
 		"a tmux that hangs":      {"tmux", "", func(t *testing.T, _ home.Dir, o *doctor.Options) { o.Environ = fake(t, "tmux", "exec sleep 60") }},
-		"a git that fails":       {"git", "exit status 3", func(t *testing.T, _ home.Dir, o *doctor.Options) { o.Environ = fake(t, "git", "exit 3") }},
+		"a team's server": {"link server", "it does not run", func(t *testing.T, h home.Dir, _ *doctor.Options) {
+			testworld.Must(t, server.Settings{Listen: server.Local}.Save(h))
+		}},
+		"a git that fails": {"git", "exit status 3", func(t *testing.T, _ home.Dir, o *doctor.Options) { o.Environ = fake(t, "git", "exit 3") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

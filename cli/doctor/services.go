@@ -17,6 +17,7 @@ import (
 	"netsky/fleet/service"
 	"netsky/home"
 	"netsky/internal/words"
+	"netsky/link/server"
 	"netsky/phone/chat"
 	"netsky/spawn"
 	"netsky/store"
@@ -98,6 +99,17 @@ func checkAlerts(_ context.Context, e *exam) []Finding {
 		return []Finding{{Level: Wrong, Text: failed[len(failed)-1].String(), Do: "mend what it names under [escalate] in netsky.toml, and try `netsky escalate \"a test\"`"}}
 	}
 	return []Finding{ok("none has failed")}
+}
+
+func checkLinkServer(_ context.Context, e *exam) []Finding {
+	s, serving := server.Look(e.Home)
+	switch err := server.Trouble(e.Home); {
+	case err != nil:
+		return []Finding{failed(Wrong, "", err, "")}
+	case serving:
+		return []Finding{ok("running, pid %d, at %s", s.PID, s.Address)}
+	}
+	return []Finding{ok("this host runs none")}
 }
 
 func (e *exam) replay(ctx context.Context) (string, error) {

@@ -5,6 +5,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/words"
+	"netsky/link/server"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/view"
@@ -152,6 +154,9 @@ func (v *View) services(ctx context.Context, o Options, list spawn.Statuses) {
 		case t.Error != "" && !(v.Daemon.State == "running" && v.Daemon.Since > store.Time(t.TickMS)): // not started since
 			v.Notes = append(v.Notes, fmt.Sprintf("the ticker could not start the daemon %s ago: %s", words.Ago(v.now.Sub(time.UnixMilli(t.TickMS))), t.Error))
 		}
+	}
+	if err := server.Trouble(o.Launcher.Home); err != nil && v.Daemon.State == "running" {
+		v.Notes = append(v.Notes, fmt.Sprintf("the team's server: %v (%s)", err, cmp.Or(advice.Of(err), "the daemon starts it again")))
 	}
 	if why := v.Daemon.Web.Error; why != "" {
 		if v.Daemon.Web.Taken {

@@ -35,7 +35,7 @@ type Settings struct {
 const Local = "127.0.0.1:0"
 
 // ErrNotServed is matched by the error of Load in a home that does not serve.
-var ErrNotServed = errors.New("this host does not serve a team")
+var ErrNotServed = advice.With(errors.New("this host runs no server of a team"), "`netsky link serve` has it run one")
 
 // Load returns the settings of a home.
 func Load(h home.Dir) (s Settings, err error) {
@@ -113,6 +113,25 @@ func Look(h home.Dir) (s State, serving bool) {
 		return State{}, false
 	}
 	return s, s.Error == "" && s.Alive()
+}
+
+// Trouble returns why the server of a home does not run although the home serves; nil if all
+// is as it should be.
+func Trouble(h home.Dir) error {
+	if _, err := Load(h); errors.Is(err, ErrNotServed) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	switch s, serving := Look(h); {
+	case serving:
+		return nil
+	case s.Error != "" && s.Next != "":
+		return advice.With(errors.New(s.Error), "%s", s.Next)
+	case s.Error != "":
+		return errors.New(s.Error)
+	}
+	return advice.With(errors.New("it does not run"), "the daemon starts it again; its log in %s says why it has ended", home.LogDir)
 }
 
 func (s State) save(h home.Dir) error {
