@@ -94,7 +94,7 @@ func across(e envelope.Envelope) error {
 // reached returns where a message goes: one to the owner, to the host where the owner is
 // reached, but for what answers a question that the owner has asked here.
 func (s *sender) reached(e envelope.Envelope) agent.ID {
-	if e.To != agent.Owner || !e.Kind.Answerable() && e.Kind != envelope.KindCancel || e.Kind == envelope.KindHeld {
+	if e.To != agent.Owner || e.From.Host() != "" || !e.Kind.Answerable() && e.Kind != envelope.KindCancel || e.Kind == envelope.KindHeld {
 		return e.To
 	}
 	if host := s.home.OwnersHost(); host != "" && s.linked(host) {
@@ -162,11 +162,22 @@ func (b *Bus) Arrive(ctx context.Context, host string, e envelope.Envelope, agai
 	if errors.Is(err, ErrNoMailbox) { // without the path here
 		err = fmt.Errorf("%s: %w", e.To, ErrNoMailbox)
 	}
+	return b.refuseFrom(e, err)
+}
+
+// Refuse tells the sender of a message, an address on that host, that it is not accepted. The
+// error is a [RefusedError], or says why that could not be told.
+func (b *Bus) Refuse(host string, e envelope.Envelope, why error) error {
+	e.From, e.To = e.From.At(host), e.To.Local()
+	return b.refuseFrom(e, why)
+}
+
+func (b *Bus) refuseFrom(e envelope.Envelope, why error) error {
 	if e.Kind.Answerable() && e.Validate() == nil {
-		told := b.answer(e, envelope.Envelope{From: e.To, To: e.From, Kind: envelope.KindError, Text: "not delivered: " + envelope.SafeText(err.Error())})
+		told := b.answer(e, envelope.Envelope{From: e.To, To: e.From, Kind: envelope.KindError, Text: "not delivered: " + envelope.SafeText(why.Error())})
 		if told != nil && !errors.Is(told, ErrNoMailbox) {
 			return told
 		}
 	}
-	return RefusedError{err}
+	return RefusedError{why}
 }

@@ -38,7 +38,6 @@ func (a commandTable) cli() *cli.App {
 		table.Commands = append(table.Commands, g.verbs...)
 	}
 	table.Commands = append(table.Commands, daemonVerbs(a).runCommand(), agentVerbs(a).ioCommand(), agentVerbs(a).hookCommand(), a.packageCommand())
-	table.Commands = append(table.Commands, &cli.Command{Name: "link", Hidden: true, Action: a.needsSub, Subcommands: []*cli.Command{daemonVerbs(a).linkServerCommand()}})
 	table.OnUsageError = usageError("netsky")
 	table.CustomAppHelpTemplate = listed(table.Usage, groups)
 	settle("netsky", table.Commands)

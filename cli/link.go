@@ -58,6 +58,7 @@ func (a linkVerbs) linkCommand() *cli.Command {
 				Name: "leave", Usage: "forget the team; mail for other hosts stays here", Action: a.leave,
 				Flags: []cli.Flag{sure("do not ask")},
 			},
+			daemonVerbs(a).linkServerCommand(),
 		},
 	}
 }

@@ -147,6 +147,11 @@ func (b *inbound) begin(ctx context.Context, c jetstream.Consumer, msgs <-chan j
 // the server: what was not acknowledged comes again, in order.
 func (b *inbound) take(ctx context.Context, m jetstream.Msg) error {
 	e, err := b.read(m)
+	if _, is := errors.AsType[unwelcome](err); is {
+		if err = b.Bus.Refuse(b.from.Name, e, err); !isRefused(err) {
+			return err
+		}
+	}
 	if err != nil {
 		return b.refuse(m, err)
 	}
@@ -221,6 +226,14 @@ func (b *inbound) refuse(m jetstream.Msg, why error) error {
 	return m.Term()
 }
 
+// An unwelcome message is one that its sender may not send, which is told.
+type unwelcome struct{ error }
+
+func isRefused(err error) bool {
+	_, is := errors.AsType[bus.RefusedError](err)
+	return is
+}
+
 // read returns the envelope that a message holds, with its recipient's address there.
 func (b *inbound) read(m jetstream.Msg) (e envelope.Envelope, err error) {
 	raw := &nats.Msg{Subject: m.Subject(), Header: m.Headers(), Data: m.Data()}
@@ -241,7 +254,7 @@ func (b *inbound) read(m jetstream.Msg) (e envelope.Envelope, err error) {
 	case e.To.Host() != b.self.Name:
 		return e, fmt.Errorf("it is to %s", cmp.Or(string(e.To), "nobody"))
 	case e.From == agent.Owner && b.from.Role != team.Owner:
-		return e, fmt.Errorf("it passes for the owner's, and %s is no host of the owner's", b.from.Name)
+		return e, unwelcome{fmt.Errorf("%s is a worker, so nobody there speaks for the owner; its agents can be asked to write", b.from.Name)}
 	case e.ID == "":
 		return e, errors.New("it has no id")
 	}

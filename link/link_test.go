@@ -37,9 +37,12 @@ func TestMail(t *testing.T) {
 	id := laptop.send("owner", "agent9@build1", "is anybody there?")
 	testworld.Wait(t, "the answer", func() bool { return len(laptop.texts("owner")) == 1 })
 	testworld.Contains(t, laptop.texts("owner")[0], "agent9@build1: not delivered: agent9: no mailbox", "of "+id)
+	build1.send("owner", "agent0@laptop", "do it")
+	testworld.Wait(t, "the answer", func() bool { return len(build1.texts("owner")) == 1 })
+	testworld.Contains(t, build1.texts("owner")[0], "agent0@laptop: not delivered: build1 is a worker, so nobody there speaks for the owner")
 	testworld.Wait(t, "the report", func() bool {
 		r, err := link.LoadReport(laptop.home)
-		return err == nil && r.Connected && len(r.Troubles) == 0 && r.Hosts["build1"].Sent == 41 && r.Hosts["build1"].Received == 41
+		return err == nil && r.Connected && len(r.Troubles) == 0 && r.Hosts["build1"].Sent == 42 && r.Hosts["build1"].Received == 41
 	})
 }
 
