@@ -39,6 +39,7 @@ func TestKept(t *testing.T) {
 			t.Parallel()
 			s := testworld.StartSSHD(t)
 			c := client(t, s)
+			c.Alive = 0 // no connection is given up because the machine is busy
 			if deep != "" {
 				c.Home = testworld.Got(home.At(filepath.Join(filepath.Dir(c.Home.Root()), deep, deep[:20])))(t)
 				testworld.Must(t, os.Mkdir(filepath.Dir(c.Home.Root()), 0o700))
@@ -108,7 +109,7 @@ func TestRunErrors(t *testing.T) {
 	errs.Reset()
 	testworld.ErrorIs(t, c.Run(t.Context(), ssh.Host{Dest: "ssh://127.0.0.1:1"}, nil, &out, &errs, "", "x"), ssh.ErrUnreachable)
 	testworld.Contains(t, errs.String(), "Connection refused")
-	_, err = c.Ask(t.Context(), h, time.Second, nil, "sleep 600")
+	_, err = c.Ask(t.Context(), h, time.Second, nil, "while kill -0 $PPID; do sleep 0.1; done")
 	testworld.Fails(t, err, "no answer within 1s")
 	_, err = c.Ask(t.Context(), h, testworld.Patience, nil, `echo a; echo "$1" >&2; exit 4`, "why; 'it")
 	if !errors.Is(err, ssh.Failed{Status: 4}) || !strings.HasSuffix(err.Error(), ": why; 'it") {
