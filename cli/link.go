@@ -13,6 +13,7 @@ import (
 	"netsky/fleet"
 	"netsky/internal/advice"
 	"netsky/internal/words"
+	"netsky/link/server"
 	"netsky/link/team"
 )
 
@@ -34,7 +35,7 @@ func (a linkVerbs) linkCommand() *cli.Command {
 				Description: "The server listens for programs of this machine alone, which ssh is: other hosts join by `netsky link join ssh:USER@THIS`.\n" +
 					"With --listen it has TLS. With --server the team uses a NATS server with JetStream that runs already.",
 				Flags: []cli.Flag{
-					name, creds, &cli.StringFlag{Name: "listen", Usage: "listen at `HOST:PORT`", DefaultText: team.Local},
+					name, creds, &cli.StringFlag{Name: "listen", Usage: "listen at `HOST:PORT`", DefaultText: server.Local},
 					&cli.StringFlag{Name: "server", Usage: "use the NATS server at `URL`, nats://HOST:PORT or tls://HOST:PORT"},
 				},
 			},

@@ -13,6 +13,7 @@ import (
 	"netsky/bus"
 	"netsky/internal/advice"
 	"netsky/link"
+	"netsky/link/server"
 	"netsky/link/team"
 )
 
@@ -26,7 +27,7 @@ type LinkStatus struct {
 	Team   string         `json:"team,omitempty"`
 	Owner  string         `json:"owner,omitempty"`
 	Server string         `json:"server,omitempty"` // how this host reaches it; "" if it runs here
-	Serves *link.Served   `json:"serves,omitempty"` // what the server here says of itself, if this host is to have one
+	Serves *server.State  `json:"serves,omitempty"` // what the server here says of itself, if this host is to have one
 	Hosts  []LinkedHost   `json:"hosts"`
 	Asks   []team.Request `json:"asks"` // who asks to join, on the owner's host
 	Link   *link.Report   `json:"link,omitempty"`
@@ -64,8 +65,8 @@ func (f Links) Status(context.Context) (v LinkStatus, err error) {
 		asks, aerr := team.Requests(f.Home)
 		v.Asks, err = append(v.Asks, asks...), errors.Join(err, aerr)
 	}
-	if _, serr := team.LoadServing(f.Home); !errors.Is(serr, fs.ErrNotExist) {
-		state, _ := link.LoadServed(f.Home)
+	if _, serr := server.Load(f.Home); !errors.Is(serr, server.ErrNotServed) {
+		state, _ := server.Look(f.Home)
 		v.Serves, err = &state, errors.Join(err, serr)
 	}
 	switch r, rerr := link.LoadReport(f.Home); {
@@ -113,13 +114,13 @@ func (f Links) Serve(ctx context.Context, r ServeRequest) (s team.Self, err erro
 	if strings.HasPrefix(at.Address, "ssh:") || at.Address == "" && at.Creds != "" || at.Address != "" && r.Listen != "" {
 		return s, usagef("link serve: --server names a NATS server that runs already, as nats://HOST:PORT or tls://HOST:PORT; --creds belongs to it, --listen to one of netsky's own")
 	}
-	serving := team.Serving{Listen: r.Listen}
+	settings := server.Settings{Listen: r.Listen}
 	if r.Listen == "" {
-		if serving, err = team.LoadServing(f.Home); err != nil {
-			serving = team.Serving{Listen: team.Local}
+		if settings, err = server.Load(f.Home); err != nil {
+			settings = server.Settings{Listen: server.Local}
 		}
 	}
-	if err := serving.Check(); err != nil {
+	if err := settings.Check(); err != nil {
 		return s, usagef("link serve: --listen %w", err)
 	}
 	name, err := hostName(r.Name)
@@ -142,7 +143,7 @@ func (f Links) Serve(ctx context.Context, r ServeRequest) (s team.Self, err erro
 		return s, advice.With(fmt.Errorf("the server of this team is elsewhere: %s", s.Server.Address), "`netsky link leave` leaves the team, and ends it if this is the owner's host")
 	}
 	if at.Address == "" {
-		if err := serving.Save(f.Home); err != nil {
+		if err := settings.Save(f.Home); err != nil {
 			return s, err
 		}
 	}

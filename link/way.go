@@ -28,25 +28,19 @@ const Socket = "run/link.sock"
 // ServedFile says where the server of a host listens, while it runs.
 const ServedFile = "run/link-server.json"
 
-// A Served is what the server of a host says of itself.
-type Served struct {
-	Address     string `json:"address,omitzero"`     // nats://127.0.0.1:4222, or tls://
+type served struct {
+	Address     string `json:"address"`              // nats://127.0.0.1:4222, or tls://
 	Fingerprint string `json:"fingerprint,omitzero"` // of its own certificate
-	Error       string `json:"error,omitzero"`       // why it has ended
 }
 
-// LoadServed returns what the server of a home said last; the error matches fs.ErrNotExist if
-// it does not run.
-func LoadServed(h home.Dir) (Served, error) { return home.Load[Served](h, ServedFile) }
-
 // at returns where it listens, as HOST:PORT.
-func (s Served) at() string { return s.Address[strings.LastIndexByte(s.Address, '/')+1:] }
+func (s served) at() string { return s.Address[strings.LastIndexByte(s.Address, '/')+1:] }
 
 // Fingerprint returns that of the server's own certificate; "" if it has none, or an authority
 // vouches for it.
 func (w Way) Fingerprint() string {
 	if w.Server.Address == "" {
-		s, _ := LoadServed(w.Home)
+		s, _ := home.Load[served](w.Home, ServedFile)
 		return s.Fingerprint
 	}
 	return w.Server.Fingerprint
@@ -145,7 +139,7 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 	var n net.Dialer
 	switch at := d.w.Server.Address; {
 	case at == "":
-		s, err := LoadServed(d.w.Home)
+		s, err := home.Load[served](d.w.Home, ServedFile)
 		if err != nil {
 			return nil, fmt.Errorf("the server of this host does not run: %w", err)
 		}
@@ -186,7 +180,7 @@ func (w Way) servedAt(ctx context.Context, there ssh.Host) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var s Served
+	var s served
 	if err := json.Unmarshal([]byte(out), &s); err != nil || s.Address == "" {
 		return "", fmt.Errorf("%s: it runs no server of a team; `netsky link serve` there starts one", there.Name)
 	}

@@ -14,12 +14,13 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/proc"
+	"netsky/link/team"
 )
 
 // Files below the home, beside the team's.
 const (
-	SettingsFile = "state/link/server.json" // a home that has it serves
-	StateFile    = "run/link-server.json"   // what the server last said of itself
+	SettingsFile = team.ServerFile        // a home that has it serves
+	StateFile    = "run/link-server.json" // what the server last said of itself
 	storeDir     = "state/link/server"
 	tlsFile      = storeDir + "/tls.pem" // the server's own key and certificate
 	maxFile      = 64 << 10
@@ -47,7 +48,7 @@ func Load(h home.Dir) (s Settings, err error) {
 		err = json.Unmarshal(data, &s)
 	}
 	if err == nil {
-		err = s.check()
+		err = s.Check()
 	}
 	if err != nil {
 		return s, advice.With(fmt.Errorf("%s: %w", SettingsFile, err), "`netsky link serve` writes it anew")
@@ -57,7 +58,7 @@ func Load(h home.Dir) (s Settings, err error) {
 
 // Save makes a home serve; its daemon notices.
 func (s Settings) Save(h home.Dir) error {
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return err
 	}
 	data, err := json.Marshal(s)
@@ -67,7 +68,8 @@ func (s Settings) Save(h home.Dir) error {
 	return h.WriteFile(SettingsFile, append(data, '\n'), true)
 }
 
-func (s Settings) check() error {
+// Check returns what is wrong with them.
+func (s Settings) Check() error {
 	host, port, err := net.SplitHostPort(s.Listen)
 	if err != nil {
 		return fmt.Errorf("listen %q: must be an address and a port, such as %s", s.Listen, Local)

@@ -18,6 +18,9 @@ import (
 	"netsky/internal/advice"
 )
 
+// ServerFile says that this host runs the team's server; it is there only then.
+const ServerFile = "state/link/server.json"
+
 // SelfFile holds what this host was told when it joined.
 const SelfFile = "state/link/self.json"
 

@@ -3,7 +3,6 @@ package team_test
 import (
 	"bytes"
 	"encoding/json"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -192,21 +191,9 @@ func FuzzAccept(f *testing.F) {
 	})
 }
 
-func TestServing(t *testing.T) {
-	h := testworld.Home(t)
-	for _, text := range []string{"", "127.0.0.1", ":4222", "a:b", "a:70000", "a:-1"} {
-		testworld.Fails(t, team.Serving{Listen: text}.Save(h), "must be an address and a port", text)
-	}
-	testworld.ErrorIs(t, testworld.Err(team.LoadServing(h)), fs.ErrNotExist)
-	for _, s := range []team.Serving{{Listen: team.Local, Port: 7}, {Listen: "[::]:7"}} {
-		testworld.Must(t, s.Save(h))
-		testworld.Equal(t, testworld.Got(team.LoadServing(h))(t), s)
-	}
-}
-
 func TestLeave(t *testing.T) {
 	h := founded(t)
-	testworld.Must(t, team.Serving{Listen: team.Local}.Save(h))
+	testworld.Must(t, h.WriteFile(team.ServerFile, []byte("{}"), true))
 	was := testworld.Got(team.LoadKey(h))(t)
 	testworld.Must(t, team.Leave(h))
 	testworld.Must(t, team.Leave(h))
