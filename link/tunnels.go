@@ -84,7 +84,7 @@ func (s *session) reach(ctx context.Context, to ssh.Host) {
 }
 
 func (s *session) reachOnce(ctx context.Context, to ssh.Host, about string) error {
-	here, err := LoadServed(s.Home)
+	here, err := home.Load[served](s.Home, ServedFile)
 	if err != nil {
 		return fmt.Errorf("the server of this host does not run: %w", err)
 	}
