@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -94,6 +96,9 @@ func (a linkVerbs) printLink(v fleet.LinkStatus, now time.Time) {
 	a.print("%s is a host of the team of %s, by the server %s", v.Host, v.Owner, serverLine(v))
 	if v.Link != nil && !v.Link.Connected {
 		a.print("! not connected since %s: %s", agent.Clock(v.Link.Since, now), v.Link.Why)
+		if strings.Contains(strings.ToLower(v.Link.Why), "authorization violation") {
+			a.print("! %s may have removed this host: `netsky link leave`, then `netsky link join` asks to be let in again", v.Owner)
+		}
 	}
 	for _, h := range v.Hosts {
 		line := fmt.Sprintf("%-*s  %-6s  key %s  since %s", longest(v.Hosts), h.Name, h.Role, team.Short(h.Key), h.Added.Local().Format(time.DateOnly))
@@ -154,8 +159,11 @@ func (a linkVerbs) serve(c *cli.Context) error {
 	switch {
 	case s.Server.Address != "":
 		a.print("%s is the owner's host of a team at %s; others join with `netsky link join %[2]s`", s.Name, s.Server.Address)
-	case c.String("listen") != "":
-		a.print("%s serves the team of %s at %s; others join with `netsky link join tls://HOST:PORT`", s.Name, s.Owner, c.String("listen"))
+	case s.Address == "":
+		a.print("%s serves the team of %s as soon as the server has started; `netsky link` says whether it has", s.Name, s.Owner)
+	case strings.HasPrefix(s.Address, "tls:"):
+		_, port, _ := net.SplitHostPort(strings.TrimPrefix(s.Address, "tls://"))
+		a.print("%s serves the team of %s at %s; others join with `netsky link join tls://HOST:%s`", s.Name, s.Owner, s.Address, port)
 	default:
 		a.print("%s serves the team of %s; others join with `netsky link join ssh:USER@HOST`, as ssh gets to this machine", s.Name, s.Owner)
 	}

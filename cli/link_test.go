@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bufio"
 	"context"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -25,11 +26,41 @@ func TestLinkJoin(t *testing.T) {
 	laptop, build1 := mustWorld(t), mustWorld(t)
 	laptop.must(t, "netsky", "link", "serve", "--name", "laptop", "--server", s.ClientURL())
 
-	testworld.Wait(t, "the link of the owner's host", func() bool { return strings.Contains(laptop.must(t, "netsky", "link", "--json"), `"connected": true`) })
+	testworld.Equal(t, mustJoin(t, build1, laptop, s.ClientURL()), "build1 has joined the team of laptop; `netsky link` shows it")
+	testworld.Contains(t, build1.must(t, "netsky", "link"), "build1 is a host of the team of laptop, by the server at "+s.ClientURL())
+	laptop.must(t, "netsky", "link", "remove", "build1", "--yes")
+	testworld.Lacks(t, laptop.must(t, "netsky", "link"), "build1")
+}
 
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+// Of two machines one runs the server, and the other joins by ssh; mail then goes both ways.
+func TestLinkBySSH(t *testing.T) {
+	t.Parallel()
+	build1, laptop := mustHosts(t, os.Getenv("PATH")) // build1 reaches laptop as "build1"
+	said := laptop.must(t, "netsky", "link", "serve", "--name", "laptop")
+	testworld.Contains(t, said, "laptop serves the team of laptop; others join with `netsky link join ssh:USER@HOST`")
+	testworld.Equal(t, mustJoin(t, build1, laptop, "ssh:build1"), "build1 has joined the team of laptop; `netsky link` shows it")
+	build1.linked(t)
+	build1.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
+	answer := laptop.must(t, "netsky", "ask", "agent0@build1", "are you there?")
+	testworld.Contains(t, answer, "are you there?")
+	laptop.must(t, "netsky", "link", "remove", "build1", "--yes")
+	testworld.Contains(t, build1.must(t, "netsky", "link", "leave", "--yes"), "left the team; 0 messages for other hosts stay here")
+}
+
+// linked waits until the host's link is connected.
+func (w *world) linked(t *testing.T) {
+	t.Helper()
+	testworld.Wait(t, "the link", func() bool { return strings.Contains(w.must(t, "netsky", "link", "--json"), `"connected": true`) })
+}
+
+// mustJoin has a home join the team of an owner's, who approves the code, and returns the last
+// that it says.
+func mustJoin(t *testing.T, host, owner *world, at string) string {
+	t.Helper()
+	owner.linked(t)
+	ctx, stop := context.WithTimeout(t.Context(), testworld.Patience)
 	defer stop()
-	join := build1.command(ctx, "netsky", "link", "join", s.ClientURL(), "--name", "build1", "--yes")
+	join := host.command(ctx, "netsky", "link", "join", at, "--name", "build1", "--yes")
 	var said strings.Builder
 	join.Stderr = &said
 	lines := bufio.NewScanner(testworld.Got(join.StdoutPipe())(t))
@@ -39,15 +70,13 @@ func TestLinkJoin(t *testing.T) {
 	}
 	code := lines.Text()
 	testworld.Equal(t, regexp.MustCompile(`^[0-9]{4}-[0-9]{4}$`).MatchString(code), true, "the code %q", code)
-	needs := laptop.must(t, "netsky", "needs")
+	needs := owner.must(t, "netsky", "needs")
 	testworld.Contains(t, needs, "build1 asks to join: compare the code "+code+" with the one that it shows; only in a terminal")
 	testworld.Contains(t, needs, "`netsky link approve "+code+"`")
-	testworld.Contains(t, laptop.must(t, "netsky", "link"), "build1 asks to join, for ")
-	testworld.Contains(t, laptop.must(t, "netsky", "link", "approve", code), "build1 is in the team, as worker")
+	testworld.Contains(t, owner.must(t, "netsky", "link"), "build1 asks to join, for ")
+	testworld.Contains(t, owner.must(t, "netsky", "link", "approve", code), "build1 is in the team, as worker")
 	testworld.Equal(t, lines.Scan(), true, "%s", &said)
-	testworld.Equal(t, lines.Text(), "build1 has joined the team of laptop; `netsky link` shows it")
+	last := lines.Text()
 	testworld.Must(t, join.Wait())
-	testworld.Contains(t, build1.must(t, "netsky", "link"), "build1 is a host of the team of laptop, by the server at "+s.ClientURL())
-	laptop.must(t, "netsky", "link", "remove", "build1", "--yes")
-	testworld.Lacks(t, laptop.must(t, "netsky", "link"), "build1")
+	return last
 }

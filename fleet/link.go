@@ -12,6 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/internal/advice"
+	"netsky/internal/proc"
 	"netsky/link"
 	"netsky/link/server"
 	"netsky/link/team"
@@ -101,9 +102,51 @@ type ServeRequest struct {
 	Creds  string // a file with credentials for that one
 }
 
+// A ServeResult is who this host is in its team, and where its own server is, "" as long as that
+// starts.
+type ServeResult struct {
+	team.Self
+	Address string
+}
+
 // Serve founds a team if this host has none, and has the daemon run its server, unless it is
 // another's.
-func (f Links) Serve(ctx context.Context, r ServeRequest) (s team.Self, err error) {
+func (f Links) Serve(ctx context.Context, r ServeRequest) (v ServeResult, err error) {
+	if v.Self, err = f.serve(r); err != nil {
+		return v, err
+	}
+	if err := Daemon(f).WantDaemon(ctx); err != nil || v.Server.Address != "" {
+		return v, err
+	}
+	v.Address, err = f.served(ctx)
+	return v, err
+}
+
+// servesWithin is how long a server may take to start before whoever waits is told that it has
+// not yet.
+const servesWithin = 20 * time.Second
+
+// served returns where the server of this host is, once it runs.
+func (f Links) served(ctx context.Context) (string, error) {
+	for end := time.Now().Add(servesWithin); time.Now().Before(end); {
+		settings, err := server.Load(f.Home)
+		if err != nil {
+			return "", err
+		}
+		switch state, runs := server.Look(f.Home); {
+		case runs && settings.At(state):
+			return state.Address, nil
+		case state.Error != "" && time.Since(state.At) < servesWithin:
+			return "", advice.With(fmt.Errorf("the server does not run: %s", state.Error), "%s", state.Next)
+		}
+		if err := proc.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+func (f Links) serve(r ServeRequest) (s team.Self, err error) {
 	if err := f.May("link serve"); err != nil {
 		return s, err
 	}
@@ -130,6 +173,9 @@ func (f Links) Serve(ctx context.Context, r ServeRequest) (s team.Self, err erro
 	if err := f.Make(); err != nil {
 		return s, err
 	}
+	if err := f.afresh(); err != nil {
+		return s, err
+	}
 	if _, err := team.Found(f.Home, name, at); err != nil {
 		return s, err
 	}
@@ -147,7 +193,16 @@ func (f Links) Serve(ctx context.Context, r ServeRequest) (s team.Self, err erro
 			return s, err
 		}
 	}
-	return s, Daemon(f).WantDaemon(ctx)
+	return s, nil
+}
+
+// afresh makes sure that nothing of an earlier team is left when this host enters another: the
+// link may have written to it after that was left.
+func (f Links) afresh() error {
+	if _, err := team.LoadSelf(f.Home); errors.Is(err, team.ErrNone) {
+		return link.Forget(f.Home)
+	}
+	return nil
 }
 
 // hostName returns the name of this host in a team: the given one, or the machine's made fit.
@@ -253,7 +308,7 @@ func (f Links) Leave(_ context.Context, sure bool) (stays string, err error) {
 			return "", err
 		}
 	}
-	return stays, team.Leave(f.Home)
+	return stays, errors.Join(team.Leave(f.Home), link.Forget(f.Home))
 }
 
 func messages(n int) string {

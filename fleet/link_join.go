@@ -48,6 +48,9 @@ func (f Links) Join(ctx context.Context, r JoinRequest) (s team.Self, err error)
 	if self, err := team.LoadSelf(f.Home); err == nil {
 		return self, advice.With(fmt.Errorf("this host is in a team already, that of %s, as %s", self.Owner, self.Name), "`netsky link leave` leaves it")
 	}
+	if err := f.afresh(); err != nil {
+		return s, err
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	nc, at, err := f.reach(ctx, at)

@@ -150,7 +150,7 @@ var shapes = map[string]shape{
 			"breakers":  {files: `[a-z0-9-]*-[0-9a-f]{8}\.json`},
 			"approvals": {files: `[0-9a-zA-Z]+\.(json|answer|settled)`},
 			"link": {
-				files: `(key|(self|team|server|asked|report)\.json)`,
+				files: `(key|(self|team|server|asked|report|sent|tunnels)\.json)`,
 				dirs:  map[string]shape{"hosts": {files: `[a-z][a-z0-9-]*\.json`}, "join": {files: `U[A-Z2-7]{55}\.json`}, "server": {tree: true}}, // NATS keeps there what it likes
 			},
 			// The runs, and copies of the records; beside one that was put aside is its log.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -89,6 +90,12 @@ func (s Settings) address() (host string, port int) {
 		port = s.Port
 	}
 	return host, port
+}
+
+// At reports whether that is the server of these settings.
+func (s Settings) At(st State) bool {
+	host, port := s.address()
+	return strings.HasSuffix(st.Address, "://"+net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
 // local reports whether only this machine's programs reach the server, which needs no TLS then.
