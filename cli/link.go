@@ -52,6 +52,7 @@ func (a linkVerbs) linkCommand() *cli.Command {
 				Name: "approve", Usage: "let the host into the team that shows a code", ArgsUsage: "CODE", Action: a.approve,
 				Flags: []cli.Flag{&cli.StringFlag{Name: "role", Value: string(team.Worker), Usage: "`ROLE`: a worker sends mail and says how it is, an owner may also ask other hosts to do things"}},
 			},
+			daemonVerbs(a).linkServerCommand(),
 			{Name: "reject", Usage: "keep the host out that shows a code", ArgsUsage: "CODE", Action: a.reject},
 			{
 				Name: "remove", Usage: "remove a host from the team, whose key counts no longer", ArgsUsage: "HOST", Action: a.remove,
