@@ -12,6 +12,7 @@ require (
 	github.com/gorilla/websocket v1.5.3 // app-server speaks WebSocket; framing is theirs to get right
 	github.com/mattn/go-sqlite3 v1.14.52 // SQLite, the records
 	github.com/modelcontextprotocol/go-sdk v1.8.0 // the model's tools; MCP changes every few months, and its own people follow it
+	github.com/nats-io/jwt/v2 v2.8.2 // accounts of a NATS cluster that is not ours, in tests
 	github.com/nats-io/nats-server/v2 v2.15.2 // keeps the mail between hosts until they have it; in a process of its own
 	github.com/nats-io/nats.go v1.55.0 // its client: reconnects, JetStream, the buckets
 	github.com/nats-io/nkeys v0.4.16 // the hosts' keys, as NATS has them
@@ -34,7 +35,6 @@ require (
 	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/minio/highwayhash v1.0.4 // indirect
-	github.com/nats-io/jwt/v2 v2.8.2 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	github.com/segmentio/asm v1.1.3 // indirect

@@ -197,3 +197,13 @@ func (h *Host) Kill(words string) (n int) {
 
 // KillDaemon kills the user's netsky daemon.
 func (h *Host) KillDaemon() int { return h.Kill("netsky daemon") }
+
+// Drop writes a file of the user's below the home, whole or not at all.
+func (h *Host) Drop(name, text string) error {
+	file := h.Path(".netsky/" + name)
+	hidden := filepath.Join(filepath.Dir(file), "."+filepath.Base(file))
+	if err := h.give(hidden, text); err != nil {
+		return err
+	}
+	return os.Rename(hidden, file)
+}

@@ -123,11 +123,11 @@ func (h *Host) know() error {
 	return h.give(filepath.Join(h.ssh(), "known_hosts"), list.String())
 }
 
-// Install puts a build of netsky on the host.
+// Install puts a program on the host, under its own name.
 func (h *Host) Install(tb testing.TB, program string) {
 	tb.Helper()
 	data := testworld.Got(os.ReadFile(program))(tb)
-	file := filepath.Join(h.dir, "bin", "netsky")
+	file := filepath.Join(h.dir, "bin", filepath.Base(program))
 	syscall.ForkLock.Lock() // see testworld.Program
 	err := os.WriteFile(file+".new", data, 0o755)
 	syscall.ForkLock.Unlock()
