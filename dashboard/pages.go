@@ -139,6 +139,7 @@ type shell struct {
 	Version   string
 	Now       store.Time
 	Agents    []view.Agent
+	Hosts     []host // the other hosts of the team, if they tell this one
 	Approvals []live.Approval
 	Health    health
 	Answers   bool     // approvals can be answered here
@@ -192,6 +193,7 @@ func (p *pages) shell(ctx context.Context) *shell {
 	if sh.Approvals, err = p.approvals(); err != nil {
 		sh.failed(err)
 	}
+	sh.Hosts = p.hosts()
 	waits, err := p.needsOf(ctx, sh.Agents)
 	if err != nil {
 		sh.failed(err)
@@ -213,7 +215,7 @@ func (p *pages) showWithin(limit time.Duration, draw drawer) http.HandlerFunc {
 		defer cancel()
 		records := p.live.RecordsVersion(ctx) // before they are read, so that a change in between is reported as an event
 		sh, q := p.shell(ctx), newQuery(r)
-		sh.Known = live.Known(sh.Agents, sh.Approvals, records)
+		sh.Known = live.Known(sh.Everywhere(), sh.Approvals, records)
 		sh.Have = r.Header.Get(updateHeader)
 		sh.Update = sh.Have != ""
 		name, err := draw(ctx, sh, q)

@@ -73,7 +73,7 @@ func (q *query) agent(name string) agent.ID {
 	if s == "" {
 		return ""
 	}
-	id, err := agent.Parse(s)
+	id, err := agent.ParseAddress(s)
 	if err != nil {
 		q.wrong(name, "not an address")
 	}

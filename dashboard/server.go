@@ -115,7 +115,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.tasks = &tasks{s.records, s.works, s.costs}
 	s.live = live.New(live.Options{
-		Records: func() (live.Reader, error) { return o.Records() }, Agents: o.Agents, Approvals: s.approvals, Panes: o.Panes,
+		Records: func() (live.Reader, error) { return o.Records() }, Agents: allAgents{s}, Approvals: s.approvals, Panes: o.Panes,
 		Version: o.Version, Log: o.Log, Now: o.Now, MaxStreams: o.MaxStreams, Poll: o.Poll,
 	})
 	guard, err := access.New(access.Options{

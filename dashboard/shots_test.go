@@ -36,6 +36,7 @@ func TestPictures(t *testing.T) {
 	dir := mustDir(t)
 	w := mustWorld(t, func(o *dashboard.Options) { o.Version, o.Poll = "0.1.0", 100*time.Millisecond })
 	w.showcase(t)
+	w.showHosts(t)
 	l := mustBrowser(t).look(t, w)
 	for _, theme := range []string{"light", "dark"} {
 		l.theme(theme, true)

@@ -43,6 +43,7 @@ func funcs(now func() time.Time, assets func() map[string]asset) template.FuncMa
 		"long":      func(text string) bool { return len(text) > onPageText },
 		"millis":    func(t store.Time) int64 { return int64(t) },
 		"number":    cost.Number,
+		"page":      pageOf,
 		"past":      func(t store.Time) string { return past(now().Sub(t.Time())) },
 		"role":      func(id agent.ID) string { return agent.RoleWord(id.Role()) },
 		"plain":     func(v any) string { return envelope.Plain(fmt.Sprint(v)) },
@@ -142,6 +143,14 @@ func here(section, link string, sub bool) template.HTMLAttr {
 
 // href returns the page of a record.
 func href(kind string, id any) string { return "/" + kind + "/" + url.PathEscape(fmt.Sprint(id)) }
+
+// pageOf returns the page of an agent; for one of another host, its messages.
+func pageOf(id agent.ID) string {
+	if id.Host() != "" {
+		return withQuery("/messages", "with", id)
+	}
+	return href("agents", id)
+}
 
 // where returns the page of the record with the id, whatever kind it is.
 func where(id string) string { return "/find?" + url.Values{"q": {id}}.Encode() }

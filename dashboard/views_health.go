@@ -25,6 +25,7 @@ type need struct {
 	attention.Need
 	Key   string
 	Word  string // a state's
+	Old   string // how old what is known of it is, if it is on a host that is silent
 	Here  bool   // it can be answered on this page
 	Alone []need // the same for each agent, if several wait at one dialog
 }
@@ -38,7 +39,7 @@ func (s *Server) needsOf(ctx context.Context, list []view.Agent) ([]need, error)
 	found, err := attention.Collect(ctx, s.o.Home, s.questions, from)
 	all := make([]need, 0, len(found))
 	for _, n := range found {
-		one := need{Need: n, Key: keyOf(n.Kind, n.Code), Word: needWords[n.Kind]}
+		one := need{Need: n, Key: keyOf(n.Kind, n.Code), Word: needWords[n.Kind], Old: n.Stale(from.Now)}
 		one.Here = n.Kind == attention.Approval && s.o.Desk != nil && len(n.Options) > 0 && len(n.Text) <= onPageText
 		if n.Kind == attention.Dialog && len(n.Agents) > 1 && len(n.Options) > 0 {
 			for _, id := range n.Agents {

@@ -1,0 +1,45 @@
+package dashboard
+
+import (
+	"context"
+	"slices"
+
+	"netsky/attention"
+	"netsky/view"
+)
+
+// A host is another host of the team, as a page shows it.
+type host struct {
+	attention.Host
+	Old string // how old what is known of it is, "" if it is up
+}
+
+// hosts returns the other hosts of the team, if they tell this one. What can't be read is
+// told with what needs the owner.
+func (s *Server) hosts() (list []host) {
+	now := s.o.Now()
+	found, _ := attention.Hosts(s.o.Home, now)
+	for _, h := range found {
+		list = append(list, host{h, h.AsOf(now)})
+	}
+	return list
+}
+
+// Everywhere returns the agents of all hosts.
+func (sh *shell) Everywhere() []view.Agent { return withHosts(sh.Agents, sh.Hosts) }
+
+func withHosts(list []view.Agent, hosts []host) []view.Agent {
+	list = slices.Clip(list)
+	for _, h := range hosts {
+		list = append(list, h.Agents...)
+	}
+	return list
+}
+
+// allAgents are the agents of all hosts, for the browsers that follow.
+type allAgents struct{ *Server }
+
+func (s allAgents) Agents(ctx context.Context) ([]view.Agent, error) {
+	list, err := s.o.Agents.Agents(ctx)
+	return withHosts(list, s.hosts()), err
+}

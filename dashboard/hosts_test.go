@@ -1,0 +1,81 @@
+package dashboard_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/attention"
+	"netsky/internal/testworld"
+	hostlink "netsky/link"
+	"netsky/link/team"
+	"netsky/store"
+	"netsky/view"
+)
+
+// showHosts makes the world that of the owner's host of a team: build1 tells how it is, and
+// build2 has told that a while ago.
+func (w *world) showHosts(tb testing.TB) {
+	tb.Helper()
+	testworld.Got(team.Found(w.home, "laptop", team.Server{}))(tb)
+	now := time.Now()
+	testworld.Must(tb, w.home.Save(hostlink.ReportFile, hostlink.Report{Host: "laptop", Connected: true, Since: now, Seen: now}, false))
+	for _, name := range []string{"build1", "build2"} {
+		k := testworld.Got(team.MakeKey(testworld.Home(tb)))(tb)
+		testworld.Got(team.Admit(w.home, team.Host{Name: name, Key: k.Public(), Role: team.Worker}))(tb)
+		agents := []view.Agent{
+			{ID: "agent1", State: agent.Busy, Runtime: "claude", Detail: "running make -j32 bench", Since: store.At(now.Add(-3 * time.Minute)), Wanted: true},
+			{ID: "agent3", State: agent.Waiting, Runtime: "codex", Detail: "Bash: apt-get install clang", Since: store.At(now.Add(-time.Minute)), Wanted: true},
+		}
+		seen := now
+		if name == "build2" {
+			agents, seen = agents[:1], now.Add(-12*time.Minute)
+		}
+		needs := attention.List(attention.Sources{Now: now, Agents: agents, Approvals: []agent.Approval{{
+			Code: "fghij", Agent: "agent3", Tool: "Bash", Text: "sudo apt-get install clang", AskedMS: now.Add(-time.Minute).UnixMilli(),
+		}}})
+		testworld.Must(tb, w.home.Save(hostlink.Heard+"/"+name+".json", hostlink.Host{
+			Name: name, Seen: seen, State: hostlink.State{Name: name, Version: "0.1.0", Agents: testworld.Got(attention.TellAgents(agents))(tb)},
+			Needs: testworld.Got(attention.TellNeeds(needs))(tb),
+		}, false))
+	}
+}
+
+// The overview has the agents of all hosts and what needs the owner there, with the age of
+// what is known of a silent one.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	testworld.Lacks(t, w.mustPage(t, "/"), "Other hosts", "the overview without a team")
+	w.showHosts(t)
+	page := w.mustPage(t, "/")
+	for _, want := range []string{
+		`href="/messages?with=agent3%40build1">agent3@build1</a>`, "<h3>build1 <span class=\"sub\">netsky 0.1.0</span></h3>", "agents ask for permission",
+		`<div class="roster stale" data-key="host-build2">`, "as of 12m ago", "netsky --on build1 approve fghij --deny", "agent:agent1@build2=", "<option>agent3@build1</option>",
+	} {
+		testworld.Contains(t, page, want, "the overview")
+	}
+	testworld.Lacks(t, page, `action="/approval"`, "the overview") // the page's answers are for this host
+	testworld.Contains(t, w.mustPage(t, "/messages?with=agent3%40build1"), "agent3@build1", "its messages")
+	testworld.Contains(t, w.get(t, "/api/needs").body, `"agent":"agent3@build1"`, "the API")
+}
+
+// Browsers that follow hear when another host tells something.
+func TestHostsFollowed(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	w.showHosts(t)
+	s := w.sse(t, "/events", "")
+	told := func(state string) {
+		t.Helper()
+		s.until(t, state, func(e event) bool {
+			return e.Key == "agent:agent1@build1" && strings.Contains(string(e.Data), `"state":"`+state+`"`)
+		})
+	}
+	told("busy")
+	testworld.Must(t, w.home.Save(hostlink.Heard+"/build1.json", hostlink.Host{Name: "build1", Seen: time.Now(), State: hostlink.State{
+		Agents: testworld.Got(attention.TellAgents([]view.Agent{{ID: "agent1", State: agent.Idle, Wanted: true}}))(t),
+	}}, false))
+	told("idle")
+}
