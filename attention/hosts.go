@@ -256,8 +256,8 @@ func (n Need) Stale(now time.Time) string {
 	return " (as of " + words.Ago(now.Sub(n.AsOf.Time())) + " ago)"
 }
 
-// linkOf returns how the link is, nil in a home without a team.
-func linkOf(h home.Dir) (*link.Report, error) {
+// LinkOf returns how the link is, nil in a home without a team.
+func LinkOf(h home.Dir) (*link.Report, error) {
 	if _, err := team.LoadSelf(h); errors.Is(err, team.ErrNone) {
 		return nil, nil
 	} else if err != nil {

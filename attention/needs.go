@@ -143,7 +143,7 @@ func Collect(ctx context.Context, h home.Dir, mail *Mail, s Sources) ([]Need, er
 	note("conflicts", err)
 	s.Hosts, err = Hosts(h, s.Now)
 	note("hosts", err)
-	s.Link, err = linkOf(h)
+	s.Link, err = LinkOf(h)
 	note("link", err)
 	if len(failed) > 0 {
 		err = fmt.Errorf("%s", strings.Join(failed, "; "))

@@ -4,17 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/fleet"
 	"netsky/internal/advice"
 	"netsky/internal/words"
+	"netsky/link"
 	"netsky/link/server"
 	"netsky/link/team"
 )
@@ -62,7 +66,6 @@ func (a linkVerbs) linkCommand() *cli.Command {
 				Name: "leave", Usage: "forget the team; mail for other hosts stays here", Action: a.leave,
 				Flags: []cli.Flag{sure("do not ask")},
 			},
-			daemonVerbs(a).linkServerCommand(),
 		},
 	}
 }
@@ -95,9 +98,9 @@ func (a linkVerbs) status(c *cli.Context) error {
 
 func (a linkVerbs) printLink(v fleet.LinkStatus, now time.Time) {
 	a.print("%s is a host of the team of %s, by the server %s", v.Host, v.Owner, serverLine(v))
-	if v.Link != nil && !v.Link.Connected {
-		a.print("! not connected since %s: %s", agent.Clock(v.Link.Since, now), v.Link.Why)
-		if strings.Contains(strings.ToLower(v.Link.Why), "authorization violation") {
+	if r := v.Link; r != nil {
+		a.printReport(*r, now)
+		if !r.Connected && strings.Contains(strings.ToLower(r.Why), "authorization violation") {
 			a.print("! %s may have removed this host: `netsky link leave`, then `netsky link join` asks to be let in again", v.Owner)
 		}
 	}
@@ -109,6 +112,12 @@ func (a linkVerbs) printLink(v fleet.LinkStatus, now time.Time) {
 		case h.Waiting > 0:
 			line += fmt.Sprintf("  %d to send", h.Waiting)
 		}
+		if h.Known != nil {
+			line += "  " + h.Known.Summary(now)
+		}
+		if v.Link != nil {
+			line += mailLine(v.Link.Hosts[h.Name], now)
+		}
 		a.print("%s", line)
 	}
 	for _, q := range v.Asks {
@@ -119,6 +128,32 @@ func (a linkVerbs) printLink(v fleet.LinkStatus, now time.Time) {
 			a.print("%s asked to join, and was refused: %s", q.Name, q.Reason)
 		}
 	}
+}
+
+// printReport says how the link is.
+func (a linkVerbs) printReport(r link.Report, now time.Time) {
+	switch {
+	case now.Sub(r.Seen) >= attention.LinkSettles:
+		a.print("! the daemon does not run the link; it did until %s", agent.Clock(r.Seen, now))
+	case !r.Connected:
+		a.print("! not connected since %s: %s", agent.Clock(r.Since, now), r.Why)
+	default:
+		a.print("connected since %s", agent.Clock(r.Since, now))
+	}
+	for _, about := range slices.Sorted(maps.Keys(r.Troubles)) {
+		a.print("! %s, since %s: %s", about, agent.Clock(r.Troubles[about].Since, now), r.Troubles[about].What)
+	}
+}
+
+// mailLine says when mail last went to a host, and came from it.
+func mailLine(h link.HostReport, now time.Time) (line string) {
+	if !h.LastSent.IsZero() {
+		line += "  sent " + words.Ago(now.Sub(h.LastSent)) + " ago"
+	}
+	if !h.LastIn.IsZero() {
+		line += "  received " + words.Ago(now.Sub(h.LastIn)) + " ago"
+	}
+	return line
 }
 
 func longest(hosts []fleet.LinkedHost) (n int) {

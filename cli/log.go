@@ -47,7 +47,7 @@ func (a viewVerbs) logOf(c *cli.Context, verb, field, part string) error {
 		return usagef("%s: -n %d: must be 1 to 1000", verb, f.Limit)
 	}
 	if who := c.String("actor"); who != "" {
-		id, err := agent.ParseArg(who)
+		id, err := agent.ParseArgAddress(who)
 		if err != nil {
 			return err
 		}

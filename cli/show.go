@@ -5,16 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/cli/view"
 	"netsky/home"
 	"netsky/internal/words"
 	"netsky/spawn"
 	"netsky/store"
+	agentview "netsky/view"
 	"netsky/work/task"
 )
 
@@ -36,7 +40,7 @@ func (a viewVerbs) showCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			if who, err := agent.ParseArg(id); err == nil {
+			if who, err := agent.ParseArgAddress(id); err == nil {
 				return a.showAddress(c, h, who)
 			}
 			t, err := a.timeline(c.Context, h, id)
@@ -73,6 +77,18 @@ func taskOf(t store.Timeline) (lines []string) {
 	return lines
 }
 
+// elsewhere returns an agent of another host, and how old what is known of it is.
+func elsewhere(h home.Dir, id agent.ID) (v agentview.Agent, asOf string, ok bool) {
+	now := time.Now()
+	hosts, _ := attention.Hosts(h, now) // `netsky needs` says what can't be read
+	for _, one := range hosts {
+		if i := slices.IndexFunc(one.Agents, func(v agentview.Agent) bool { return v.ID == id }); i >= 0 {
+			return one.Agents[i], one.AsOf(now), true
+		}
+	}
+	return v, "", false
+}
+
 // showAddress prints an agent's state, then its history.
 func (a viewVerbs) showAddress(c *cli.Context, h home.Dir, id agent.ID) error {
 	l, err := a.launcher()
@@ -80,7 +96,13 @@ func (a viewVerbs) showAddress(c *cli.Context, h home.Dir, id agent.ID) error {
 		return err
 	}
 	var now any // what is shown of an agent
-	if id.IsAgent() {
+	if id.Host() != "" {
+		if v, asOf, ok := elsewhere(h, id); ok {
+			if now = v; !c.Bool("json") {
+				a.print("%s", strings.TrimSpace(fmt.Sprintf("%s  %s  %s  %s", id, v.State, v.Words(), asOf)))
+			}
+		}
+	} else if id.IsAgent() {
 		list, err := l.Inspect(c.Context)
 		if err != nil {
 			a.warn("%v", err)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus"
 	"netsky/internal/advice"
 	"netsky/internal/proc"
@@ -39,6 +41,8 @@ type LinkedHost struct {
 	team.Host
 	This    bool `json:"this,omitempty"`    // is this one
 	Waiting int  `json:"waiting,omitempty"` // messages for it that have not left this host
+	// Known is what the host has told of itself, if it tells this one.
+	Known *attention.Host `json:"known,omitempty"`
 }
 
 // Status returns the team of this host. What can't be read is in the error; the rest is there.
@@ -53,10 +57,15 @@ func (f Links) Status(context.Context) (v LinkStatus, err error) {
 	}
 	v.Host, v.Team, v.Owner, v.Server = self.Name, self.Team, self.Owner, self.Server.Address
 	t, err := team.Load(f.Home)
+	known, kerr := attention.Hosts(f.Home, time.Now())
+	err = errors.Join(err, kerr)
 	for _, h := range t.Hosts {
 		one := LinkedHost{Host: h, This: h.Name == self.Name}
 		if one.This {
 			v.Role = h.Role
+		}
+		if i := slices.IndexFunc(known, func(k attention.Host) bool { return k.Name == h.Name }); i >= 0 {
+			one.Known = &known[i]
 		}
 		n, werr := f.unsent(h.Name)
 		one.Waiting, err = n, errors.Join(err, werr)

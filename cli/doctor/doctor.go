@@ -105,6 +105,7 @@ var checks = []check{
 	{"phone", true, checkPhone},
 	{"locks", true, checkLocks},
 	{"daemon", true, checkDaemon},
+	{"link", true, checkLink},
 	{"link server", true, checkLinkServer},
 	{"ticker", true, checkTicker},
 	{"service", true, checkService},

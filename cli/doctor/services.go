@@ -101,6 +101,37 @@ func checkAlerts(_ context.Context, e *exam) []Finding {
 	return []Finding{ok("none has failed")}
 }
 
+func checkLink(ctx context.Context, e *exam) (list []Finding) {
+	r, err := attention.LinkOf(e.Home)
+	switch {
+	case err != nil:
+		return []Finding{failed(Wrong, "", err, "")}
+	case r == nil:
+		return []Finding{ok("this host belongs to no team")}
+	case view.DaemonOf(ctx, e.Home).State != "running":
+		return []Finding{ok("it comes with the daemon")}
+	}
+	for _, n := range attention.List(attention.Sources{Now: e.Now(), Daemon: attention.DaemonRuns, Link: r}) {
+		list = append(list, Finding{Level: Wrong, Text: n.Line(), Do: "`netsky link` shows how it is; " + n.Otherwise})
+	}
+	if len(list) == 0 && !r.Connected {
+		list = append(list, ok("not connected since %s: %s", agent.Clock(r.Since, e.Now()), r.Why))
+	}
+	if len(list) == 0 {
+		list = append(list, ok("connected since %s", agent.Clock(r.Since, e.Now())))
+	}
+	hosts, err := attention.Hosts(e.Home, e.Now())
+	if err != nil {
+		list = append(list, failed(Wrong, "", err, ""))
+	}
+	for _, h := range hosts {
+		if off := time.Duration(h.Behind) * time.Second; off.Abs() >= time.Minute {
+			list = append(list, Finding{Level: Warn, Text: fmt.Sprintf("the clocks of %s and of this host are %s apart", h.Name, words.Span(off.Abs())), Do: "set the one that is wrong; mail is in order meanwhile, its times are not"})
+		}
+	}
+	return list
+}
+
 func checkLinkServer(_ context.Context, e *exam) []Finding {
 	s, serving := server.Look(e.Home)
 	switch err := server.Trouble(e.Home); {
