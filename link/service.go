@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -149,6 +150,9 @@ func (s *session) carry(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := s.provision(ctx); err != nil {
+		return err
+	}
 	if err := s.single(ctx); err != nil {
 		return err
 	}
@@ -245,6 +249,32 @@ func (s *session) shareTeamOnce(ctx context.Context) error {
 			if err := take(m.Data); err != nil {
 				return err
 			}
+		}
+	}
+}
+
+// provision makes the streams and buckets at a server that is not netsky's, which knows nothing
+// of a team; the owner's host does. A cluster keeps three copies of them.
+func (s *session) provision(ctx context.Context) error {
+	if at := s.self.Server.Address; !s.self.IsOwner() || !strings.HasPrefix(at, byNATS) && !strings.HasPrefix(at, byTLS) {
+		return nil
+	}
+	var hosts []string
+	for _, h := range s.team.Hosts {
+		hosts = append(hosts, h.Name)
+	}
+	for wait := firstWait; ; wait = min(2*wait, mostWait) {
+		limits := wire.DefaultLimits()
+		if s.nc.ConnectedClusterName() != "" {
+			limits.Replicas = 3
+		}
+		err := wire.Provision(ctx, s.js, hosts, limits)
+		s.trouble("streams", err)
+		if err == nil {
+			return nil
+		}
+		if err := proc.Sleep(ctx, wait); err != nil {
+			return err
 		}
 	}
 }
