@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -231,6 +232,15 @@ func (b *orders) brake(ctx context.Context, h record.Heard) []record.Said {
 	return b.reply(h, text)
 }
 
+// reaches reports whether a message can be sent to the agent, here or on another host.
+func (b *orders) reaches(id agent.ID) bool {
+	if id.Host() == "" {
+		return b.o.Bus.Exists(id)
+	}
+	hosts, err := b.o.Bus.Linked()
+	return err == nil && slices.Contains(hosts, id.Host())
+}
+
 // message sends a message on to an agent.
 func (b *orders) message(ctx context.Context, h *record.Heard, a ask) ([]record.Said, error) {
 	e := envelope.Envelope{
@@ -244,7 +254,7 @@ func (b *orders) message(ctx context.Context, h *record.Heard, a ask) ([]record.
 		answers = b.answersQuestion(ctx, *h, &e)
 	}
 	h.Message = ""
-	if !b.o.Bus.Exists(e.To) {
+	if !b.reaches(e.To) {
 		return b.reply(*h, fmt.Sprintf("There is no %s: your message was not sent. `status` lists the agents.", e.To)), nil
 	}
 	if h.Note == noteLate {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/internal/testworld"
 	"netsky/phone"
 	"netsky/phone/chat"
@@ -67,6 +68,27 @@ func TestButtonsEnd(t *testing.T) {
 	w.wire.Text("no abcde")
 	bare(first, second)
 	w.taken("abcde false")
+}
+
+// An item of another host is shown with what answers it there, and a text takes its code.
+func TestElsewhere(t *testing.T) {
+	w := newWorld(t, nil)
+	w.desk.mu.Lock()
+	w.desk.list = []attention.Need{{
+		Code: "kxqvd@build1", Kind: attention.Approval, Agents: []agent.ID{"agent3@build1"}, Title: "asks for permission to use Bash", Text: "make", Digest: "d", Host: "build1",
+		Command: "netsky --on build1 approve kxqvd", Commands: []attention.Command{{Line: "netsky --on build1 approve kxqvd"}, {Line: "x"}},
+	}}
+	w.desk.mu.Unlock()
+	w.says("agent3@build1 asks for permission to use Bash:\nmake\nOn the computer: netsky --on build1 approve kxqvd says yes")
+	w.wire.Text("yes kxqvd@build1")
+	w.says("kxqvd@build1 cannot be answered by text. On the computer: netsky --on build1 approve kxqvd")
+	testworld.Must(t, w.bus.Link("build1"))
+	testworld.Must(t, w.bus.Make("agent3@build1"))
+	w.wire.Text("Agent 3@Build1: go on")
+	w.arrives("agent3@build1", "go on")
+	w.wire.Text("agent3@build2: go on")
+	w.says("There is no agent3@build2: your message was not sent.")
+	w.taken()
 }
 
 // What is no answer answers nothing.

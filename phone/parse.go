@@ -41,12 +41,14 @@ const (
 // The whole text has to be a command: a sentence that contains one is a message.
 var (
 	answerForm = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(?i:(yes|y|allow|no|n|deny))[ ,:]+([a-zA-Z]{5})[.!]?$`)
+		return regexp.MustCompile(`^(?i:(yes|y|allow|no|n|deny))[ ,:]+([a-zA-Z]{5}(?:@[0-9a-zA-Z-]+)?)[.!]?$`)
 	})
 	bareForm  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:yes|y|allow|no|n|deny)[.!]?$`) })
 	slashForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([a-zA-Z]+)(?:@[0-9a-zA-Z_]+)?(|\s.*)$`) })
 	agentForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:(?:agent ?)?([0-9]{1,4}|infinity))$`) })
-	namedForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:agent ?([0-9]{1,4}|infinity)) ?[:,][ \t\r\n]*`) })
+	namedForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?i:agent ?((?:[0-9]{1,4}|infinity)(?:@[0-9a-z-]+)?)) ?[:,][ \t\r\n]*`)
+	})
 )
 
 // parse returns what a text asks for. As Telegram writes commands, they begin with a slash, and may
@@ -108,14 +110,19 @@ func command(text string) ask {
 // message returns a message to the agent that it names first, else to agent0.
 func message(text string) ask {
 	if m := namedForm().FindStringSubmatch(text); m != nil {
-		if id, err := agent.ParseAgent(m[1]); err == nil {
+		if id, err := agent.ParseArgAddress(strings.ToLower(m[1])); err == nil {
 			return ask{what: askMessage, agent: id, named: true, text: text[len(m[0]):]}
 		}
 	}
 	return ask{what: askMessage, agent: agent.Root, text: text}
 }
 
+// code reports whether a word may be an item's code: abcde, or abcde@build1.
 func code(s string) bool {
+	s, host, remote := strings.Cut(s, "@")
+	if remote && !agent.IsHost(strings.ToLower(host)) {
+		return false
+	}
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" // not all that is one of them in lower case
 	return len(s) == 5 && strings.Trim(s, letters) == ""
 }
