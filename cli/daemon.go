@@ -116,13 +116,15 @@ func (a daemonVerbs) night() (*spawn.Launcher, error) {
 
 func (a daemonVerbs) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.Options {
 	f := a.fleetOf(l)
+	d := fleet.Daemon{Fleet: f}.Offering()
+	others := &link.Deeds{Do: d.Asked}
 	w := a.config.Watchdog
 	o := daemon.Options{
 		Home: l.Home, Bus: l.Bus, Launcher: l, Runtimes: fleet.Revival{Fleet: f}.RuntimesNow(), Plan: fleet.Revival{Fleet: f}.PlanAgain, Setup: fleet.Revival{Fleet: f}.SetupAgain,
 		Conversation: func(id agent.ID) (string, error) { return plan.Conversation(l.Home, id) },
 		Listen:       a.config.Dashboard.Listen, TLS: dashboardVerbs(a).dashboardTLS, Wide: a.config.Dashboard.Wide, Version: Version, Log: log,
 		Hang: w.Hang.Duration, Repage: w.Repage.Duration, Tick: w.Tick.Duration, Wakes: w.Wakes, Upkeep: upkeepOf(l.Home, a.config),
-		Mistake: func() (text, then string) { return config.Mistake(l.Home) }, Deeds: fleet.Daemon{Fleet: f}.Control(), May: fleet.Daemon{Fleet: f}.PeerMay,
+		Mistake: func() (text, then string) { return config.Mistake(l.Home) }, Deeds: d.Control(others.Ask), May: d.PeerMay,
 	}
 	if a.config.Dashboard.Answer {
 		o.Desk = fleet.Page{Fleet: a.ownersFleet(l, log)}
@@ -146,7 +148,7 @@ func (a daemonVerbs) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.O
 	o.Link = func(ctx context.Context, known func(context.Context) ([]agentview.Agent, uint64, error)) error {
 		t := fleet.NewTelling(l, known)
 		return link.Run(ctx, link.Options{
-			Home: l.Home, Bus: l.Bus, SSH: ssh.Client{Home: l.Home, Environ: a.environ}, Log: log, Version: Version, Agents: t.Agents, Needs: t.Needs,
+			Home: l.Home, Bus: l.Bus, SSH: ssh.Client{Home: l.Home, Environ: a.environ}, Log: log, Version: Version, Agents: t.Agents, Needs: t.Needs, Deeds: others,
 		})
 	}
 	o.LinkServer = a.linkKeeper(l, log).Run

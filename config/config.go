@@ -48,6 +48,7 @@ type Config struct {
 	Telegram  telegramConfig
 	Work      workConfig
 	Self      selfConfig
+	Link      linkConfig
 	Host      map[string]hostConfig  // by name
 	Price     map[string]priceConfig // by model
 	Budget    budgetConfig
@@ -139,6 +140,10 @@ type selfConfig struct {
 	From    string `toml:"from"`
 	Signers string `toml:"signers"`
 	Check   string `toml:"check"`
+}
+
+type linkConfig struct {
+	Deeds bool `toml:"deeds"`
 }
 
 // A hostConfig is how another machine with a netsky is reached.
@@ -250,6 +255,7 @@ func Default() Config {
 		Dashboard: dashboardConfig{Listen: "127.0.0.1:7717", Answer: true},
 		Owner:     ownerConfig{IMessage: []string{}, Telegram: []string{}},
 		IMessage:  imessageConfig{Through: ThroughMessages, DB: "~/Library/Messages/chat.db", SelfChat: true},
+		Link:      linkConfig{Deeds: true},
 		Work:      workConfig{Worktrees: true, SetupTime: Duration{15 * time.Minute}, CheckTime: Duration{30 * time.Minute}, Land: LandOwner},
 	}
 }

@@ -96,6 +96,9 @@ func (c *Config) without(doubt func(table string) bool) {
 	if doubt("self") {
 		c.Self = selfConfig{} // nothing is looked for
 	}
+	if doubt("link") {
+		c.Link = linkConfig{} // nothing is done for other hosts
+	}
 	if doubt("host") {
 		c.Host = nil // nothing is run on another machine than the one that is meant
 	}
@@ -129,6 +132,7 @@ func salvage(data []byte, c Config) Config {
 		"telegram": &struct{ Telegram *telegramConfig }{&c.Telegram},
 		"work":     &struct{ Work *workConfig }{&c.Work},
 		"self":     &struct{ Self *selfConfig }{&c.Self},
+		"link":     &struct{ Link *linkConfig }{&c.Link},
 		"host":     &struct{ Host *map[string]hostConfig }{&c.Host},
 		"price":    &struct{ Price *map[string]priceConfig }{&c.Price},
 		"budget":   &struct{ Budget *budgetConfig }{&c.Budget},

@@ -120,6 +120,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	if d.o.Deeds != nil {
 		mux.Handle("GET /api", d.o.Deeds)
 		mux.Handle("/deeds/", d.o.Deeds)
+		mux.Handle("/hosts/", d.o.Deeds)
 	}
 	srv := &http.Server{Handler: mux, ConnContext: WithPeer, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
 	ended := make(chan error, 1) // of that one listener

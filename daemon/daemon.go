@@ -85,7 +85,7 @@ type Options struct {
 	LinkServer func(ctx context.Context) error
 	Version    string
 	Log        *slog.Logger
-	// Deeds serves GET /api and POST /deeds/ on the control socket; nil: nothing does. [PeerOf] says who asks.
+	// Deeds serves GET /api and POST /deeds/ and /hosts/ on the control socket; nil: nothing does. [PeerOf] says who asks.
 	Deeds http.Handler
 	// May returns an error unless whoever asks over the control socket may do what the verb does; nil: everybody may.
 	May func(ctx context.Context, verb string) error

@@ -113,7 +113,7 @@ func (k *Checks) Check(ctx context.Context, id agent.ID, again bool) (string, er
 	defer cancel()
 	r := CheckRequest{Agent: id, Again: again}
 	var v CheckDone
-	err := call(within, k.Home, "check", r, &v)
+	err := call(within, k.Home, "/deeds/check", r, &v, func(said) {})
 	if errors.Is(err, daemon.ErrNotRunning) {
 		var c config.Config
 		var f *Fleet

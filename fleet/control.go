@@ -29,12 +29,21 @@ import (
 // maxRequest is how large a request may be, with its answers.
 const maxRequest = 4 << 20
 
-// Control serves the deeds and their description: what [daemon.Options] call Deeds. Whoever can open
-// the socket is this user, and acts as the agent below whose program it runs, else as the owner.
-func (f Daemon) Control() http.Handler {
+// Offering returns the daemon as it does deeds for other processes, and for other hosts.
+func (f Daemon) Offering() Daemon {
 	g := *f.Fleet
-	f.Fleet, g.checks = &g, new(checkRuns)
+	g.checks = new(checkRuns)
+	return Daemon{&g}
+}
+
+// Control serves the deeds and their description: what [daemon.Options] call Deeds. Whoever can open
+// the socket is this user, and acts as the agent below whose program it runs, else as the owner. Other
+// hosts are asked by other; nil: there are none.
+func (f Daemon) Control(other Other) http.Handler {
 	mux := http.NewServeMux()
+	if other != nil {
+		mux.HandleFunc("POST /hosts/{host}/deeds/{name}", control(f).elsewhere(other))
+	}
 	mux.HandleFunc("GET /api", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.MarshalWrite(w, Describe(f.Home, f.Version))
@@ -83,10 +92,7 @@ func (f control) serve(w http.ResponseWriter, r *http.Request, d deed) {
 		}
 		return d.do(ctx, g, body)
 	}()
-	if err != nil && v != nil && reflect.ValueOf(v).IsZero() { // nothing was done
-		v = nil
-	}
-	c.say(Event{Done: &Done{Result: v, Failed: failure(err), Status: Status(err)}})
+	c.done(v, err)
 	_ = conn.SetReadDeadline(time.Now())
 	for range answers { // until the body is not read any more
 	}
@@ -116,13 +122,24 @@ func listen(in *jsontext.Decoder, answers chan<- string) error {
 	}
 }
 
+// A said is an Event as it is read.
+type said struct {
+	Step *Progress
+	Warn *Failure
+	Done *struct {
+		Result jsontext.Value
+		Failed *Failure
+		Status int
+	}
+}
+
 // call does a deed in the daemon of a home, which answers no questions.
-func call(ctx context.Context, h home.Dir, name string, request, result any) error {
+func call(ctx context.Context, h home.Dir, path string, request, result any, heard func(said)) error {
 	body, err := json.Marshal(request, wire)
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://netsky/deeds/"+name, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://netsky"+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -132,27 +149,22 @@ func call(ctx context.Context, h home.Dir, name string, request, result any) err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode == http.StatusNotFound { // an older daemon
-		return fmt.Errorf("daemon: %s: %w", name, daemon.ErrNotRunning)
+		return fmt.Errorf("daemon: %s: %w", path, daemon.ErrNotRunning)
 	}
 	for d := jsontext.NewDecoder(answer.Body); ; {
-		var e struct {
-			Done *struct {
-				Result jsontext.Value
-				Failed *Failure
-				Status int
-			}
-		}
+		var e said
 		if err := json.UnmarshalDecode(d, &e, json.MatchCaseInsensitiveNames(true)); err != nil {
-			return fmt.Errorf("%s: the daemon has ended meanwhile: %w", name, err)
+			return fmt.Errorf("%s: the daemon has ended meanwhile: %w", path, err)
 		}
 		if e.Done == nil {
+			heard(e)
 			continue
 		}
 		if len(e.Done.Result) > 0 {
 			err = json.Unmarshal(e.Done.Result, result)
 		}
 		if w := e.Done.Failed; w != nil && err == nil {
-			err = advice.With(errors.New(w.Error), "%s", w.Advice)
+			err = failed(w, e.Done.Status)
 		}
 		return err
 	}
@@ -176,13 +188,18 @@ func (w flusher) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// onBehalf returns the fleet with netsky.toml as it is now, for whoever is at the other end.
-func (f control) onBehalf(ctx context.Context, u UI) (*Fleet, error) {
+// now returns the fleet with netsky.toml as it is now.
+func (f control) now(u UI) (*Fleet, error) {
 	c, _, err := config.Load(f.Home)
 	if err != nil {
 		return nil, &plan.UsageError{Err: err}
 	}
-	g, err := f.rebuilt(&c, f.Environ, u)
+	return f.rebuilt(&c, f.Environ, u)
+}
+
+// onBehalf returns the fleet as it is now, for whoever is at the other end.
+func (f control) onBehalf(ctx context.Context, u UI) (*Fleet, error) {
+	g, err := f.now(u)
 	if err == nil {
 		g.Actor, err = f.peer(ctx)
 	}
@@ -228,6 +245,7 @@ type Described struct {
 	Right   string             `json:"right,omitempty"` // the verb whose right it is; "": everybody's
 	About   string             `json:"about"`
 	Who     []string           `json:"who"`
+	Hosts   bool               `json:"hosts,omitempty"` // other hosts of the owner's may ask for it, too
 	Request *jsonschema.Schema `json:"request"`
 	Result  *jsonschema.Schema `json:"result"`
 }
@@ -236,10 +254,10 @@ type Described struct {
 func Describe(h home.Dir, version string) Description {
 	v := Description{
 		Version: version, Socket: h.Path(home.DaemonSocket), Event: schemaOf(reflect.TypeFor[Event]()),
-		Request: "POST /deeds/NAME; the body is the request as JSON, then {\"answer\": TEXT} for each question; the response is one event as JSON a line",
+		Request: "POST /deeds/NAME, or /hosts/HOST/deeds/NAME on another host of the team; the body is the request as JSON, then {\"answer\": TEXT} for each question; the response is one event as JSON a line",
 	}
 	for _, d := range deeds() {
-		v.Deeds = append(v.Deeds, Described{d.name, d.right, d.about, whoMay(d.right), schemaOf(d.request), schemaOf(d.result)})
+		v.Deeds = append(v.Deeds, Described{d.name, d.right, d.about, whoMay(d.right), slices.Contains(crossing, d.name), schemaOf(d.request), schemaOf(d.result)})
 	}
 	return v
 }

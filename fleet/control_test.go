@@ -43,6 +43,8 @@ var noRoute = map[string]string{
 	"imessage access deny": "is decided at a terminal", "imessage access pair": "is decided at a terminal",
 	"link serve": "is decided at a terminal", "link join": "is decided at a terminal", "link approve": "is decided at a terminal",
 	"link reject": "is decided at a terminal", "link remove": "is decided at a terminal", "link leave": "is decided at a terminal",
+	"deed on another host": "a deed below /hosts/",
+	"on":                   "runs a verb by ssh", "hosts install": "asks a person at a terminal",
 	"task of another's": "task-add, task-edit and task-start",
 }
 
@@ -89,13 +91,21 @@ type socket struct {
 
 func newControl(t *testing.T) socket {
 	t.Helper()
+	c, _ := newControlWith(t, nil)
+	return c
+}
+
+// newControlWith is newControl with other hosts, and also returns the daemon of which it is.
+func newControlWith(t *testing.T, other fleet.Other) (socket, fleet.Daemon) {
+	t.Helper()
 	h := testworld.FastHome(t)
 	b := testworld.Bus(t, h, agent.Owner, agent.Root, agent.Clone(1))
 	var c config.Config
 	f := testworld.Got(fleet.New(h, &c, agent.Owner, []string{"PATH=" + os.Getenv("PATH")}, "v1", nil))(t)
 	t.Cleanup(func() { f.Launcher.Journal.Close() })
 	mux := http.NewServeMux()
-	mux.Handle("/", fleet.Daemon{Fleet: f}.Control())
+	d := fleet.Daemon{Fleet: f}.Offering()
+	mux.Handle("/", d.Control(other))
 	mux.HandleFunc("POST /probe", f.Probe)
 	l, err := net.Listen("unix", h.Path(home.DaemonSocket))
 	if err != nil {
@@ -104,7 +114,7 @@ func newControl(t *testing.T) socket {
 	s := &http.Server{Handler: mux, ConnContext: daemon.WithPeer, ErrorLog: log.New(t.Output(), "", 0)}
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close() })
-	return socket{t, h, b}
+	return socket{t, h, b}, d
 }
 
 func client(socket string) *http.Client {
@@ -267,7 +277,7 @@ const (
 // Whoever runs below an agent acts as that agent, not as the owner or another agent, whatever its environment says.
 func TestControlActor(t *testing.T) {
 	if socket := os.Getenv(socketVariable); socket != "" { // the agent's program
-		r, err := client(socket).Post("http://netsky/deeds/"+os.Getenv(deedVariable), "", strings.NewReader(`{}`))
+		r, err := client(socket).Post("http://netsky"+os.Getenv(deedVariable), "", strings.NewReader(`{}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,16 +290,17 @@ func TestControlActor(t *testing.T) {
 		keeper             bool
 		number, deed, want string
 	}{
-		{true, "", "quiet", "only the owner can do this"},
-		{true, "0", "interrupt", "not allowed for clones (this is agent1)"},
-		{false, "1", "quiet", "only the owner can do this"},
-		{false, "77", "quiet", "only the owner can do this"},
-		{false, "x", "quiet", "agentx"},
+		{true, "", "/deeds/quiet", "only the owner can do this"},
+		{true, "0", "/deeds/interrupt", "not allowed for clones (this is agent1)"},
+		{false, "0", "/hosts/build1/deeds/peek", "only the owner can do this"},
+		{false, "1", "/deeds/quiet", "only the owner can do this"},
+		{false, "77", "/deeds/quiet", "only the owner can do this"},
+		{false, "x", "/deeds/quiet", "agentx"},
 	} {
 		if !tc.keeper && runtime.GOOS != "linux" { // which reports environments
 			continue
 		}
-		c := newControl(t)
+		c, _ := newControlWith(t, func(context.Context, string, string, []byte, io.Writer) error { return nil })
 		if tc.keeper {
 			if err := c.home.SaveKeeper(agent.Clone(1), agent.Keeper{Start: "s1", Own: proc.Self()}); err != nil {
 				t.Fatal(err)

@@ -1,8 +1,10 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"netsky/agent"
@@ -29,6 +31,8 @@ type DecideRequest struct {
 	Agent agent.ID `json:"agent,omitempty"` // without a code: one that waits at a dialog, whatever that says
 	Same  bool     `json:"same,omitempty"`  // with an agent: also the others at the same dialog
 	Deny  bool     `json:"deny,omitempty"`
+	// Digest is that of the item that the owner was shown, with its code: another is not answered. "": whatever it says.
+	Digest string `json:"digest,omitempty"`
 
 	By    string         `json:"-"` // where it was given
 	Shown attention.Need `json:"-"` // the item that the owner was shown; the zero value: the one with the code
@@ -57,6 +61,11 @@ func (f Answers) Decide(ctx context.Context, r DecideRequest) (v DecideResult, e
 		return v, err
 	}
 	n := r.Shown
+	if r.Digest != "" {
+		if n, err = f.shown(ctx, r); err != nil {
+			return v, err
+		}
+	}
 	switch {
 	case r.Agent != "" && r.Code == "":
 		return f.dialog(ctx, r, attention.Need{Agents: []agent.ID{r.Agent}})
@@ -84,6 +93,19 @@ func (f Answers) Decide(ctx context.Context, r DecideRequest) (v DecideResult, e
 		return f.dialog(ctx, r, n)
 	}
 	return v, advice.With(usagef("approve: %s is no question that netsky can answer: %s", r.Code, n.Line()), "%s", n.How())
+}
+
+// shown returns the item that the owner was shown, if it is still the same.
+func (f Answers) shown(ctx context.Context, r DecideRequest) (attention.Need, error) {
+	n, ok := f.Need(ctx, r.Code)
+	switch {
+	case !ok:
+		how := cmp.Or(f.Desk().How(ctx, r.Code), "it may have been answered or withdrawn")
+		return n, advice.With(fmt.Errorf("%s: nothing was answered: it is not pending: %s", r.Code, how), "`netsky needs` lists what needs you")
+	case n.Digest != r.Digest:
+		return n, advice.With(usagef("%s: nothing was answered: it is not what you were shown; now it says: %s", r.Code, n.Line()), "`netsky needs` shows it")
+	}
+	return n, nil
 }
 
 // A Page takes the owner's answers to requests that are given in the dashboard.

@@ -110,6 +110,9 @@ func (f over) start(ctx context.Context, r StartRequest) (v Started, err error) 
 	if len(r.Agents) == 0 {
 		return v, usagef("start: agents: names none")
 	}
+	if f.host != "" && r.Yes {
+		return v, usagef("start: yes: what agents may do on this host is said at a terminal here, not by another host")
+	}
 	if err := f.placed(r.Dir, r.Agents...); err != nil {
 		return v, err
 	}
@@ -149,7 +152,12 @@ func (f over) down(ctx context.Context, r DownRequest) (v DownResult, err error)
 }
 
 func (f over) decide(ctx context.Context, r DecideRequest) (DecideResult, error) {
-	r.By = bySocket
+	if r.By = bySocket; f.host != "" {
+		r.By = f.who()
+		if r.Code == "" || r.Digest == "" {
+			return DecideResult{}, usagef("decide: code, digest: both are needed from another host")
+		}
+	}
 	return Answers(f).Decide(ctx, r)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"reflect"
 	"sync"
 	"time"
 
@@ -88,6 +89,18 @@ func Status(err error) int {
 	return 1
 }
 
+// failed returns the error of which a daemon has told, with its exit status.
+func failed(w *Failure, status int) error {
+	err := advice.With(errors.New(w.Error), "%s", w.Advice)
+	switch status {
+	case 2:
+		return &plan.UsageError{Err: err}
+	case 3:
+		return partly(err)
+	}
+	return err
+}
+
 // wire is how requests are read and events are written: durations as "1h30m", agents by any of their names.
 var wire = json.JoinOptions(
 	json.RejectUnknownMembers(true),
@@ -132,6 +145,14 @@ func (c *caller) say(e Event) {
 	if e.Done != nil {
 		c.err = cmp.Or(c.err, io.ErrClosedPipe) // what is said later has nowhere to go
 	}
+}
+
+// done says how the deed ended.
+func (c *caller) done(v any, err error) {
+	if err != nil && v != nil && reflect.ValueOf(v).IsZero() { // nothing was done
+		v = nil
+	}
+	c.say(Event{Done: &Done{Result: v, Failed: failure(err), Status: Status(err)}})
 }
 
 // Ask puts the question to whoever asked for the deed.

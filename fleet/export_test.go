@@ -11,6 +11,14 @@ import (
 // Rights lists the deeds of which rights.go says who may do them.
 func Rights() []string { return slices.Sorted(maps.Keys(rights)) }
 
+// Deeds lists the deeds, and those of them that other hosts may ask for.
+func Deeds() (all, cross []string) {
+	for _, d := range deeds() {
+		all = append(all, d.name)
+	}
+	return all, crossing
+}
+
 // Probed gets the error of each context that ended a Probe without a question.
 var Probed = make(chan error)
 

@@ -32,6 +32,7 @@ type Fleet struct {
 	Runtimes map[string]spawn.Runtime // by name; nil: those of the configuration
 
 	checks *checkRuns // that run in this process, if it offers deeds
+	host   string     // where the owner is who acts, "" for this one
 }
 
 // A UI is how a deed speaks with whoever asked for it, while it runs.

@@ -80,7 +80,7 @@ func (f Panes) Interrupt(ctx context.Context, r InterruptRequest) (v InterruptRe
 
 // endTurn ends the running turn of an agent with the status st. ended is false if there was none.
 func (f Panes) endTurn(ctx context.Context, st spawn.Status) (ended bool, err error) {
-	id, l, by := st.Agent, f.Launcher, f.Actor
+	id, l := st.Agent, f.Launcher
 	switch {
 	case !st.Alive():
 		return false, spawn.NeedsUp(st, "nothing to interrupt")
@@ -99,7 +99,7 @@ func (f Panes) endTurn(ctx context.Context, st spawn.Status) (ended bool, err er
 		about = w.Message(id, st.Start)
 	}
 	before, _ := l.Home.LoadReport(id) // without one, any report is new
-	sent, err := l.Bus.Send(ctx, envelope.Envelope{From: by, To: id, Kind: envelope.KindCancel, Text: "end the running turn", Via: "cli", Time: time.Now()})
+	sent, err := l.Bus.Send(ctx, envelope.Envelope{From: f.Actor, To: id, Kind: envelope.KindCancel, Text: "end the running turn", Via: "cli", Time: time.Now()})
 	if err != nil {
 		return false, fmt.Errorf("not sent: %w", err)
 	}
@@ -116,7 +116,7 @@ func (f Panes) endTurn(ctx context.Context, st spawn.Status) (ended bool, err er
 		return false, errors.Join(err, rerr)
 	}
 	_ = l.Journal.Record(context.WithoutCancel(ctx), store.AddLog{
-		Part: "interrupt", Actor: id, About: about, Text: "turn ended by " + string(by) + ", with netsky interrupt",
+		Part: "interrupt", Actor: id, About: about, Text: "turn ended by " + f.who() + ", with netsky interrupt",
 	})
 	return true, nil
 }

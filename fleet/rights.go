@@ -42,12 +42,15 @@ var rights = map[string]struct {
 	"self update": {owner, atTerminal}, "self rollback": {owner, atTerminal},
 	"link serve": {owner, atTerminal}, "link join": {owner, atTerminal}, "link approve": {owner, atTerminal}, "link reject": {owner, atTerminal},
 	"link remove": {owner, atTerminal}, "link leave": {owner, atTerminal},
-	"hosts install": {owner, atTerminal}, "drill": {owner, atTerminal}, "quiet": {owner, atTerminal}, "forget --unproved": {owner, atTerminal}, "check --set": {owner, atTerminal},
+	otherHosts: {owner, atTerminal}, "hosts install": {owner, atTerminal}, "drill": {owner, atTerminal}, "quiet": {owner, atTerminal}, "forget --unproved": {owner, atTerminal}, "check --set": {owner, atTerminal},
 	"imessage access ls": {owner, atTerminal}, "imessage access allow": {owner, atTerminal}, "imessage access deny": {owner, atTerminal},
 	"imessage access pair": {owner, atTerminal},
 	"channel drain AGENT":  {managers, "a clone may take only its own mail"},
 	"inbox":                {owner, "only for the owner; an agent reads its mail with `netsky channel drain`"},
 }
+
+// otherHosts is to have other hosts of the team do something.
+const otherHosts = "deed on another host"
 
 // othersTasks is to assign tasks to others, to change theirs, and to accept what they have claimed.
 const othersTasks = "task of another's"

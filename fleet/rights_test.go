@@ -23,7 +23,7 @@ func TestRights(t *testing.T) {
 		"init": managers, "service install": managers, "service uninstall": managers, "service run": managers, "escalate": managers,
 		"forget": managers, "on": managers, "channel drain AGENT": managers, "imessage history": managers, "imessage send": managers, "imessage doctor": managers,
 		"io serve -s imessage": "nyny",
-		"approve":              owner, "dashboard": owner, "uninstall": owner, "demo": owner, "hosts install": owner, "drill": owner, "quiet": owner, "forget --unproved": owner,
+		"approve":              owner, "dashboard": owner, "uninstall": owner, "demo": owner, "hosts install": owner, "deed on another host": owner, "drill": owner, "quiet": owner, "forget --unproved": owner,
 		"check --set": owner, "imessage access ls": owner, "imessage access allow": owner, "imessage access deny": owner,
 		"imessage access pair": owner, "inbox": owner,
 		"link serve": owner, "link join": owner, "link approve": owner, "link reject": owner, "link remove": owner, "link leave": owner, "link": everybody,

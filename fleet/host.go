@@ -1,0 +1,157 @@
+// This file is deeds between the hosts of a team: what a host of the owner's may ask of this one, and how this
+// one asks others.
+
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"netsky/agent"
+	"netsky/internal/advice"
+	"netsky/store"
+)
+
+// crossing are the deeds that a host of the owner's may ask for, at another's too: what starts, ends and shows agents,
+// answers them, and sees to their work. Mail crosses as mail; what lasts, as a schedule or another setting, and what
+// tidies up is for a terminal of the host.
+var crossing = []string{
+	"start", "down", "restart", "interrupt", "peek", "decide",
+	"task-start", "task-add", "task-edit", "note", "check", "land", "land-all", "undo", "retire",
+}
+
+// looking are those of them that are not recorded, as they change nothing.
+var looking = []string{"peek", "check"}
+
+// An Other has another host do a deed, and writes to w what it says of that there.
+type Other func(ctx context.Context, host, deed string, request []byte, w io.Writer) error
+
+// Asked does a deed for the owner, who is at another host of the team, and writes its events to w. Questions are not
+// answered, and an answer to an agent needs the digest of the words that the owner saw.
+func (f Daemon) Asked(ctx context.Context, from, name string, request []byte, w io.Writer) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	nobody := make(chan string)
+	close(nobody)
+	c := &caller{ctx: ctx, cancel: cancel, answers: nobody, out: jsontext.NewEncoder(w)}
+	v, err := func() (any, error) {
+		list := deeds()
+		i := slices.IndexFunc(list, func(d deed) bool { return d.name == name })
+		if i < 0 || !slices.Contains(crossing, name) {
+			return nil, advice.With(usagef("%.40q: is no deed that other hosts can ask for", name), "a verb does it there; `netsky --on HOST` runs one by ssh")
+		}
+		g, err := control(f).now(c)
+		if err != nil {
+			return nil, err
+		}
+		if !g.Config.Link.Deeds {
+			return nil, usagef("%s: this host does nothing for others, as `deeds` under [link] in its netsky.toml is false", name)
+		}
+		g.Actor, g.host = agent.Owner, from
+		if !slices.Contains(looking, name) {
+			_ = f.Launcher.Journal.Record(context.WithoutCancel(ctx), store.AddLog{Part: "link", Text: fmt.Sprintf("%s: asked for by %s", name, g.who())})
+		}
+		return list[i].do(ctx, g, request)
+	}()
+	c.done(v, err)
+}
+
+// who is how records name who acts.
+func (f *Fleet) who() string {
+	if f.host != "" {
+		return string(f.Actor.At(f.host))
+	}
+	return string(f.Actor)
+}
+
+// elsewhere is POST /hosts/{host}/deeds/{name}: it has another host do a deed, and passes on the events.
+func (f control) elsewhere(ask Other) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		w.Header().Set("Connection", "close")
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		out := &lines{w: flusher{w, http.NewResponseController(w)}}
+		c := &caller{ctx: ctx, cancel: cancel, out: jsontext.NewEncoder(out)}
+		who, err := f.peer(ctx)
+		if err == nil {
+			err = May(who, otherHosts)
+		}
+		var body []byte
+		if err == nil {
+			body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+		}
+		var request jsontext.Value
+		if err == nil {
+			if request, err = jsontext.NewDecoder(bytes.NewReader(body)).ReadValue(); err != nil { // answers behind it have no question
+				err = unread(r.PathValue("name"), err)
+			}
+		}
+		if err == nil {
+			err = ask(ctx, r.PathValue("host"), r.PathValue("name"), request, out)
+		}
+		if err != nil {
+			out.part = nil
+			c.done(nil, err)
+		}
+	}
+}
+
+// lines passes on whole lines.
+type lines struct {
+	w    io.Writer
+	part []byte // of a line
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.part = append(l.part, p...)
+	end := bytes.LastIndexByte(l.part, '\n') + 1
+	if len(l.part)-end > maxEvent {
+		return 0, fmt.Errorf("its answer has a line of more than %d bytes", maxEvent)
+	}
+	if _, err := l.w.Write(l.part[:end]); end > 0 && err != nil {
+		return 0, err
+	}
+	l.part = append([]byte(nil), l.part[end:]...)
+	return len(p), nil
+}
+
+// maxEvent is the longest event of another host's, in bytes.
+const maxEvent = 4 << 20
+
+// A Host is another host of the team, as this one's owner has it do something.
+type Host struct {
+	*Fleet
+	Name string
+}
+
+// Do has the host do a deed, with its request and result as the control socket's. What it says meanwhile is reported.
+func (f Host) Do(ctx context.Context, deed string, request, result any) error {
+	if err := f.May(otherHosts); err != nil {
+		return err
+	}
+	return call(ctx, f.Home, "/hosts/"+f.Name+"/deeds/"+deed, request, result, func(e said) {
+		switch {
+		case e.Warn != nil:
+			f.UI.Warn(advice.With(fmt.Errorf("%s: %s", f.Name, e.Warn.Error), "%s", e.Warn.Advice))
+		case e.Step != nil:
+			p := e.Step
+			line := cmp.Or(p.Line, strings.TrimSpace(strings.Join([]string{string(p.Agent), p.Step, string(p.State), p.Note, p.Error}, " ")))
+			f.say("%s: %s", f.Name, line)
+		}
+	})
+}
+
+// Answer answers an item of the host, by its code there and the digest of what the owner was shown.
+func (f Host) Answer(ctx context.Context, code, digest string, deny bool) (v DecideResult, err error) {
+	err = f.Do(ctx, "decide", DecideRequest{Code: code, Digest: digest, Deny: deny}, &v)
+	return v, err
+}

@@ -1,0 +1,148 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"netsky/agent"
+	"netsky/attention"
+	"netsky/attention/approve"
+	"netsky/fleet"
+	"netsky/home"
+	"netsky/internal/testworld"
+)
+
+// noCrossing says why another host can't ask for a deed.
+var noCrossing = map[string]string{
+	"forget": "tidies up", "quiet": "lasts", "schedule-add": "lasts", "schedule-list": "for schedules that can't be added", "schedule-remove": "lasts",
+	"send": "mail crosses as mail", "await": "mail crosses as mail", "ask": "mail crosses as mail", "reply": "mail crosses as mail",
+	"cancel": "mail crosses as mail", "poison-retry": "tidies up", "poison-drop": "tidies up",
+}
+
+func TestCrossing(t *testing.T) {
+	t.Parallel()
+	all, cross := fleet.Deeds()
+	for _, name := range all {
+		if why := noCrossing[name]; slices.Contains(cross, name) == (why != "") {
+			t.Errorf("%s: other hosts can ask for it, or not as it %q", name, why)
+		}
+	}
+	for _, name := range cross {
+		if !slices.Contains(all, name) {
+			t.Errorf("%s: is no deed", name)
+		}
+	}
+}
+
+// steps is a UI that keeps what it is told.
+type steps struct{ lines []string }
+
+func (s *steps) Ask(string) (string, error) { return "", fleet.ErrNobody }
+func (s *steps) Step(p fleet.Step)          { s.lines = append(s.lines, p.Line) }
+func (s *steps) Warn(err error)             { s.lines = append(s.lines, err.Error()) }
+
+// mustHosts returns the owner's host, as the owner uses it there, and build1, which does what that asks.
+func mustHosts(t *testing.T) (build1 socket, on fleet.Host, said *steps) {
+	t.Helper()
+	build1, d := newControlWith(t, nil)
+	_, here := newControlWith(t, func(ctx context.Context, host, name string, request []byte, w io.Writer) error {
+		if host != "build1" {
+			return errors.New(host + ": is gone; nothing was done")
+		}
+		d.Asked(ctx, "laptop", name, request, w)
+		return nil
+	})
+	said = &steps{}
+	f := *here.Fleet
+	f.UI = said
+	return build1, fleet.Host{Fleet: &f, Name: "build1"}, said
+}
+
+// What crosses is done as the owner's; the rest, and all of it if netsky.toml says so, is refused.
+func TestAsked(t *testing.T) {
+	t.Parallel()
+	build1, on, _ := mustHosts(t)
+	var task struct {
+		ID string `json:"id"`
+	}
+	testworld.Must(t, on.Do(t.Context(), "task-add", map[string]any{"title": "a task", "assignee": "agent1"}, &task))
+	testworld.Equal(t, task.ID != "", true, "the task has an id")
+	for deed, want := range map[string]struct {
+		request map[string]any
+		status  int
+		text    string
+	}{
+		"quiet":  {map[string]any{"for": "2h"}, 2, "is no deed that other hosts can ask for"},
+		"nodeed": {nil, 2, "is no deed that other hosts can ask for"},
+		"start":  {map[string]any{"agents": []string{"agent1"}, "yes": true}, 2, "is said at a terminal here"},
+		"decide": {map[string]any{"agent": "agent1"}, 2, "code, digest: both are needed"},
+		"peek":   {map[string]any{"agent": "agent1"}, 1, "agent1"},
+		"down":   {map[string]any{"all": true}, 2, "ends the daemon"},
+	} {
+		err := on.Do(t.Context(), deed, want.request, new(any))
+		if err == nil || fleet.Status(err) != want.status || !strings.Contains(err.Error(), want.text) {
+			t.Errorf("%s: status %d: %v", deed, fleet.Status(err), err)
+		}
+	}
+	err := fleet.Host{Fleet: on.Fleet, Name: "build2"}.Do(t.Context(), "peek", map[string]any{"agent": "agent1"}, new(any))
+	testworld.Fails(t, err, "build2: is gone; nothing was done")
+	g := *on.Fleet
+	g.Actor = agent.Root
+	testworld.Fails(t, fleet.Host{Fleet: &g, Name: "build1"}.Do(t.Context(), "peek", nil, new(any)), "only the owner can do this")
+
+	testworld.Must(t, build1.home.WriteFile(home.ConfigFile, []byte("[link]\ndeeds = false\n"), false))
+	testworld.Fails(t, on.Do(t.Context(), "task-add", map[string]any{"title": "another"}, new(any)), "this host does nothing for others")
+	testworld.Must(t, build1.home.WriteFile(home.ConfigFile, []byte("[link]\ndeeds = maybe\n"), false))
+	testworld.Equal(t, on.Do(t.Context(), "task-add", map[string]any{"title": "another"}, new(any)) != nil, true, "an unreadable netsky.toml")
+}
+
+// An agent of another host gets the owner's answer to the words that the owner saw, once, and its record says whence.
+func TestAnswerElsewhere(t *testing.T) {
+	t.Parallel()
+	build1, on, _ := mustHosts(t)
+	desk := approve.Desk{Home: build1.home, Bus: build1.bus, Warn: func(err error) { t.Error(err) }}
+	q := testworld.Got(desk.Ask(t.Context(), agent.Approval{Agent: "agent1", Start: "s1", Tool: "Bash", Text: "rm -rf build"}))(t)
+	go func() { // the agent's program
+		for t.Context().Err() == nil {
+			if a, ok, _ := home.Approvals(build1.home).Answered(q.Code); ok {
+				desk.Settle(context.WithoutCancel(t.Context()), q, agent.Outcome{How: approve.Verdict(a.Allow), Answer: a})
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	asked, _, err := attention.Approvals(build1.home)
+	testworld.Must(t, err)
+	n, ok := attention.Find(attention.List(attention.Sources{Approvals: asked}), q.Code)
+	testworld.Equal(t, ok, true, "the item")
+
+	_, err = on.Answer(t.Context(), n.Code, strings.Repeat("0", 64), false)
+	testworld.Fails(t, err, "it is not what you were shown")
+	testworld.Equal(t, fleet.Status(err), 2)
+	_, err = on.Answer(t.Context(), "zzzzz", n.Digest, false)
+	testworld.Fails(t, err, "it is not pending")
+	v, err := on.Answer(t.Context(), n.Code, n.Digest, false)
+	testworld.Must(t, err)
+	testworld.Equal(t, v.Request != nil && v.Request.Code == q.Code, true, "what was answered")
+	o, _ := home.Approvals(build1.home).Outcome(q.Code)
+	testworld.Equal(t, o.Answer.By, "owner@laptop")
+	_, err = on.Answer(t.Context(), n.Code, n.Digest, true)
+	testworld.Fails(t, err, "it is not pending: allowed")
+}
+
+// A verb that another host does reports what that says, as of that host.
+func TestSaidElsewhere(t *testing.T) {
+	t.Parallel()
+	_, on, said := mustHosts(t)
+	var v fleet.DownResult
+	testworld.Must(t, on.Do(t.Context(), "down", fleet.DownRequest{Agents: []agent.ID{"agent1"}}, &v))
+	testworld.Equal(t, v.Ended, 0)
+	if len(said.lines) != 1 || !strings.HasPrefix(said.lines[0], "build1: ") {
+		t.Errorf("%q", said.lines)
+	}
+}
