@@ -227,7 +227,7 @@ func (h *Host) need(n Need) Need {
 	verb := "netsky --on " + h.Name + " "
 	n.Commands = []Command{{"See there what settles it", verb + "needs " + there.Code}}
 	if len(there.Options) > 0 {
-		n.Commands = []Command{{"Say yes", verb + "approve " + there.Code}, {"Deny", verb + "approve " + there.Code + " --deny"}}
+		n.Commands = []Command{{"Say yes", "netsky approve " + n.Code}, {"Deny", "netsky approve " + n.Code + " --deny"}}
 	}
 	n.Command = n.Commands[0].Line
 	sum := sha256.Sum256([]byte(h.Name + "\x00" + there.Digest + "\x00" + n.Text))

@@ -67,7 +67,7 @@ func TestHosts(t *testing.T) {
 	testworld.EqualList(t, words, []string{"agent1@build1 busy Bash, mail: 2 waiting", "agent3@build1 blocked "}, "its agents")
 	lines := strings.Join(attention.Lines(needs(), now), "\n")
 	testworld.Contains(t, lines, "abcde@build1  approval      2m  agent1@build1 asks for permission to use Bash: ", "the list")
-	testworld.Contains(t, lines, "`netsky --on build1 approve abcde` says yes, --deny refuses; otherwise nothing is run", "the list")
+	testworld.Contains(t, lines, "`netsky approve abcde@build1` says yes, --deny refuses; otherwise nothing is run", "the list")
 	testworld.Contains(t, lines, "agent3@build1 is not logged in", "the list")
 	n, _ := attention.Find(needs(), "abcde@build1")
 	testworld.Equal(t, n.There.Digest, there[0].Digest, "the digest there")
@@ -105,7 +105,7 @@ func TestHostileHost(t *testing.T) {
 	for _, bad := range []string{"\x1b", "rm -rf", "reboot", "@other", "owner", "x;y"} {
 		testworld.Lacks(t, text, bad, "the list")
 	}
-	testworld.Equal(t, needs[0].Command, "netsky --on build1 approve abcde", "its command")
+	testworld.Equal(t, needs[0].Command, "netsky approve abcde@build1", "its command")
 
 	for _, bad := range []string{`{}`, `[]`, `"x"`, `{"list":"x"}`, `{"list":[1,null,[]],"more":-5}`} {
 		mustHear(t, h, now, nil, nil, func(l *link.Host) { l.State.Agents, l.Needs = []byte(bad), []byte(bad) })

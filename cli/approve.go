@@ -87,6 +87,8 @@ func (a ownerVerbs) approveCommand() *cli.Command {
 			"used up allows as much again.\n" +
 			"AGENT stands for its request, if it has exactly one, which is shown, and you are asked; else for the dialog that the\n" +
 			"agent's pane shows, which is answered only if netsky knows every word of it.\n" +
+			"What an agent on another host of your team asks has a code as abcde@build1; the answer is for the words that `netsky needs`\n" +
+			"shows, and is refused if it says something else there by now.\n" +
 			"Only you can answer; for agents, this verb refuses to run.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "deny", Usage: "refuse it instead"},
@@ -150,16 +152,24 @@ func (a ownerVerbs) approver(l *spawn.Launcher, id agent.ID, start string) codex
 
 func (a ownerVerbs) interruptCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "interrupt",
-		Usage:       "end an agent's running turn",
-		ArgsUsage:   "AGENT [TEXT]",
-		Description: "The agent stays up and keeps its conversation. TEXT, if given, is its next message.",
+		Name:      "interrupt",
+		Usage:     "end an agent's running turn",
+		ArgsUsage: "AGENT [TEXT]",
+		Description: "The agent stays up and keeps its conversation. TEXT, if given, is its next message. AGENT may be one of another host of\n" +
+			"your team: agent3@build1.",
 		Action: func(c *cli.Context) error {
 			if c.NArg() < 1 || c.NArg() > 2 {
 				return usagef("interrupt: needs an agent, and takes at most one text, in quotes")
 			}
 			if c.NArg() == 2 && words.Blank(c.Args().Get(1)) {
 				return usagef("interrupt: the text is empty")
+			}
+			host, ids, _, err := a.splitAt([]string{c.Args().First()})
+			if err != nil {
+				return err
+			}
+			if host != "" {
+				return a.interruptAt(c, host, ids[0])
 			}
 			id, err := agent.ParseAgent(c.Args().First())
 			if err != nil {
@@ -184,4 +194,17 @@ func (a ownerVerbs) interruptCommand() *cli.Command {
 			return err
 		},
 	}
+}
+
+func (a ownerVerbs) interruptAt(c *cli.Context, host string, id agent.ID) error {
+	return there(a.app, c, host, "interrupt", fleet.InterruptRequest{Agent: id, Text: c.Args().Get(1)}, func(r fleet.InterruptResult) {
+		if r.Ended {
+			a.print("%s: its turn has ended", id.At(host))
+		} else {
+			a.print("%s: no turn is running: nothing to interrupt", id.At(host))
+		}
+		if r.Message != "" {
+			a.print("%s", r.Message)
+		}
+	})
 }

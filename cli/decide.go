@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/spawn"
 )
 
 // decide gives the owner's answer.
@@ -42,31 +44,46 @@ func (a ownerVerbs) decide(ctx context.Context, r fleet.DecideRequest) error {
 	return err
 }
 
+// requestsOf returns the codes of what an agent asks.
+func (a ownerVerbs) requestsOf(ctx context.Context, l *spawn.Launcher, id agent.ID) (codes []string, err error) {
+	if id.Host() != "" {
+		list, err := attention.Hosts(l.Home, time.Now())
+		for _, n := range attention.List(attention.Sources{Hosts: list}) {
+			if n.There != nil && len(n.There.Options) > 0 && slices.Contains(n.Agents, id) {
+				codes = append(codes, n.Code)
+			}
+		}
+		return codes, err
+	}
+	list, err := home.Approvals(l.Home).List()
+	for _, p := range list {
+		if p.Agent == id {
+			codes = append(codes, p.Code)
+		}
+	}
+	return codes, err
+}
+
 // requestOf returns the code of an agent's only request, once the owner has seen it and agreed to answer it.
 // Any other word is returned as it is: an agent without a request may wait at a dialog.
 func (a ownerVerbs) requestOf(ctx context.Context, word string, allow bool) (code string, err error) {
-	id, err := agent.ParseAgent(word)
-	if err != nil {
+	id, err := agent.ParseArgAddress(word)
+	if err != nil || !id.IsAgent() {
 		return word, nil
 	}
 	l, err := a.launcher()
 	if err != nil {
 		return "", err
 	}
-	list, err := home.Approvals(l.Home).List()
-	if err != nil {
+	codes, err := a.requestsOf(ctx, l, id)
+	switch n := len(codes); {
+	case err != nil:
 		return "", err
-	}
-	var codes []string
-	for _, p := range list {
-		if p.Agent == id {
-			codes = append(codes, p.Code)
-		}
-	}
-	switch len(codes) {
-	case 0:
+	case n == 0 && id.Host() != "":
+		return "", advice.With(usagef("approve: %s: asks for nothing that can be answered from here", id), "`netsky needs` lists what needs you")
+	case n == 0:
 		return word, nil
-	case 1:
+	case n == 1:
 		code = codes[0]
 	default:
 		return "", advice.With(usagef("approve: %s asks for %d things: %s", id, len(codes), strings.Join(codes, ", ")),

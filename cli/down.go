@@ -23,7 +23,8 @@ func (a fleetVerbs) downCommand() *cli.Command {
 		Description: "Asks each agent to finish its running turn, waits up to 45 s for that (60 s for one that does not respond), then ends\n" +
 			"them with all their processes.\n" +
 			"agentinfinity, the ticker and the daemon stay up unless you use --all. If you name agents, only those are ended:\n" +
-			"`netsky down 2` ends agent2, while `netsky up 2` starts two clones.\n" +
+			"`netsky down 2` ends agent2, while `netsky up 2` starts two clones. Agents of another host of your team are named by\n" +
+			"their addresses, as agent3@build1.\n" +
 			"Ctrl-C stops waiting and ends nothing: each agent that was asked still ends after its turn (on Codex or demo after 45 s\n" +
 			"at the latest), unless `netsky up` withdraws the request first.\n\n" +
 			"No file is removed: mail, records, conversations, prompts and workspaces stay, and `netsky up` continues from there.\n" +
@@ -43,9 +44,13 @@ func (a fleetVerbs) down(c *cli.Context) error {
 	if err := a.may("down"); err != nil {
 		return err
 	}
-	ids, err := agentArgs(c)
+	host, ids, err := a.agentsAt(c)
 	if err != nil {
 		return err
+	}
+	req := fleet.DownRequest{Agents: ids, Force: c.Bool("force"), All: c.Bool("all"), Verify: c.Bool("verify")}
+	if host != "" {
+		return there[any](a.app, c, host, "down", req, nil)
 	}
 	if h, err := a.home(); err == nil {
 		if _, err := os.Stat(h.Root()); errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +58,6 @@ func (a fleetVerbs) down(c *cli.Context) error {
 			return nil
 		}
 	}
-	req := fleet.DownRequest{Agents: ids, Force: c.Bool("force"), All: c.Bool("all"), Verify: c.Bool("verify")}
 	l, err := a.launcher()
 	if err != nil {
 		// A broken netsky.toml must not keep agents running: ended on the

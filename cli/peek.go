@@ -16,9 +16,10 @@ type paneVerbs struct{ *app }
 
 func (a paneVerbs) peekCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "peek",
-		Usage:     "print an agent's screen",
-		ArgsUsage: "AGENT",
+		Name:        "peek",
+		Usage:       "print an agent's screen",
+		ArgsUsage:   "AGENT",
+		Description: "Of an agent on another host of your team, agent3@build1, it is the screen there.",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "n", Value: 40, Usage: "print the last `LINES`"},
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "print it again whenever it changes, until Ctrl-C"},
@@ -29,13 +30,22 @@ func (a paneVerbs) peekCommand() *cli.Command {
 }
 
 func (a paneVerbs) peek(c *cli.Context) error {
-	id, err := oneAgent(c, "one agent")
-	if err != nil {
-		return err
-	}
 	n := c.Int("n")
 	if n < 1 || n > 100_000 {
 		return usagef("peek: -n %d: must be 1 to 100000", n)
+	}
+	host, ids, _, err := a.splitAt(c.Args().Slice())
+	switch {
+	case err != nil:
+		return err
+	case host != "" && (c.NArg() > 1 || c.Bool("follow")):
+		return usagef("peek: of another host, one agent is shown, once; `netsky --on %s peek %s --follow` follows it", host, ids[0])
+	case host != "":
+		return there(a.app, c, host, "peek", fleet.PeekRequest{Agent: ids[0], Lines: n}, a.pane)
+	}
+	id, err := oneAgent(c, "one agent")
+	if err != nil {
+		return err
 	}
 	f, err := a.fleet()
 	if err != nil {
@@ -52,10 +62,14 @@ func (a paneVerbs) peek(c *cli.Context) error {
 	if c.Bool("json") {
 		return a.writeJSON(v)
 	}
+	a.pane(v)
+	return nil
+}
+
+func (a paneVerbs) pane(v fleet.PeekResult) {
 	for _, line := range v.Lines {
 		a.print("%s", line)
 	}
-	return nil
 }
 
 func (a paneVerbs) followPane(ctx context.Context, f *fleet.Fleet, r fleet.PeekRequest) error {

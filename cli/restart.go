@@ -16,7 +16,7 @@ func (a fleetVerbs) restartCommand() *cli.Command {
 		Description: "Without names: all agents that are up. Everything that could keep them from starting is checked first; if anything\n" +
 			"does, nothing is ended. Then all are asked to finish their turns, as `netsky down` does, and are started together, agent0\n" +
 			"first: the others answer to it. The daemon does that, even if this command or its terminal ends. The daemon itself keeps\n" +
-			"its build; `netsky daemon restart` renews it.\n" +
+			"its build; `netsky daemon restart` renews it. Agents of another host of your team are named by their addresses, as agent3@build1.\n" +
 			"A restart sends nothing to a model; --handoff does, as it is a message to each of the agents.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "handoff", Usage: "send each agent this `FILE` (- is stdin) before its new start"},
@@ -28,7 +28,7 @@ func (a fleetVerbs) restartCommand() *cli.Command {
 }
 
 func (a fleetVerbs) restart(c *cli.Context) error {
-	ids, err := agentArgs(c)
+	host, ids, err := a.agentsAt(c)
 	if err != nil {
 		return err
 	}
@@ -39,6 +39,9 @@ func (a fleetVerbs) restart(c *cli.Context) error {
 			return err
 		}
 		r.Handoff = &text
+	}
+	if host != "" {
+		return there[any](a.app, c, host, "restart", r, nil)
 	}
 	l, err := a.launcher()
 	if err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,7 +22,8 @@ func (a fleetVerbs) upCommand() *cli.Command {
 		ArgsUsage: "[N|AGENT…] [OBJECTIVE]",
 		Description: "N is the number of clones, agent1 to agentN (default: `clones` in netsky.toml, 2). If you name agents, only those are\n" +
 			"started. Running agents stay as they are, dead ones are replaced, and nothing is stopped. OBJECTIVE is the first\n" +
-			"message to agent0, or to the one agent you name: a quoted text with a space in it, or the text of --objective.\n\n" +
+			"message to agent0, or to the one agent you name: a quoted text with a space in it, or the text of --objective. Agents\n" +
+			"that you name may be those of another host of your team, as agent3@build1; what has to be asked is asked only there.\n\n" +
 			"For each agent a line reports that it is ready, or that it failed, with the last lines of its pane. On a terminal\n" +
 			"outside of tmux, up then attaches to agent0's pane, unless you named agents, agent0 works in another directory than\n" +
 			"yours, or netsky fell back on demo; C-b d leaves it. More than 50 clones are started only if you confirm it or use\n" +
@@ -35,6 +37,13 @@ func (a fleetVerbs) upCommand() *cli.Command {
 			if err := a.may("up"); err != nil {
 				return err
 			}
+			host, ids, rest, err := a.splitAt(c.Args().Slice())
+			if err != nil {
+				return err
+			}
+			if host != "" {
+				return a.upAt(c, host, ids, rest)
+			}
 			u, err := a.upArgs(c)
 			if err != nil {
 				return err
@@ -42,13 +51,30 @@ func (a fleetVerbs) upCommand() *cli.Command {
 			if u.named {
 				return a.up(c, u.agents, u.objective, false)
 			}
-			ids := []agent.ID{agent.Root}
+			ids = []agent.ID{agent.Root}
 			for i := 1; i <= u.clones; i++ {
 				ids = append(ids, agent.Clone(i))
 			}
 			return a.up(c, append(ids, agent.Infinity), u.objective, true)
 		},
 	}
+}
+
+// upAt starts agents on another host.
+func (a fleetVerbs) upAt(c *cli.Context, host string, ids []agent.ID, rest []string) error {
+	objective, err := objectiveFlag(c)
+	switch {
+	case err != nil:
+		return err
+	case len(rest) == 1 && objective == "" && len(strings.Fields(rest[0])) > 1:
+		objective = rest[0]
+	case len(rest) > 0:
+		return usagef("up: %q: with agents of %s, only an objective in quotes can be named; `netsky --on %[2]s up` starts a number of clones", rest[0], host)
+	}
+	if objective != "" && len(ids) > 1 {
+		return usagef("up: an objective is for one agent, and %d are named", len(ids))
+	}
+	return there[any](a.app, c, host, "start", startRequest(c, ids, objective), nil)
 }
 
 func (a fleetVerbs) agentCommand() *cli.Command {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"netsky/agent"
@@ -27,7 +28,7 @@ const (
 
 // A DecideRequest answers what an agent asks for, or a dialog, or a budget.
 type DecideRequest struct {
-	Code  string   `json:"code,omitempty"`  // of the item
+	Code  string   `json:"code,omitempty"`  // of the item, on another host with that: abcde@build1
 	Agent agent.ID `json:"agent,omitempty"` // without a code: one that waits at a dialog, whatever that says
 	Same  bool     `json:"same,omitempty"`  // with an agent: also the others at the same dialog
 	Deny  bool     `json:"deny,omitempty"`
@@ -59,6 +60,9 @@ func (f Answers) Desk() approve.Desk {
 func (f Answers) Decide(ctx context.Context, r DecideRequest) (v DecideResult, err error) {
 	if err := f.May("approve"); err != nil {
 		return v, err
+	}
+	if strings.Contains(r.Code, "@") {
+		return f.elsewhere(ctx, r)
 	}
 	n := r.Shown
 	if r.Digest != "" {

@@ -138,20 +138,61 @@ func (f Host) Do(ctx context.Context, deed string, request, result any) error {
 	if err := f.May(otherHosts); err != nil {
 		return err
 	}
-	return call(ctx, f.Home, "/hosts/"+f.Name+"/deeds/"+deed, request, result, func(e said) {
+	if f.host != "" {
+		return usagef("%s: %s is asked for by another host; a deed is not passed on to a third", f.Name, deed)
+	}
+	err := call(ctx, f.Home, "/hosts/"+f.Name+"/deeds/"+deed, request, result, func(e said) {
 		switch {
 		case e.Warn != nil:
 			f.UI.Warn(advice.With(fmt.Errorf("%s: %s", f.Name, e.Warn.Error), "%s", e.Warn.Advice))
-		case e.Step != nil:
+		case e.Step != nil && e.Step.words():
 			p := e.Step
 			line := cmp.Or(p.Line, strings.TrimSpace(strings.Join([]string{string(p.Agent), p.Step, string(p.State), p.Note, p.Error}, " ")))
 			f.say("%s: %s", f.Name, line)
 		}
 	})
+	if err == nil || strings.HasPrefix(err.Error(), f.Name+": ") { // of the link
+		return err
+	}
+	next := advice.Of(err)
+	if err = fmt.Errorf("%s: %w", f.Name, err); next != "" {
+		err = advice.With(err, "on %s: %s", f.Name, next)
+	}
+	return err
 }
+
+// words reports whether a step says something to a person.
+func (p *Progress) words() bool { return p.Line != "" || p.Agent != "" || p.Error != "" }
 
 // Answer answers an item of the host, by its code there and the digest of what the owner was shown.
 func (f Host) Answer(ctx context.Context, code, digest string, deny bool) (v DecideResult, err error) {
 	err = f.Do(ctx, "decide", DecideRequest{Code: code, Digest: digest, Deny: deny}, &v)
+	if v.Request != nil {
+		v.Request.Agent = v.Request.Agent.At(f.Name)
+	}
+	if d := v.Dialog; d != nil {
+		for _, list := range [][]agent.ID{d.Given, d.Differs, d.Others} {
+			for i, id := range list {
+				list[i] = id.At(f.Name)
+			}
+		}
+	}
 	return v, err
+}
+
+// elsewhere answers an item of another host, as it was when that told of it last.
+func (f Answers) elsewhere(ctx context.Context, r DecideRequest) (v DecideResult, err error) {
+	n, ok := r.Shown, r.Shown.There != nil
+	if !ok {
+		n, ok = f.Need(ctx, r.Code)
+	}
+	switch {
+	case !ok || n.There == nil:
+		return v, advice.With(fmt.Errorf("%s: no such item; it may have been settled", r.Code), "`netsky needs` lists what needs you")
+	case r.Digest != "" && r.Digest != n.Digest:
+		return v, advice.With(usagef("%s: nothing was answered: it is not what you were shown; now it says: %s", r.Code, n.Line()), "`netsky needs` shows it")
+	case len(n.There.Options) == 0:
+		return v, advice.With(usagef("%s: can only be answered on %s: %s", r.Code, n.Host, n.Line()), "`netsky --on %s needs %s` shows how", n.Host, n.There.Code)
+	}
+	return Host{f.Fleet, n.Host}.Answer(ctx, n.There.Code, n.There.Digest, r.Deny)
 }

@@ -1,0 +1,108 @@
+package cli_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"netsky/home"
+	"netsky/internal/testworld"
+	"netsky/link/server"
+	"netsky/link/team"
+)
+
+// mustTeam returns two worlds whose daemons run and whose homes are a team: the owner's host laptop, and build1. The
+// server that netsky runs is between them.
+func mustTeam(t *testing.T) (laptop, build1 *world) {
+	t.Helper()
+	laptop, build1 = mustWorld(t), mustWorld(t)
+	at := func(w *world) home.Dir { return testworld.Got(home.At(w.home))(t) }
+	for _, w := range []*world{laptop, build1} {
+		w.must(t, "netsky", "init")
+	}
+	testworld.Got(team.Found(at(laptop), "laptop", team.Server{}))(t)
+	key := testworld.Got(team.MakeKey(at(build1)))(t)
+	testworld.Got(team.Admit(at(laptop), team.Host{Name: "build1", Key: key.Public(), Role: team.Worker}))(t)
+	document := testworld.Got(os.ReadFile(at(laptop).Path(team.TeamFile)))(t)
+	self := testworld.Got(team.LoadSelf(at(laptop)))(t)
+
+	serves := testworld.FastHome(t)
+	testworld.Must(t, serves.WriteFile(team.TeamFile, document, true))
+	testworld.Must(t, serves.Save(team.SelfFile, self, true))
+	testworld.Must(t, server.Settings{Listen: "127.0.0.1:0"}.Save(serves))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		s := server.Server{Home: serves, Log: slog.New(slog.DiscardHandler)}
+		ended <- s.Serve(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	var s server.State
+	testworld.WaitOr(t, func() (serving bool) {
+		s, serving = server.Look(serves)
+		return serving
+	}, func() string { return "the server is not ready: " + s.Error })
+	for name, w := range map[string]*world{"laptop": laptop, "build1": build1} {
+		self.Name, self.Server.Address = name, s.Address
+		testworld.Must(t, at(w).WriteFile(team.TeamFile, document, true))
+		testworld.Must(t, at(w).Save(team.SelfFile, self, true))
+		w.must(t, "netsky", "up", "agent1", "--type", "demo")
+	}
+	return laptop, build1
+}
+
+// Agents of another host are shown, interrupted, ended, started, restarted and answered by their addresses.
+func TestThere(t *testing.T) {
+	t.Parallel()
+	laptop, build1 := mustTeam(t)
+	testworld.Wait(t, "build1 is asked", func() bool {
+		status, _ := laptop.says(t, "", "peek", "agent1@build1")
+		return status == 0
+	})
+	q := build1.ask(t, "agent1", "make all")
+	for _, tt := range []struct {
+		line   string
+		status int
+		want   string
+	}{
+		{"peek 1@build1 -n 5", 0, "demo"},
+		{"peek 7@build1", 1, "agent7"},
+		{"peek 1@nohost", 1, "nohost: no host of the team has that name; peek: nothing was done"},
+		{"peek 1@laptop", 2, "is on this host: write agent1"},
+		{"down agent1 agent1@build1", 2, "agent1: names no agent of build1"},
+		{"interrupt 1@build1", 0, "agent1@build1: no turn is running"},
+		{"restart 1@build1", 0, "build1: "},
+		{"down 1@build1 --json", 0, `"ended": 1`},
+		{"down 1@build1", 0, "build1: agent1"},
+		{"up 1@build1", 0, "build1: agent1 ready"},
+		{"up 1@build1 --yes", 2, "is said at a terminal here"},
+		{"up 1@build1 two", 2, "only an objective in quotes"},
+		{"approve zzzzz@build1", 1, "zzzzz@build1: no such item"},
+	} {
+		status, out := laptop.says(t, "", strings.Fields(tt.line)...)
+		if status != tt.status || !strings.Contains(out, tt.want) {
+			t.Errorf("%s: status %d, want %d: %q, want %q", tt.line, status, tt.status, out, tt.want)
+		}
+	}
+	status, out := build1.says(t, "", "peek", "agent1@laptop")
+	if status != 1 || !strings.Contains(out, "build1 has the role worker") {
+		t.Errorf("a worker asks: %d, %s", status, out)
+	}
+
+	testworld.Wait(t, "build1 tells what its agent asks", func() bool {
+		return strings.Contains(laptop.must(t, "netsky", "needs"), q.Code+"@build1")
+	})
+	status, out = laptop.says(t, "", "approve", "agent1@build1")
+	if status != 2 || !strings.Contains(out, "make all") || build1.given(t, q) != "" {
+		t.Errorf("approve without a terminal: %d: %s", status, out)
+	}
+	testworld.Contains(t, laptop.must(t, "netsky", "approve", q.Code+"@build1"), "allowed: agent1@build1: Bash: make all")
+	testworld.Equal(t, build1.given(t, q), "allowed")
+	status, out = laptop.says(t, "", "approve", q.Code+"@build1", "--deny")
+	if status == 0 || build1.given(t, q) != "allowed" {
+		t.Errorf("answered again: %d: %s", status, out)
+	}
+	testworld.Contains(t, build1.must(t, "netsky", "log", "-n", "100"), "down: asked for by owner@laptop")
+}
