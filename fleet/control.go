@@ -122,6 +122,9 @@ func listen(in *jsontext.Decoder, answers chan<- string) error {
 	}
 }
 
+// errEnded is of a deed whose daemon said no more.
+var errEnded = errors.New("the daemon has ended meanwhile")
+
 // A said is an Event as it is read.
 type said struct {
 	Step *Progress
@@ -154,7 +157,7 @@ func call(ctx context.Context, h home.Dir, path string, request, result any, hea
 	for d := jsontext.NewDecoder(answer.Body); ; {
 		var e said
 		if err := json.UnmarshalDecode(d, &e, json.MatchCaseInsensitiveNames(true)); err != nil {
-			return fmt.Errorf("%s: the daemon has ended meanwhile: %w", path, err)
+			return fmt.Errorf("%s: %w: %w", path, errEnded, err)
 		}
 		if e.Done == nil {
 			heard(e)

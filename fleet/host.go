@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"netsky/agent"
+	"netsky/daemon"
 	"netsky/internal/advice"
 	"netsky/store"
 )
@@ -151,8 +153,13 @@ func (f Host) Do(ctx context.Context, deed string, request, result any) error {
 			f.say("%s: %s", f.Name, line)
 		}
 	})
-	if err == nil || strings.HasPrefix(err.Error(), f.Name+": ") { // of the link
+	switch {
+	case err == nil, strings.HasPrefix(err.Error(), f.Name+": "): // of the link
 		return err
+	case errors.Is(err, errEnded):
+		return advice.With(fmt.Errorf("%s: the daemon here has ended meanwhile; %s: it is not known whether it was done", f.Name, deed), "`netsky --on %s status` shows how it is there", f.Name)
+	case errors.Is(err, daemon.ErrNotRunning), errors.Is(err, daemon.ErrHung):
+		return fmt.Errorf("%s: %s: nothing was done: %w", f.Name, deed, err)
 	}
 	next := advice.Of(err)
 	if err = fmt.Errorf("%s: %w", f.Name, err); next != "" {

@@ -51,6 +51,9 @@ func mustHosts(t *testing.T) (build1 socket, on fleet.Host, said *steps) {
 	t.Helper()
 	build1, d := newControlWith(t, nil)
 	_, here := newControlWith(t, func(ctx context.Context, host, name string, request []byte, w io.Writer) error {
+		if host == "killed" {
+			return nil
+		}
 		if host != "build1" {
 			return errors.New(host + ": is gone; nothing was done")
 		}
@@ -91,7 +94,12 @@ func TestAsked(t *testing.T) {
 	}
 	err := fleet.Host{Fleet: on.Fleet, Name: "build2"}.Do(t.Context(), "peek", map[string]any{"agent": "agent1"}, new(any))
 	testworld.Fails(t, err, "build2: is gone; nothing was done")
+	err = fleet.Host{Fleet: on.Fleet, Name: "killed"}.Do(t.Context(), "down", map[string]any{"agents": []string{"agent1"}}, new(any))
+	testworld.Fails(t, err, "killed: the daemon here has ended meanwhile; down: it is not known whether it was done")
 	g := *on.Fleet
+	g.Home = testworld.FastHome(t)
+	testworld.Fails(t, fleet.Host{Fleet: &g, Name: "build1"}.Do(t.Context(), "down", nil, new(any)), "build1: down: nothing was done: daemon: not running")
+	g = *on.Fleet
 	g.Actor = agent.Root
 	testworld.Fails(t, fleet.Host{Fleet: &g, Name: "build1"}.Do(t.Context(), "peek", nil, new(any)), "only the owner can do this")
 

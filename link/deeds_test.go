@@ -278,7 +278,7 @@ func TestManyDeeds(t *testing.T) {
 	t.Parallel()
 	var running, most, all atomic.Int32
 	finish := make(chan bool)
-	_, laptop, _ := mustDeeds(t, func(_, build1 *host) {
+	w, laptop, _ := mustDeeds(t, func(_, build1 *host) {
 		build1.deed.Do = func(ctx context.Context, _, _ string, _ []byte, w io.Writer) {
 			for n := running.Add(1); n > most.Load(); {
 				most.Store(n)
@@ -295,6 +295,13 @@ func TestManyDeeds(t *testing.T) {
 	for range 36 {
 		testworld.ErrorIs(t, <-errs, link.ErrUndone)
 	}
+	flood := w.dial(laptop)
+	for range 2000 { // of numbers; those of deeds that run are kept
+		m := by(t, laptop, wire.DeedSubject("build1", "laptop"), `{"op":"hello"}`)
+		m.Reply = flood.NewInbox()
+		testworld.Must(t, flood.PublishMsg(m))
+	}
+	testworld.Must(t, flood.Flush())
 	close(finish)
 	for range 4 {
 		testworld.Must(t, <-errs)
