@@ -121,8 +121,8 @@ func (w *doer) answer(m *nats.Msg, to string, v answer) {
 	}
 }
 
-// number hands out a number, which is good for one deed. Of too many, the oldest that waits
-// for none or has ended is forgotten.
+// number hands out a number, which is good for one deed. Of too many, the oldest without a
+// deed is forgotten, or else the oldest of one that has ended.
 func (w *doer) number(from string) answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,7 +130,7 @@ func (w *doer) number(from string) answer {
 	for number, j := range w.jobs {
 		if j.from == from {
 			n++
-			if (j.end == nil || j.spool.over()) && (oldest == "" || j.issued.Before(w.jobs[oldest].issued)) {
+			if old := w.jobs[oldest]; (j.end == nil || j.spool.over()) && (old == nil || j.before(old)) {
 				oldest = number
 			}
 		}
@@ -145,6 +145,14 @@ func (w *doer) number(from string) answer {
 		w.forget(number)
 	})}
 	return answer{Number: number}
+}
+
+// before reports whether a job is forgotten before another one.
+func (j *job) before(k *job) bool {
+	if (j.end == nil) != (k.end == nil) {
+		return j.end == nil
+	}
+	return j.issued.Before(k.issued)
 }
 
 // forget ends a job. w.mu is held.
