@@ -181,7 +181,17 @@ func TestTLS(t *testing.T) {
 	if !strings.HasPrefix(first.Address, "tls://0.0.0.0:") || len(first.Fingerprint) != 64 {
 		t.Fatalf("state: %+v", first)
 	}
-	w.js("build1")
+	kept := w.dial("build1")
+	out := make(chan bool, 1)
+	w.dial("build2", nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { out <- true }))
+	testworld.Got(team.Remove(w.home, "build2"))(t)
+	select {
+	case <-out:
+	case <-ctxOf(t).Done():
+		t.Fatal("who was removed is still connected")
+	}
+	testworld.Must(t, kept.Flush())
+	testworld.Equal(t, kept.Stats().Reconnects, 0, "connections that were cut")
 	key := testworld.Got(team.LoadKey(w.homes["build1"]))(t)
 	_, err := nats.Connect(first.Address, key.SignIn(), nats.Secure(pinned(strings.Repeat("0", 64))))
 	testworld.ErrorIs(t, err, errOther, "another certificate")
