@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ import (
 const (
 	readyWithin = time.Minute // a large store is read first
 	lookEvery   = 500 * time.Millisecond
-	needs       = 64 << 20 // bytes of disk, to start
+	needs       = 16 << 20 // bytes of disk, to start
 )
 
 // A Server serves the team of a home.
@@ -299,12 +300,22 @@ func (l *natsLog) say(level slog.Level, format string, v []any) {
 	}
 }
 
-func (l *natsLog) Warnf(format string, v ...any)  { l.say(slog.LevelWarn, format, v) }
-func (l *natsLog) Errorf(format string, v ...any) { l.say(slog.LevelError, format, v) }
+func (l *natsLog) Warnf(format string, v ...any) { l.say(slog.LevelWarn, format, v) }
 
-func (l *natsLog) Fatalf(format string, v ...any) {
+// Errorf also ends the server when a stream could not be written, as on a full disk: until
+// it is started again it would take nothing, whatever space there is by then.
+func (l *natsLog) Errorf(format string, v ...any) {
+	l.say(slog.LevelError, format, v)
+	if strings.Contains(format, "ritical write error") {
+		l.end(advice.With(fmt.Errorf(format, v...), "if the disk is full, free some space: the daemon then starts the server by itself"))
+	}
+}
+
+func (l *natsLog) Fatalf(format string, v ...any) { l.end(fmt.Errorf(format, v...)) }
+
+func (l *natsLog) end(err error) {
 	select {
-	case l.fatal <- fmt.Errorf(format, v...):
+	case l.fatal <- err:
 	default: // it is the first that counts
 	}
 }
