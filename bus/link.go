@@ -97,7 +97,7 @@ func (s *sender) reached(e envelope.Envelope) agent.ID {
 	if e.To != agent.Owner || e.From.Host() != "" || !e.Kind.Answerable() && e.Kind != envelope.KindCancel || e.Kind == envelope.KindHeld {
 		return e.To
 	}
-	if host := s.home.OwnersHost(); host != "" && s.linked(host) {
+	if host := home.OwnersHost(s.home); host != "" && s.linked(host) {
 		return e.To.At(host)
 	}
 	return e.To

@@ -10,8 +10,11 @@ import (
 	"netsky/link/team"
 )
 
+// An aimed command line may name agents on another host of the team.
+type aimed struct{ *app }
+
 // agentsAt returns the agents that a verb names, and the host on which they are, "" for this one.
-func (a *app) agentsAt(c *cli.Context) (host string, ids []agent.ID, err error) {
+func (a aimed) agentsAt(c *cli.Context) (host string, ids []agent.ID, err error) {
 	host, ids, rest, err := a.splitAt(c.Args().Slice())
 	switch {
 	case err != nil:
@@ -25,7 +28,7 @@ func (a *app) agentsAt(c *cli.Context) (host string, ids []agent.ID, err error) 
 }
 
 // splitAt returns the agents on another host that words name, that host, "" for none, and the other words.
-func (a *app) splitAt(words []string) (host string, ids []agent.ID, rest []string, err error) {
+func (a aimed) splitAt(words []string) (host string, ids []agent.ID, rest []string, err error) {
 	for _, word := range words {
 		id, perr := agent.ParseArgAddress(word)
 		if perr != nil || id.Host() == "" || !id.IsAgent() {

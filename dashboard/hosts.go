@@ -14,11 +14,11 @@ type host struct {
 	Old string // how old what is known of it is, "" if it is up
 }
 
-// hosts returns the other hosts of the team, if they tell this one. What can't be read is
+// hostsOf returns the other hosts of the team, if they tell this one. What can't be read is
 // told with what needs the owner.
-func (s *Server) hosts() (list []host) {
-	now := s.o.Now()
-	found, _ := attention.Hosts(s.o.Home, now)
+func hostsOf(o Options) (list []host) {
+	now := o.Now()
+	found, _ := attention.Hosts(o.Home, now)
 	for _, h := range found {
 		list = append(list, host{h, h.AsOf(now)})
 	}
@@ -41,5 +41,5 @@ type allAgents struct{ *Server }
 
 func (s allAgents) Agents(ctx context.Context) ([]view.Agent, error) {
 	list, err := s.o.Agents.Agents(ctx)
-	return withHosts(list, s.hosts()), err
+	return withHosts(list, hostsOf(s.o)), err
 }

@@ -193,7 +193,7 @@ func (p *pages) shell(ctx context.Context) *shell {
 	if sh.Approvals, err = p.approvals(); err != nil {
 		sh.failed(err)
 	}
-	sh.Hosts = p.hosts()
+	sh.Hosts = hostsOf(p.o)
 	waits, err := p.needsOf(ctx, sh.Agents)
 	if err != nil {
 		sh.failed(err)

@@ -171,3 +171,11 @@ func (f *Fleet) May(deed string) error { return May(f.Actor, deed) }
 
 // MayLand is [MayLand] for the fleet's actor.
 func (f *Fleet) MayLand(deed string) error { return MayLand(f.Actor, *f.Config, deed) }
+
+// who is how records name who acts.
+func (f *Fleet) who() string {
+	if f.host != "" {
+		return string(f.Actor.At(f.host))
+	}
+	return string(f.Actor)
+}

@@ -66,14 +66,6 @@ func (f Daemon) Asked(ctx context.Context, from, name string, request []byte, w 
 	c.done(v, err)
 }
 
-// who is how records name who acts.
-func (f *Fleet) who() string {
-	if f.host != "" {
-		return string(f.Actor.At(f.host))
-	}
-	return string(f.Actor)
-}
-
 // elsewhere is POST /hosts/{host}/deeds/{name}: it has another host do a deed, and passes on the events.
 func (f control) elsewhere(ask Other) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

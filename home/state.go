@@ -98,7 +98,7 @@ func Load[T any](h Dir, rel string) (v T, err error) {
 }
 
 // OwnersHost returns the name of the host where the owner is reached, "" if that is this one.
-func (h Dir) OwnersHost() string {
+func OwnersHost(h Dir) string {
 	s, err := Load[struct{ Name, Owner string }](h, LinkSelf)
 	if err != nil || s.Name == s.Owner || !agent.IsHost(s.Owner) {
 		return ""

@@ -108,7 +108,7 @@ func (t Tools) Attach(path string) (string, error) {
 	}
 	name := strings.ToLower(rand.Text()[:8]) + "-" + clean(filepath.Base(path))
 	owner := agent.Owner
-	if host := t.Home.OwnersHost(); host != "" {
+	if host := home.OwnersHost(t.Home); host != "" {
 		owner = owner.At(host)
 	}
 	return "attach/" + name, t.Home.WriteFile(home.Mailbox(owner)+"/attach/"+name, data, true)
