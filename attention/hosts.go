@@ -30,6 +30,7 @@ type Host struct {
 	Seen    store.Time   `json:"seen,omitzero"` // when it was last heard of, by this host's clock
 	Version string       `json:"version,omitempty"`
 	Agents  []view.Agent `json:"agents"`
+	Needs   int          `json:"needs"`            // how many items need the owner there
 	More    int          `json:"more,omitempty"`   // agents and items that did not fit into what it tells
 	Behind  int64        `json:"behind,omitempty"` // how many seconds its clock is behind this one's
 
@@ -192,6 +193,7 @@ func (h *Host) readNeeds(data []byte) {
 			h.needs = append(h.needs, h.need(n))
 		}
 	}
+	h.Needs = len(h.needs)
 }
 
 // isCode reports whether it may be an item's code there, and so stand in a command.

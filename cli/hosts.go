@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -12,8 +14,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/internal/words"
 	"netsky/link/ssh"
+	agentview "netsky/view"
 )
 
 func (a hostVerbs) hostsCommand() *cli.Command {
@@ -51,6 +55,43 @@ type hostView struct {
 	Up      int    `json:"up"`                // agents
 	Needs   int    `json:"needs"`             // what needs the owner there
 	TookMS  int64  `json:"took_ms"`
+
+	Link *attention.Host `json:"link,omitempty"` // what it has told this host, if it is of the same team
+}
+
+// how says in columns what is known of the host.
+func (v hostView) how(now time.Time) string {
+	switch {
+	case v.Error == "" && v.SSH != "":
+		return fmt.Sprintf("netsky %s\t%d up\t%d need you\t%d ms", v.Version, v.Up, v.Needs, v.TookMS)
+	case v.Link == nil:
+		return v.Error
+	case v.SSH == "":
+		return fmt.Sprintf("netsky %s\t%d up\t%d need you\t%s", v.Version, v.Up, v.Needs, v.Link.AsOf(now))
+	}
+	return v.Error + "; it has told: " + v.Link.Summary(now)
+}
+
+// linked adds what the hosts of the team have told this one.
+func linked(list []hostView, team []attention.Host) []hostView {
+	for i := range team {
+		h := &team[i]
+		at := slices.IndexFunc(list, func(v hostView) bool { return v.Name == h.Name })
+		if at < 0 {
+			at, list = len(list), append(list, hostView{Name: h.Name, Version: h.Version, Up: countUp(h.Agents), Needs: h.Needs})
+		}
+		list[at].Link = h
+	}
+	return list
+}
+
+func countUp(agents []agentview.Agent) (n int) {
+	for _, a := range agents {
+		if a.State != agent.Down && a.State != agent.Dead {
+			n++
+		}
+	}
+	return n
 }
 
 func (a hostVerbs) list(c *cli.Context) error {
@@ -71,6 +112,11 @@ func (a hostVerbs) list(c *cli.Context) error {
 		all.Go(func() { list[i] = look(c.Context, client, h) })
 	}
 	all.Wait()
+	now := time.Now()
+	if h, err := a.home(); err == nil {
+		team, _ := attention.Hosts(h, now) // `netsky needs` says what can't be read
+		list = linked(list, team)
+	}
 	switch {
 	case c.Bool("json"):
 		return a.writeJSON(map[string]any{"hosts": list})
@@ -81,11 +127,7 @@ func (a hostVerbs) list(c *cli.Context) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, v := range list {
-		how := fmt.Sprintf("netsky %s\t%d up\t%d need you\t%d ms", v.Version, v.Up, v.Needs, v.TookMS)
-		if v.Error != "" {
-			how = v.Error
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", v.Name, v.SSH, how)
+		fmt.Fprintf(table, "%s\t%s\t%s\n", v.Name, cmp.Or(v.SSH, "by the link"), v.how(now))
 	}
 	table.Flush()
 	a.print("%s", strings.TrimSuffix(text.String(), "\n"))
@@ -103,7 +145,7 @@ func look(ctx context.Context, c ssh.Client, h ssh.Host) (v hostView) {
 		v.Version = f[1]
 	}
 	var s struct {
-		Agents []struct{ State agent.State }
+		Agents []agentview.Agent
 		Needs  []json.RawMessage
 	}
 	if bad := json.Unmarshal([]byte(status), &s); bad != nil {
@@ -113,11 +155,6 @@ func look(ctx context.Context, c ssh.Client, h ssh.Host) (v hostView) {
 		v.Error = words.FirstLine(err.Error())
 		return v
 	}
-	for _, one := range s.Agents {
-		if one.State != agent.Down && one.State != agent.Dead {
-			v.Up++
-		}
-	}
-	v.Needs = len(s.Needs)
+	v.Up, v.Needs = countUp(s.Agents), len(s.Needs)
 	return v
 }
