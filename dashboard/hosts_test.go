@@ -1,12 +1,15 @@
 package dashboard_test
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"netsky/agent"
 	"netsky/attention"
+	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/internal/testworld"
 	hostlink "netsky/link"
 	"netsky/link/team"
@@ -52,13 +55,39 @@ func TestHosts(t *testing.T) {
 	page := w.mustPage(t, "/")
 	for _, want := range []string{
 		`href="/messages?with=agent3%40build1">agent3@build1</a>`, "<h3>build1 <span class=\"sub\">netsky 0.1.0</span></h3>", "agents ask for permission",
-		`<div class="roster stale" data-key="host-build2">`, "as of 12m ago", "netsky --on build1 approve fghij --deny", "agent:agent1@build2=", "<option>agent3@build1</option>",
+		`<div class="roster stale" data-key="host-build2">`, "as of 12m ago", "netsky approve fghij@build1 --deny", "agent:agent1@build2=", "<option>agent3@build1</option>",
 	} {
 		testworld.Contains(t, page, want, "the overview")
 	}
 	testworld.Lacks(t, page, `action="/approval"`, "the overview") // the page's answers are for this host
 	testworld.Contains(t, w.mustPage(t, "/messages?with=agent3%40build1"), "agent3@build1", "its messages")
 	testworld.Contains(t, w.get(t, "/api/needs").body, `"agent":"agent3@build1"`, "the API")
+}
+
+// Mail from an agent on another host, as the link brings it, is shown under its address, which leads to
+// its messages, and can be answered.
+func TestMailFromHost(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	w.showHosts(t)
+	testworld.Must(t, w.bus.Link("build1"))
+	e := envelope.Envelope{ID: "m-far", From: "agent0", To: "owner@laptop", Text: "which port?", RequiresAck: true, Time: time.Now()}
+	testworld.Must(t, w.bus.Arrive(t.Context(), "build1", e, false))
+	w.apply(t, store.UpsertMessage{ID: "m-far", From: "agent0@build1", To: "owner", Text: "which port?", Time: store.At(time.Now())},
+		store.UpsertDelivery{Message: "m-far", Target: "owner", State: store.Queued})
+	page := w.mustPage(t, "/")
+	testworld.Contains(t, page, `<a class="who" href="/messages?with=agent0%40build1">agent0@build1</a> waits for your answer`, "the overview")
+	testworld.Contains(t, page, `agent0@build1 <span class="arrow"`, "the overview's messages")
+	testworld.Contains(t, w.mustPage(t, "/messages?with=agent0%40build1"), "which port?", "its messages")
+	testworld.Contains(t, w.mustPage(t, "/messages/m-far"), `<input type="hidden" name="to" value="agent0@build1">`, "the message's page")
+	a := w.form(t, url.Values{"to": {"agent0@build1"}, "in_reply_to": {"m-far"}, "text": {"7717"}, "id": {draftID(page)}}, nil)
+	if a.status != 303 {
+		t.Fatalf("the answer: %d %.500s", a.status, a.body)
+	}
+	list := testworld.Got(w.bus.List("agent0@build1", bus.Inbox, 0))(t)
+	testworld.Equal(t, len(list), 1, "answers that wait for the link")
+	testworld.Equal(t, list[0].Envelope.Text, "7717", "the answer")
+	testworld.Lacks(t, w.mustPage(t, "/"), "waits for your answer", "the overview after that")
 }
 
 // Browsers that follow hear when another host tells something.
