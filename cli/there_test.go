@@ -1,8 +1,6 @@
 package cli_test
 
 import (
-	"context"
-	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -13,8 +11,8 @@ import (
 	"netsky/link/team"
 )
 
-// mustTeam returns two worlds whose daemons run and whose homes are a team: the owner's host laptop, and build1. The
-// server that netsky runs is between them.
+// mustTeam returns two worlds whose daemons run and whose homes are a team: the owner's host laptop, which serves, and
+// build1.
 func mustTeam(t *testing.T) (laptop, build1 *world) {
 	t.Helper()
 	laptop, build1 = mustWorld(t), mustWorld(t)
@@ -28,28 +26,17 @@ func mustTeam(t *testing.T) (laptop, build1 *world) {
 	document := testworld.Got(os.ReadFile(at(laptop).Path(team.TeamFile)))(t)
 	self := testworld.Got(team.LoadSelf(at(laptop)))(t)
 
-	serves := testworld.FastHome(t)
-	testworld.Must(t, serves.WriteFile(team.TeamFile, document, true))
-	testworld.Must(t, serves.Save(team.SelfFile, self, true))
-	testworld.Must(t, server.Settings{Listen: "127.0.0.1:0"}.Save(serves))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		s := server.Server{Home: serves, Log: slog.New(slog.DiscardHandler)}
-		ended <- s.Serve(ctx)
-	}()
-	t.Cleanup(func() { cancel(); <-ended })
+	testworld.Must(t, server.Settings{Listen: "127.0.0.1:0"}.Save(at(laptop)))
+	laptop.must(t, "netsky", "up", "agent1", "--type", "demo")
 	var s server.State
 	testworld.WaitOr(t, func() (serving bool) {
-		s, serving = server.Look(serves)
+		s, serving = server.Look(at(laptop))
 		return serving
 	}, func() string { return "the server is not ready: " + s.Error })
-	for name, w := range map[string]*world{"laptop": laptop, "build1": build1} {
-		self.Name, self.Server.Address = name, s.Address
-		testworld.Must(t, at(w).WriteFile(team.TeamFile, document, true))
-		testworld.Must(t, at(w).Save(team.SelfFile, self, true))
-		w.must(t, "netsky", "up", "agent1", "--type", "demo")
-	}
+	self.Name, self.Server.Address = "build1", s.Address
+	testworld.Must(t, at(build1).WriteFile(team.TeamFile, document, true))
+	testworld.Must(t, at(build1).Save(team.SelfFile, self, true))
+	build1.must(t, "netsky", "up", "agent1", "--type", "demo")
 	return laptop, build1
 }
 
@@ -57,10 +44,12 @@ func mustTeam(t *testing.T) (laptop, build1 *world) {
 func TestThere(t *testing.T) {
 	t.Parallel()
 	laptop, build1 := mustTeam(t)
-	testworld.Wait(t, "build1 is asked", func() bool {
-		status, _ := laptop.says(t, "", "peek", "agent1@build1")
+	var said string
+	testworld.WaitOr(t, func() bool {
+		var status int
+		status, said = laptop.says(t, "", "peek", "agent1@build1")
 		return status == 0
-	})
+	}, func() string { return "build1 is not asked: " + said })
 	q := build1.ask(t, "agent1", "make all")
 	for _, tt := range []struct {
 		line   string
