@@ -53,6 +53,16 @@ func (a linkVerbs) linkCommand() *cli.Command {
 				Flags: []cli.Flag{name, creds, sure("do not ask whether the owner has approved that code")},
 			},
 			{
+				Name: "invite", Usage: "have a host join that this one can reach by ssh", ArgsUsage: "HOST", Action: a.invite,
+				Description: "HOST is a name from netsky.toml or any destination of ssh's. This host, which runs the team's server, keeps a tunnel to it open;\n" +
+					"the other needs no way to this one. The code that it shows comes by ssh, and is compared with that of its request.",
+				Flags: []cli.Flag{
+					&cli.StringFlag{Name: "name", Usage: "the other host is called `NAME` in the team: [a-z][a-z0-9-]*", DefaultText: "HOST"},
+					&cli.StringFlag{Name: "role", Value: string(team.Worker), Usage: "`ROLE`: a worker sends mail and says how it is, an owner may also ask other hosts to do things"},
+					sure("do not ask"),
+				},
+			},
+			{
 				Name: "approve", Usage: "let the host into the team that shows a code", ArgsUsage: "CODE", Action: a.approve,
 				Flags: []cli.Flag{&cli.StringFlag{Name: "role", Value: string(team.Worker), Usage: "`ROLE`: a worker sends mail and says how it is, an owner may also ask other hosts to do things"}},
 			},
@@ -240,6 +250,31 @@ func (a linkVerbs) join(c *cli.Context) error {
 		return err
 	}
 	a.print("%s has joined the team of %s; `netsky link` shows it", s.Name, s.Owner)
+	return nil
+}
+
+func (a linkVerbs) invite(c *cli.Context) error {
+	f, err := a.links()
+	if err != nil {
+		return err
+	}
+	to, err := one(c, "a host: a name from netsky.toml, or as ssh takes it")
+	if err != nil {
+		return err
+	}
+	role, err := team.ParseRole(c.String("role"))
+	if err != nil {
+		return usagef("link invite: --%w", err)
+	}
+	_, host, err := hostVerbs(a).reach(to)
+	if err != nil {
+		return err
+	}
+	q, err := f.Invite(c.Context, fleet.InviteRequest{Host: host, Name: c.String("name"), Role: role, Sure: c.Bool("yes"), Says: a.err})
+	if err != nil {
+		return err
+	}
+	a.print("%s is in the team, as %s; its agents are agent0@%[1]s and so on", q.Name, role)
 	return nil
 }
 

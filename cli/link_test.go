@@ -47,6 +47,22 @@ func TestLinkBySSH(t *testing.T) {
 	testworld.Contains(t, build1.must(t, "netsky", "link", "leave", "--yes"), "left the team; 0 messages for other hosts stay here")
 }
 
+// A host that can't reach the owner's is invited: the owner's host keeps a tunnel to it open.
+func TestLinkInvite(t *testing.T) {
+	t.Parallel()
+	laptop, build1 := mustHosts(t, os.Getenv("PATH")) // laptop reaches build1 as "build1"
+	status, out := laptop.says(t, "", "link", "invite", "build1", "--yes")
+	testworld.Contains(t, out, "this host belongs to no team")
+	testworld.Equal(t, status != 0, true, "the exit status %d", status)
+	laptop.must(t, "netsky", "link", "serve", "--name", "laptop")
+	laptop.linked(t)
+	testworld.Contains(t, laptop.must(t, "netsky", "link", "invite", "build1", "--yes"), "build1 is in the team, as worker")
+	build1.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
+	testworld.Contains(t, laptop.must(t, "netsky", "ask", "agent0@build1", "are you there?"), "are you there?")
+	laptop.must(t, "netsky", "link", "remove", "build1", "--yes")
+	testworld.Equal(t, string(testworld.Got(os.ReadFile(laptop.mustHome(t).Path("state/link/tunnels.json")))(t)), "{}\n", "tunnels")
+}
+
 // linked waits until the host's link is connected.
 func (w *world) linked(t *testing.T) {
 	t.Helper()

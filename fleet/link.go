@@ -291,8 +291,10 @@ func (f Links) Remove(_ context.Context, name string, sure bool) error {
 			return err
 		}
 	}
-	_, err = team.Remove(f.Home, name)
-	return err
+	if _, err = team.Remove(f.Home, name); err != nil {
+		return err
+	}
+	return f.keepTunnel(name, nil)
 }
 
 // Leave forgets the team, after a yes, and says how much mail for other hosts stays here.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"netsky/fleet/plan"
 	"netsky/internal/advice"
+	"netsky/internal/proc"
 	"netsky/link"
 	"netsky/link/ssh"
 	"netsky/link/team"
@@ -108,9 +110,28 @@ func (f Links) reach(ctx context.Context, at team.Server) (*nats.Conn, team.Serv
 // reachWithin is how long a tunnel may take to come up.
 const reachWithin = 30 * time.Second
 
+// awaitTunnel waits for the end of a tunnel that another host makes.
+func (f Links) awaitTunnel(ctx context.Context) error {
+	for deadline := time.Now().Add(2 * reachWithin); ; {
+		conn, err := net.DialTimeout("unix", f.Home.Path(link.Socket), time.Second)
+		if err == nil {
+			return conn.Close()
+		}
+		if time.Now().After(deadline) {
+			return advice.With(fmt.Errorf("no tunnel to this host after %v: %w", 2*reachWithin, err), "`netsky link invite` on the owner's host makes one")
+		}
+		if err := proc.Sleep(ctx, time.Second/4); err != nil {
+			return err
+		}
+	}
+}
+
 // tunnel keeps the way to a server up until ctx ends, and waits until it is.
 func (f Links) tunnel(ctx context.Context, way link.Way) error {
-	if !strings.HasPrefix(way.Server.Address, "ssh:") {
+	switch {
+	case strings.HasPrefix(way.Server.Address, "tunnel:"):
+		return f.awaitTunnel(ctx)
+	case !strings.HasPrefix(way.Server.Address, "ssh:"):
 		return nil
 	}
 	states, ended := make(chan ssh.State, 1), make(chan error, 1)

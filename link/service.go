@@ -19,7 +19,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -172,9 +174,14 @@ func (s *session) carry(ctx context.Context) error {
 
 // watchTeam ends the session when the team or this host's place in it changes.
 func (s *session) watchTeam(ctx context.Context) error {
+	seen := ""
 	for {
 		if err := proc.Sleep(ctx, lookEvery); err != nil {
 			return err
+		}
+		files := stamps(s.Home, team.SelfFile, team.TeamFile)
+		if files == seen {
+			continue
 		}
 		self, err := team.LoadSelf(s.Home)
 		if err != nil {
@@ -185,7 +192,19 @@ func (s *session) watchTeam(ctx context.Context) error {
 		} else if t.Serial != s.team.Serial || self != s.self {
 			return errChanged
 		}
+		seen = files
 	}
+}
+
+// stamps returns what changes when one of the files is written.
+func stamps(h home.Dir, files ...string) string {
+	var b strings.Builder
+	for _, file := range files {
+		if info, err := os.Lstat(h.Path(file)); err == nil {
+			fmt.Fprintln(&b, info.ModTime().UnixNano(), info.Size())
+		}
+	}
+	return b.String()
 }
 
 // shareTeam keeps the team document the same on all hosts: the owner's host publishes it,
