@@ -213,8 +213,9 @@ func (w *doer) begin(from string, a ask) answer {
 	w.Log.Info("link", "deed", a.Deed, "for", from)
 	w.running.Go(func() {
 		defer func() {
+			cut := w.ctx.Err() != nil // the link ends here, and with it the deed
 			end()
-			j.spool.finish()
+			j.spool.finish(cut)
 			w.mu.Lock()
 			w.doing[from]--
 			w.mu.Unlock()
@@ -252,6 +253,7 @@ type spool struct {
 	start   int64         // of data, in all that was said
 	data    []byte        // that is not known to have arrived
 	ended   bool          // nothing follows
+	cut     bool          // what was said is not all
 	asked   int           // calls of from
 	changed chan struct{} // closed when any of these change
 }
@@ -281,10 +283,10 @@ func (s *spool) over() bool {
 	return s.ended
 }
 
-func (s *spool) finish() {
+func (s *spool) finish(cut bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = true
+	s.ended, s.cut = true, cut
 	s.touch()
 }
 
@@ -304,7 +306,9 @@ func (s *spool) from(ctx context.Context, at int64) (v answer) {
 	}
 	if s.start == at {
 		v.Said = append(v.Said, s.data[:min(len(s.data), maxPart)]...)
-		v.End = s.ended && len(v.Said) == len(s.data)
+		if v.End = s.ended && len(v.Said) == len(s.data); v.End && s.cut {
+			v.End, v.Lost = false, true
+		}
 	}
 	return v
 }
