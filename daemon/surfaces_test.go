@@ -20,6 +20,7 @@ import (
 	"netsky/dashboard/access"
 	"netsky/home"
 	"netsky/internal/testworld"
+	"netsky/link"
 	"netsky/link/team"
 	"netsky/spawn"
 	"netsky/store"
@@ -75,6 +76,8 @@ func needy(t *testing.T, h home.Dir) (list spawn.Statuses) {
 	must(attention.SaveBlind(h, attention.Blind{SinceMS: 5, Why: "no fork"}))
 	key := testworld.Got(testworld.Got(nkeys.CreateUser())(t).PublicKey())(t)
 	must(h.Save(team.JoinDir+"/"+key+".json", team.Request{ID: "x", Code: "1234-5678", Name: "build1", Key: key, At: time.Now(), State: team.Pending}, false))
+	must(testworld.Err(team.Found(h, "laptop", team.Server{})))
+	must(h.Save(link.ReportFile, link.Report{Host: "laptop", Why: "it is away", Since: time.Now().Add(-time.Hour), Seen: time.Now()}, false))
 	must(h.Save("state/escalation.json", []attention.Failure{{MS: 5, Subject: "x", Error: "no way"}}, false))
 	must(h.Save(merge.File, map[string]any{"conflicts": []merge.Known{{Conflict: merge.Conflict{Agents: []agent.ID{"agent1", "agent2"}, Files: []string{"a.go"}}}}}, false))
 	_, err = testworld.Bus(t, h, agent.Root, agent.Owner).Send(t.Context(), envelope.Envelope{ID: "q", From: agent.Root, To: agent.Owner, Kind: "question", Text: "which port?"})

@@ -140,18 +140,20 @@ func TestRow33Cookies(t *testing.T) {
 		}
 	}
 	var before, after runtime.MemStats
+	runtime.GC()
 	runtime.ReadMemStats(&before)
 	half := "GET / HTTP/1.1\r\nHost: localhost\r\nCookie: " + strings.Repeat("x", 1<<20-100)
 	for range 120 {
 		w.half(t, half)
 	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	mb := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) >> 20
+	mb := int64(0)
+	testworld.WaitOr(t, func() bool { // what was read last is still being copied
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		mb = (int64(after.HeapAlloc) - int64(before.HeapAlloc)) >> 20
+		return mb <= 60
+	}, func() string { return fmt.Sprintf("120 strangers hold %d MB", mb) })
 	t.Logf("%d MB held by 120 strangers", mb)
-	if mb > 60 {
-		t.Errorf("120 strangers hold %d MB", mb)
-	}
 	if !w.up(t) {
 		t.Error("not served any more")
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"netsky/internal/execx"
+	"netsky/internal/proc"
 )
 
 // Exit statuses that are not netsky's.
@@ -91,9 +92,15 @@ func (c Client) run(ctx context.Context, h Host, in io.Reader, out, errs io.Writ
 	return ended(ctx, cmd.Run())
 }
 
+// signalled is how much later than ssh this process may hear of a signal that went to both.
+const signalled = 200 * time.Millisecond
+
 // ended returns what the exit of an ssh means.
 func ended(ctx context.Context, err error) error {
 	exit := new(exec.ExitError)
+	if errors.As(err, &exit) && (!exit.Exited() || exit.ExitCode() == lost) { // Ctrl-C ends ssh, and perhaps ctx a moment later
+		_ = proc.Sleep(ctx, signalled)
+	}
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return ctx.Err()
