@@ -164,7 +164,7 @@ func (a ownerVerbs) interruptCommand() *cli.Command {
 			if c.NArg() == 2 && words.Blank(c.Args().Get(1)) {
 				return usagef("interrupt: the text is empty")
 			}
-			host, ids, _, err := aimed{a.app}.splitAt([]string{c.Args().First()})
+			host, ids, _, err := aimed(a).splitAt([]string{c.Args().First()})
 			if err != nil {
 				return err
 			}

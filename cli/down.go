@@ -44,7 +44,7 @@ func (a fleetVerbs) down(c *cli.Context) error {
 	if err := a.may("down"); err != nil {
 		return err
 	}
-	host, ids, err := aimed{a.app}.agentsAt(c)
+	host, ids, err := aimed(a).agentsAt(c)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (a paneVerbs) peek(c *cli.Context) error {
 	if n < 1 || n > 100_000 {
 		return usagef("peek: -n %d: must be 1 to 100000", n)
 	}
-	host, ids, _, err := aimed{a.app}.splitAt(c.Args().Slice())
+	host, ids, _, err := aimed(a).splitAt(c.Args().Slice())
 	switch {
 	case err != nil:
 		return err

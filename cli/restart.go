@@ -28,7 +28,7 @@ func (a fleetVerbs) restartCommand() *cli.Command {
 }
 
 func (a fleetVerbs) restart(c *cli.Context) error {
-	host, ids, err := aimed{a.app}.agentsAt(c)
+	host, ids, err := aimed(a).agentsAt(c)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (a fleetVerbs) upCommand() *cli.Command {
 			if err := a.may("up"); err != nil {
 				return err
 			}
-			host, ids, rest, err := aimed{a.app}.splitAt(c.Args().Slice())
+			host, ids, rest, err := aimed(a).splitAt(c.Args().Slice())
 			if err != nil {
 				return err
 			}
