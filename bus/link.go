@@ -84,9 +84,12 @@ const (
 
 // across returns an error unless a message may be sent from one host to another.
 func across(e envelope.Envelope) error {
-	switch e.Kind {
-	case envelope.KindShutdown, envelope.KindShutdownAck:
-		return fmt.Errorf("%s: %w %s: a %s does not cross hosts; `netsky --on %s down` ends agents there", e.From, ErrNotAllowed, e.To, e.Kind, e.To.Host())
+	refuse := func(why string) error { return fmt.Errorf("%s: %w %s: %s", e.From, ErrNotAllowed, e.To, why) }
+	switch {
+	case e.Kind == envelope.KindShutdown, e.Kind == envelope.KindShutdownAck:
+		return refuse("a " + string(e.Kind) + " does not cross hosts; `netsky down AGENT@HOST` ends agents there")
+	case e.Kind == envelope.KindCancel && e.From.Local() != agent.Owner: // it ends turns, whoever asked for them
+		return refuse("only the owner's cancel crosses hosts")
 	}
 	return nil
 }

@@ -23,7 +23,10 @@ func TestLinkedMail(t *testing.T) {
 	testworld.ErrorIs(t, err, bus.ErrNoMailbox, "without a link")
 	testworld.Must(t, b.Link("build1"))
 	mustSend(t, b, message(a1, far, "one"))
-	cancel := message(agent.Root, far, "")
+	cancel := message(agent.Root, far, "never mind")
+	cancel.Kind, cancel.InReplyTo = envelope.KindCancel, "m-1"
+	testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), cancel)), bus.ErrNotAllowed, "an agent's cancel")
+	cancel = message(agent.Owner, far, "")
 	cancel.Kind, cancel.InReplyTo, cancel.Text = envelope.KindCancel, "m-1", "never mind"
 	mustSend(t, b, cancel)
 	shut := message(agent.Root, far, "go")
@@ -33,7 +36,7 @@ func TestLinkedMail(t *testing.T) {
 	testworld.Equal(t, fmt.Sprint(testworld.Got(b.Mailboxes())(t)), "[agent0 agent1]", "Mailboxes")
 	testworld.Equal(t, fmt.Sprint(testworld.Got(b.Linked())(t)), "[build1]", "Linked")
 	r := mustReceive(t, b, far, bus.ReceiveOptions{Carry: true})
-	for _, want := range []string{"one", "never mind"} {
+	for _, want := range []string{"never mind", "one"} { // the owner's first
 		d := mustNext(t, r)
 		testworld.Equal(t, d.Envelope().Text, want, "in order, control mail too")
 		testworld.Equal(t, d.Envelope().To, far, "To")
@@ -59,6 +62,9 @@ func TestMailFromAHost(t *testing.T) {
 	shut := message("agent0@build1", a1, "go")
 	shut.Kind = envelope.KindShutdown
 	testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), shut)), bus.ErrNotAllowed, "a shutdown by another host's agent")
+	cancel := message("agent0@build1", a1, "never mind")
+	cancel.Kind, cancel.InReplyTo = envelope.KindCancel, "m-1"
+	testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), cancel)), bus.ErrNotAllowed, "a cancel by another host's agent")
 	// The owner's mail comes first, wherever the owner is.
 	mustSend(t, b, message("owner@laptop", a1, "first"))
 	r := mustReceive(t, b, a1, bus.ReceiveOptions{})

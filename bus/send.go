@@ -94,7 +94,7 @@ func own(e envelope.Envelope) bool {
 // ownIDs begin the ids of what netsky writes to the owner in an agent's name. Whoever adds such a notice adds how
 // its id begins.
 var ownIDs = []string{
-	"alone-", "approval-", "blind-", "budget-", "config-", "crash-loop-", "dialog-", "gone-", "hang-", "limit-", "lost-", "no-restart-", "phone-", "self-",
+	"alone-", "approval-", "blind-", "budget-", "config-", "crash-loop-", "dialog-", "gone-", "hang-", "limit-", "link-", "lost-", "no-restart-", "phone-", "self-",
 	"task-", "unready-",
 }
 

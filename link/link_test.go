@@ -107,6 +107,24 @@ func TestRestored(t *testing.T) {
 	want := []string{"owner@laptop: 0", "owner@laptop: 1", "owner@laptop: 2", "owner@laptop: 3"}
 	testworld.Wait(t, "all has arrived", func() bool { return len(build1.texts("agent1")) >= len(want) })
 	testworld.EqualList(t, build1.texts("agent1"), want, "once, in order")
+	testworld.Wait(t, "the owner is told", func() bool { return strings.Contains(strings.Join(laptop.texts("owner"), ""), "restored from an earlier copy") })
+}
+
+// What is too large for the server keeps nothing else back, and its sender is told.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	wide := bus.New(laptop.home, bus.Options{MaxBytes: 4 << 20})
+	e := envelope.Envelope{From: agent.Root, To: "agent1@build1", Text: strings.Repeat("x", 2<<20), Time: time.Now()}
+	laptop.stop()
+	laptop.bus = wide
+	laptop.link()
+	testworld.Must(t, testworld.Err(wide.Send(t.Context(), e)))
+	laptop.send(agent.Root, "agent1@build1", "small")
+	testworld.Wait(t, "the small one arrives", func() bool { return len(build1.texts("agent1")) == 1 })
+	testworld.Wait(t, "the sender is told", func() bool { return len(laptop.texts(agent.Root)) == 1 })
+	testworld.Contains(t, laptop.texts(agent.Root)[0], "agent1@build1: not delivered to agent1@build1: too large for another host")
 }
 
 // A file that goes with a message arrives with it; one that can't is named.

@@ -233,13 +233,12 @@ func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, 
 			return batch, err
 		}
 	}
+	batch, msgs, err := o.messages(ctx, batch)
+	if err != nil {
+		return batch, err
+	}
 	acks := make([]jetstream.PubAckFuture, 0, len(batch))
-	for i, p := range batch {
-		m, err := o.message(ctx, p)
-		if err != nil {
-			o.known = false // what is on its way is known to the server by its id
-			return batch, err
-		}
+	for i, m := range msgs {
 		f, err := o.js.PublishMsgAsync(m, jetstream.WithExpectLastSequence(o.last+uint64(i)))
 		if err != nil {
 			o.known = false
@@ -264,8 +263,8 @@ func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, 
 			continue
 		}
 		o.last = max(o.last, seq)
-		o.sent.set(o.last)
-		if p.d != nil {
+		if p.d != nil { // while what was lost is sent again, it is on record that it was lost
+			o.sent.set(o.last)
 			done = append(done, p.d)
 		}
 		o.host(p.To.Host(), func(h *HostReport) { h.Sent, h.LastSent = h.Sent+1, now() })
@@ -324,6 +323,27 @@ func (o *outbound) seek(ctx context.Context) error {
 	o.sent.begin(info.Created, o.last)
 	o.known = true
 	return nil
+}
+
+// maxBody is the largest message without its headers, in bytes.
+const maxBody = wire.MaxMessage - 4<<10
+
+// messages returns what is published of a batch, and the batch without what is too large for
+// the server, whose senders are told.
+func (o *outbound) messages(ctx context.Context, batch []parcel) (fit []parcel, msgs []*nats.Msg, err error) {
+	for i, p := range batch {
+		m, err := o.message(ctx, p)
+		if err == nil && len(m.Data) > maxBody && p.d != nil {
+			if err = p.d.Poison(fmt.Sprintf("too large for another host: %d bytes, at most %d cross", len(m.Data), maxBody)); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return append(fit, batch[i:]...), nil, err
+		}
+		fit, msgs = append(fit, p), append(msgs, m)
+	}
+	return fit, msgs, nil
 }
 
 // message returns what is published of an envelope, whose files it puts first.

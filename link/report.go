@@ -121,18 +121,18 @@ func (p *report) tunnelled(st ssh.State) {
 	p.trouble("tunnel", err)
 }
 
-// trouble notes what does not work, or that it does again, and reports whether that is new.
-func (p *report) trouble(about string, err error) (fresh bool) {
+// trouble notes what does not work, or that it does again.
+func (p *report) trouble(about string, err error) {
 	p.mu.Lock()
 	old, was := p.r.Troubles[about]
 	p.mu.Unlock()
 	switch {
 	case err == nil && !was, err != nil && was && old.What == err.Error():
-		return false
+		return
 	case err == nil:
 		p.log.Info("link again", "about", about)
 		p.change(func(r *Report) { delete(r.Troubles, about) })
-		return true
+		return
 	}
 	p.log.Warn("link", "about", about, "error", err)
 	p.change(func(r *Report) {
@@ -142,7 +142,6 @@ func (p *report) trouble(about string, err error) (fresh bool) {
 		old.What = err.Error()
 		r.Troubles[about] = old
 	})
-	return !was
 }
 
 // host edits what is reported of another host.

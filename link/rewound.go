@@ -96,9 +96,12 @@ func (o *outbound) resend(ctx context.Context, info *jetstream.StreamInfo) error
 			}
 		}
 	}
-	if o.Notice != nil {
-		o.Notice("link-rewound-"+fmt.Sprint(info.Created.Unix(), info.State.LastSeq),
-			"The link's server has lost mail that it had taken, as if it was restored from an earlier copy. What this host had sent was sent again; what had arrived has no second effect.")
+	_, _, err = o.Bus.SendOnce(ctx, envelope.Envelope{
+		ID: fmt.Sprintf("link-rewound-%d-%d", info.Created.Unix(), info.State.LastSeq), From: agent.Infinity, To: agent.Owner, Kind: envelope.KindNotice, Via: "code",
+		Text: "The link's server has lost mail that it had taken, as if it was restored from an earlier copy. What this host had sent was sent again; what had arrived has no second effect.",
+	})
+	if err != nil && !errors.Is(err, bus.ErrUsed) {
+		o.Log.Warn("link", "the owner is not told", err)
 	}
 	return nil
 }

@@ -52,8 +52,6 @@ type Options struct {
 	Renew         time.Duration // how often it is told anew what has not changed; 0: DefaultRenew
 	// Deeds are what hosts ask each other to do; nil: nothing.
 	Deeds *Deeds
-	// Notice tells the owner of a trouble, once for each id; nil: nobody.
-	Notice func(id, text string)
 }
 
 // DefaultRenew is how often a host tells anew what has not changed.
