@@ -274,8 +274,12 @@ func (a linkVerbs) invite(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	a.print("%s is in the team, as %s; its agents are agent0@%[1]s and so on", q.Name, role)
+	a.admitted(q.Name, role)
 	return nil
+}
+
+func (a linkVerbs) admitted(name string, role team.Role) {
+	a.print("%s is in the team, as %s; its agents are %s and so on", name, role, agent.Root.At(name))
 }
 
 func (a linkVerbs) approve(c *cli.Context) error {
@@ -295,7 +299,7 @@ func (a linkVerbs) approve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	a.print("%s is in the team, as %s; its agents are %s and so on", q.Name, q.Role, agent.Root.At(q.Name))
+	a.admitted(q.Name, q.Role)
 	return nil
 }
 

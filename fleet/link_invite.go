@@ -73,8 +73,12 @@ func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err
 		joined <- client.Run(ctx, r.Host, nil, shown, r.Says, "", "link", "join", "tunnel:", "--name", r.Name, "--yes")
 	}()
 	select {
-	case code := <-shown.line:
-		if q, err = f.asking(ctx, code); err == nil {
+	case line := <-shown.line:
+		if _, none := team.ParseCode(line); none != nil { // it was let in before, and says that it has joined
+			q.Name = r.Name
+			break
+		}
+		if q, err = f.asking(ctx, line); err == nil {
 			err = f.letIn(ctx, r, q)
 		}
 	case err = <-joined:
