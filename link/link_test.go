@@ -107,7 +107,9 @@ func TestRestored(t *testing.T) {
 	want := []string{"owner@laptop: 0", "owner@laptop: 1", "owner@laptop: 2", "owner@laptop: 3"}
 	testworld.Wait(t, "all has arrived", func() bool { return len(build1.texts("agent1")) >= len(want) })
 	testworld.EqualList(t, build1.texts("agent1"), want, "once, in order")
-	testworld.Wait(t, "the owner is told", func() bool { return strings.Contains(strings.Join(laptop.texts("owner"), ""), "restored from an earlier copy") })
+	testworld.Wait(t, "the owner is told", func() bool {
+		return strings.Contains(strings.Join(laptop.texts("owner"), ""), "restored from an earlier copy")
+	})
 }
 
 // What is too large for the server keeps nothing else back, and its sender is told.
