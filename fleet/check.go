@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -21,11 +22,11 @@ type CheckDone struct {
 	Said []string `json:"said,omitempty"` // what was warned of meanwhile
 }
 
-// checkRuns are those that run in this process, one for each state of a work and a branch. They end with it,
+// checkRuns are the last of this process, one for each state of a work and a branch. They end with it,
 // not with whoever asked for them.
 type checkRuns struct {
-	mu      sync.Mutex
-	running map[checkKey]*checkRun // guarded by mu
+	mu   sync.Mutex
+	last map[checkKey]*checkRun // guarded by mu
 }
 
 // A checkKey is what is checked: an agent's work, merged into a branch.
@@ -35,10 +36,12 @@ type checkKey struct {
 }
 
 type checkRun struct {
-	of   string        // the tree that is checked, and the command
-	over chan struct{} // closed when the fields below are set
-	done CheckDone
-	err  error
+	of    string        // the tree that is checked, and the command
+	heard bool          // somebody has waited for it; guarded by checkRuns.mu
+	over  chan struct{} // closed when the fields below are set
+	ended time.Time
+	done  CheckDone
+	err   error
 }
 
 func (c *checkRun) isOver() bool {
@@ -50,22 +53,31 @@ func (c *checkRun) isOver() bool {
 	}
 }
 
+// answers reports whether the run is the answer to who asked then: it ended later, or nobody has waited for it.
+func (c *checkRun) answers(asked time.Time, again bool) bool {
+	return !c.isOver() || asked.Before(c.ended) || !c.heard && !again
+}
+
 // check runs a check, or waits for the same one that runs. What nobody has waited for is the answer to
 // the next who asks, unless that is to check again, or the work or the command is another now.
 func (k *checkRuns) check(ctx context.Context, f *Fleet, r CheckRequest) (CheckDone, error) {
-	what := checkKey{cmp.Or(r.Agent, f.Actor), r.Onto}
+	what, asked := checkKey{cmp.Or(r.Agent, f.Actor), r.Onto}, time.Now()
 	_, of, _ := land.Current(context.WithoutCancel(ctx), f.Home, what.agent) // also of work that can't land as it is
 	of += CheckOf(*f.Config).Digest()
 	k.mu.Lock()
-	one := k.running[what]
-	if one == nil || one.of != of || r.Again && one.isOver() {
+	one := k.last[what]
+	if one == nil || one.of != of || !one.answers(asked, r.Again) {
 		one = &checkRun{of: of, over: make(chan struct{})}
-		if k.running == nil {
-			k.running = make(map[checkKey]*checkRun)
+		maps.DeleteFunc(k.last, func(_ checkKey, c *checkRun) bool { return c.heard && time.Since(c.ended) > time.Minute })
+		if k.last == nil {
+			k.last = make(map[checkKey]*checkRun)
 		}
-		k.running[what] = one
+		k.last[what] = one
 		go func() {
-			defer close(one.over)
+			defer func() {
+				one.ended = time.Now()
+				close(one.over)
+			}()
 			u := new(collector)
 			g := *f
 			g.UI = u
@@ -80,9 +92,7 @@ func (k *checkRuns) check(ctx context.Context, f *Fleet, r CheckRequest) (CheckD
 		return CheckDone{}, ctx.Err()
 	}
 	k.mu.Lock()
-	if k.running[what] == one {
-		delete(k.running, what)
-	}
+	one.heard = true
 	k.mu.Unlock()
 	return one.done, one.err
 }
