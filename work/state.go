@@ -13,10 +13,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"netsky/agent"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/words"
+	"netsky/store"
 	"netsky/work/check"
 	"netsky/work/git"
 	"netsky/work/land"
@@ -48,14 +51,16 @@ type State struct {
 	State  string   `json:"state"`  // the first that is true: unknown, gone, conflict, dirty, ahead, undone, landed, clean
 	Branch string   `json:"branch"` // without refs/heads/
 	Base   string   `json:"base"`   // the branch it lands on; "" is none
-	Dir    string   `json:"dir"`
-	Main   string   `json:"main"` // the owner's directory that it was made from
-	Head   string   `json:"head"`
-	Target string   `json:"target"` // the commit of Base
-	Dirty  int      `json:"dirty"`
-	Ahead  int      `json:"ahead"`
-	Behind int      `json:"behind"`
-	Landed bool     `json:"landed"` // all that is committed
+	Dir    string   `json:"dir"`    // on its host
+	// Seen is as of when it is what it is on another host; 0 is that it is here, and so as of now.
+	Seen   store.Time `json:"seen,omitzero"`
+	Main   string     `json:"main"` // the owner's directory that it was made from
+	Head   string     `json:"head"`
+	Target string     `json:"target"` // the commit of Base
+	Dirty  int        `json:"dirty"`
+	Ahead  int        `json:"ahead"`
+	Behind int        `json:"behind"`
+	Landed bool       `json:"landed"` // all that is committed
 	// Undone says that what landed last was undone by a commit on Base, and that nothing came since.
 	Undone bool `json:"undone,omitempty"`
 	Gone   bool `json:"gone"` // its directory was deleted; what was committed is on the branch
@@ -182,7 +187,7 @@ func (r *Reader) recorded(ctx context.Context, s merge.Side, st *State) (err err
 
 // hidden looks for changes that git was told not to look at, for which no check counts.
 func hidden(ctx context.Context, s merge.Side, st *State) error {
-	if st.Proof != Checked || s.Gone {
+	if st.Proof != Checked || s.Gone || s.Away != nil {
 		return nil
 	}
 	own, err := s.Git()
@@ -213,6 +218,9 @@ func of(s merge.Side) State {
 	st := State{
 		Agent: s.Agent, Branch: git.Branch(s.Branch), Base: git.Branch(s.Base), Dir: s.Dir, Main: s.Main, Head: s.Head, Target: s.Target,
 		Dirty: s.Dirty, Ahead: s.Ahead, Behind: s.Behind, Landed: s.Landed, Gone: s.Gone, Conflicts: []Conflict{},
+	}
+	if s.Away != nil {
+		st.Dir, st.Seen = s.Away.Dir, s.Away.Seen
 	}
 	for _, name := range s.Left {
 		st.Left = append(st.Left, strings.ToValidUTF8(name, "\ufffd"))
@@ -306,11 +314,17 @@ func (st *State) step(checks bool) (line, does string) {
 	return "netsky check " + id + onto, "check " + id + "'s work"
 }
 
+// fresh is how old what is known of another host's work may be without a word about that.
+const fresh = time.Minute
+
 // Facts are what is true of the work, in a few words each, what matters most first.
 func (st State) Facts() (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if st.Error != "" {
 		return []string{"unknown: " + st.Error}
+	}
+	if age := time.Since(st.Seen.Time()); st.Seen != 0 && age > fresh {
+		add("as of %s ago", words.Ago(age))
 	}
 	if st.Gone {
 		add("its directory is gone")

@@ -36,7 +36,7 @@ type Change struct {
 // the one that it lands on; or with the first of since that is a commit of the branch. The caller must
 // Close it.
 func Open(ctx context.Context, h home.Dir, w tree.Worktree, since ...string) (c *Change, err error) {
-	r, err := w.Git()
+	r, err := repoOf(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,12 @@ func Open(ctx context.Context, h home.Dir, w tree.Worktree, since ...string) (c 
 			err = errors.Join(err, scratch.Close())
 		}
 	}()
-	now, err := scratch.Take(ctx, r, git.Uncommitted{})
+	var now git.Uncommitted
+	if w.Away == nil {
+		now, err = scratch.Take(ctx, r, now)
+	} else if now.Head, err = r.Commit(ctx, w.Branch); err == nil {
+		now.Commit = now.Head
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +88,14 @@ func Open(ctx context.Context, h home.Dir, w tree.Worktree, since ...string) (c 
 		c.Base, err = w.From, nil
 	}
 	return c, err
+}
+
+// repoOf opens the repository in the agent's worktree, or, if that is on another host, in the owner's.
+func repoOf(ctx context.Context, w tree.Worktree) (git.Repo, error) {
+	if w.Away != nil {
+		return git.Open(ctx, w.Main, "")
+	}
+	return w.Git()
 }
 
 // Close removes the snapshot.

@@ -40,8 +40,11 @@ func (l Loose) Any() bool { return l.Files > 0 || l.Hidden != "" || l.Aside != "
 const maxLoose = 10_000
 
 // LooseIn returns the work in the worktree that is not on its branch. A worktree that was deleted has
-// none.
+// none; one on another host has what it had when it was seen last.
 func LooseIn(ctx context.Context, w tree.Worktree) (l Loose, err error) {
+	if w.Away != nil {
+		return Loose{Files: w.Away.Dirty, Aside: w.Away.Aside}, nil
+	}
 	own, err := w.Git()
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil

@@ -137,6 +137,9 @@ func Worktree(h home.Dir, id agent.ID) (tree.Worktree, error) {
 
 // NoWorktree is the error for an agent without a worktree.
 func NoWorktree(h home.Dir, id agent.ID) error {
+	if id.Host() != "" {
+		return advice.With(fmt.Errorf("%s: %w that is known here", id, ErrNoWorktree), "`netsky task start ID --agent %s` gives it work on a repository of yours", id.N())
+	}
 	if _, err := h.LoadLaunch(id); errors.Is(err, fs.ErrNotExist) {
 		return advice.With(fmt.Errorf("%s: was never started: it %w", id, ErrNoWorktree), "`netsky agent %s` starts it; `netsky status` lists the agents", id.N())
 	}

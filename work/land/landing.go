@@ -79,6 +79,9 @@ func (d Desk) Land(ctx context.Context, id agent.ID, o LandOptions) (l Landing, 
 		Evidence: evidence, State: record.Begun, Asker: d.Asker, Started: store.At(time.Now()),
 	}
 	l.Notes = m.lacking(ctx, r)
+	if o.PR && w.Away != nil {
+		m.Branch = "refs/heads/netsky/" + string(w.Agent.Local()) + "-" + w.Agent.Host()
+	}
 	if o.PR {
 		return l, pusher{d, r, m}.push(ctx, w, o, &l)
 	}
@@ -168,10 +171,27 @@ func (d journal) land(ctx context.Context, r git.Repo, w tree.Worktree, m Merge,
 	if note := mv.merged(context.WithoutCancel(ctx)); note != "" {
 		l.Notes = append(l.Notes, note)
 	}
-	if note := d.follow(context.WithoutCancel(ctx), r, w, *l); note != "" {
+	then := d.follow
+	if w.Away != nil {
+		then = d.tellAway
+	}
+	if note := then(context.WithoutCancel(ctx), r, w, *l); note != "" {
 		l.Notes = append(l.Notes, note)
 	}
 	return nil
+}
+
+// tellAway tells an agent on another host what its work has landed as: its branch there stays as it is. The
+// note says so.
+func (d journal) tellAway(_ context.Context, _ git.Repo, w tree.Worktree, l Landing) (note string) {
+	if d.Tell != nil {
+		text := fmt.Sprintf("Your work up to %.12s has landed on %s as %.12s. Your branch was left as it is: before you go on, merge %[3]s into it if your repository has that, or %[2]s once it does.",
+			l.Head, git.Branch(l.Target), l.After)
+		if err := d.Tell(w.Agent, "landed-"+l.ID, text); err != nil {
+			return fmt.Sprintf("%s was not told that its work has landed: %v", w.Agent, err)
+		}
+	}
+	return fmt.Sprintf("%s's branch on %s stays at %s", w.Agent.Local(), w.Agent.Host(), short(l.Head))
 }
 
 // hooks returns where the hooks are that run in a directory where the target is checked out; "" is where

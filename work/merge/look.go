@@ -177,8 +177,10 @@ func mainOf(sides []*Side, common string) string {
 // look finds out what is in the worktree, and where its target is.
 func (s *Side) look(ctx context.Context, scratch *git.Scratch, last git.Uncommitted, to target) (err error) {
 	d := git.Dir{Path: s.Repo}
-	if _, err := os.Lstat(s.Dir); errors.Is(err, fs.ErrNotExist) {
-		s.Gone, s.Out = true, s.Branch
+	if _, err := os.Lstat(s.Dir); s.Away != nil || errors.Is(err, fs.ErrNotExist) {
+		if s.Gone, s.Out = s.Away == nil, s.Branch; s.Away != nil {
+			s.Dirty, s.Out = s.Away.Dirty, cmp.Or(s.Away.Aside, s.Branch) // of which nothing is here
+		}
 		s.Head, err = commit(ctx, d, s.Branch)
 		if err == nil && s.Head == "" {
 			err = fmt.Errorf("its directory and its branch %s are gone", s.Short())
@@ -233,7 +235,7 @@ func (r *repo) merge(ctx context.Context, d git.Dir, sides []*Side, targets map[
 			if a.Target != "" && a.Ahead > 0 {
 				do(a, nil, Pair{a.Target, a.Head})
 			}
-			if a.Target != "" && a.Dirty > 0 {
+			if a.Target != "" && a.Commit != a.Head {
 				do(a, nil, Pair{a.Target, a.Commit})
 			}
 			if up := targets[a.Base].upstream; up != nil && a.Ahead > 0 {

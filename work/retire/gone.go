@@ -50,7 +50,7 @@ func Gone(ctx context.Context, repos []string) (list []Retired, err error) {
 			sec, _ := strconv.ParseInt(parts[2], 10, 64) // 0 if it is none: a tag
 			r := Retired{Ref: parts[0], Commit: parts[1], Subject: strings.ToValidUTF8(parts[3], "\ufffd"), Time: store.Time(sec * 1000), Repo: common}
 			who, _, _ := strings.Cut(name, "-")
-			if id, perr := agent.Parse(who); perr == nil {
+			if id, perr := agent.ParseAddress(who); perr == nil {
 				r.Agent = id
 			}
 			dir := common

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"netsky/agent"
@@ -27,6 +28,17 @@ type Worktree struct {
 	Ready  bool       `json:"ready"`
 	Setup  string     `json:"setup,omitempty"` // the digest of the setup command that has run in it
 	Made   store.Time `json:"made"`
+	Away   *Away      `json:"away,omitempty"` // of an agent on another host; nil: of one here
+}
+
+// Away is the work of an agent on another host of the team, as that was seen last. Its Worktree has no
+// directory, and its branch, which work/away moves, is what was brought here.
+type Away struct {
+	Dir    string     `json:"dir"`    // there
+	Branch string     `json:"branch"` // there, a full ref name; "" if none is checked out
+	Dirty  int        `json:"dirty"`  // files that are not committed there
+	Aside  string     `json:"aside"`  // what is checked out there instead of the agent's branch
+	Seen   store.Time `json:"seen"`
 }
 
 // Short returns the branch's name without refs/heads/.
@@ -71,12 +83,13 @@ func OwnersDir(h home.Dir, id agent.ID, dir string) string {
 	return filepath.Join(w.Main, sub)
 }
 
-// List returns the worktrees of all agents, in the agents' order. A record that can't be read is
-// left out and reported.
+// List returns the worktrees of all agents, in the agents' order, those on other hosts last. A record that
+// can't be read is left out and reported.
 func List(h home.Dir) (list []Worktree, err error) {
-	ids, err := home.Agents(h, Dirname)
-	for _, id := range ids {
-		if !id.IsClone() {
+	names, err := home.Records(h, Dirname)
+	for _, name := range names {
+		id, perr := agent.ParseAddress(name)
+		if perr != nil || !id.IsClone() && id.Host() == "" {
 			continue
 		}
 		w, lerr := Load(h, id)
@@ -86,12 +99,19 @@ func List(h home.Dir) (list []Worktree, err error) {
 		}
 		list = append(list, w)
 	}
+	slices.SortFunc(list, func(a, b Worktree) int { return agent.Compare(a.Agent, b.Agent) })
 	return list, err
 }
 
 // Forget removes the record of the agent's worktree, which is gone.
 func Forget(h home.Dir, id agent.ID) error {
 	return errors.Join(h.Remove(file(id)), h.Remove(home.StrayFile(id)))
+}
+
+// Save records the work of an agent on another host.
+func (a Away) Save(h home.Dir, w Worktree) error {
+	w.Ready, w.Away = true, &a
+	return w.save(h)
 }
 
 // save records the worktree.

@@ -1,0 +1,196 @@
+package away
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"netsky/agent"
+	"netsky/bus/envelope"
+	"netsky/home"
+	"netsky/internal/advice"
+	"netsky/store"
+	"netsky/work/git"
+	"netsky/work/retire"
+	"netsky/work/tree"
+)
+
+// Ref returns the branch of an agent on another host, as it is here.
+func Ref(id agent.ID) string { return "refs/netsky/hosts/" + id.Host() + "/" + string(id.Local()) }
+
+// Of returns what the work of an agent on another host is in a repository: it lands on what is checked out there.
+func Of(ctx context.Context, id agent.ID, r git.Repo) (w tree.Worktree, err error) {
+	w = tree.Worktree{Agent: id, Repo: r.Common, Main: r.Top, Branch: Ref(id), Made: store.At(time.Now())}
+	w.Base, w.From, err = r.Head(ctx)
+	return w, err
+}
+
+// most are how many commits are named that need not be sent.
+const most = 1000
+
+// Have returns commits that whoever has a clone of the repository may have, too, the newest first: the last ones, and
+// ever fewer of those before.
+func Have(ctx context.Context, w tree.Worktree) (list []string, err error) {
+	d := git.Dir{Path: w.Repo}
+	brought, err := git.Repo{Top: w.Repo}.Commit(ctx, w.Branch)
+	if err != nil {
+		return nil, err
+	}
+	at := w.From
+	if now, err := (git.Repo{Top: w.Repo}).Commit(ctx, w.Base); w.Base != "" && err == nil && now != "" {
+		at = now
+	}
+	out, err := d.List(ctx, "rev-list", "--first-parent", at, "--")
+	if err != nil {
+		return nil, fmt.Errorf("git rev-list: %w", err)
+	}
+	all := strings.Fields(out)
+	for i := 0; i < len(all); i += max(1, i/most) {
+		list = append(list, all[i])
+	}
+	list = append(list, all[len(all)-1])
+	if brought != "" {
+		list = append([]string{brought}, list...)
+	}
+	return list, nil
+}
+
+// An Ask has the agent's host answer a request. It writes the pack that comes with the answer to w.
+type Ask func(ctx context.Context, q Request, w io.Writer) (There, error)
+
+// ask asks once, and returns the pack as a file that whoever asked closes.
+func (ask Ask) ask(ctx context.Context, h home.Dir, q Request) (There, *os.File, error) {
+	f, err := spool(h)
+	if err != nil {
+		return There{}, nil, err
+	}
+	out := &limited{f, MaxPack}
+	there, err := ask(ctx, q, out)
+	if out.left < 0 {
+		err = Refuse(fmt.Errorf("%s: its host sends more than %d MiB", q.Agent, MaxPack>>20))
+	}
+	if err != nil {
+		f.Close()
+	}
+	return there, f, err
+}
+
+// Begin has an agent on another host work on what w is of, and brings what it has: the host is asked how the agent is,
+// and gets the commit that its work is to begin at, if it has not. With an error of ready's, which looks at the answer,
+// nothing is done.
+func Begin(ctx context.Context, h home.Dir, w tree.Worktree, ask Ask, ready func(There) error) error {
+	return locked(ctx, h, w.Agent, func() error {
+		have, err := Have(ctx, w)
+		if err != nil {
+			return err
+		}
+		q := Request{Agent: w.Agent.Local(), Base: w.From, Have: have, Fetch: true}
+		there, f, err := ask.ask(ctx, h, q)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := ready(there); err != nil {
+			return err
+		}
+		if there.Common != "" && !there.Based {
+			if q.Pack, err = base(ctx, w, there.Common); err != nil {
+				return err
+			}
+			var again *os.File
+			if there, again, err = ask.ask(ctx, h, q); err != nil {
+				return err
+			}
+			defer again.Close()
+			if f = again; !there.Based {
+				return fmt.Errorf("%s: the commit %.12s, at which its work is to begin, %w there", w.Agent, w.From, ErrRefused)
+			}
+		}
+		return take(ctx, h, w, there, f)
+	})
+}
+
+// base returns the commit that work is to begin at, as a pack for those who have another.
+func base(ctx context.Context, w tree.Worktree, common string) ([]byte, error) {
+	out := &git.Head{Limit: MaxBase + 1}
+	err := pack(ctx, git.Dir{Path: w.Repo}, w.From, []string{common}, out)
+	if errors.Is(err, errFull) || out.Len() > MaxBase {
+		err = advice.With(fmt.Errorf("%s: its repository lacks %.12s, and what leads to that takes more than %d KiB", w.Agent, w.From, MaxBase>>10),
+			"push it to where that repository fetches from")
+	}
+	return []byte(out.String()), err
+}
+
+// Bring brings what an agent on another host has committed since.
+func Bring(ctx context.Context, h home.Dir, id agent.ID, ask Ask) error {
+	return locked(ctx, h, id, func() error {
+		w, err := tree.Load(h, id)
+		if err != nil {
+			return err
+		}
+		have, err := Have(ctx, w)
+		if err != nil {
+			return err
+		}
+		there, f, err := ask.ask(ctx, h, Request{Agent: id.Local(), Have: have})
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return take(ctx, h, w, there, f)
+	})
+}
+
+// take takes what a host tells of an agent's work, with the pack that came with it.
+func take(ctx context.Context, h home.Dir, w tree.Worktree, there There, pack *os.File) error {
+	switch {
+	case there.Dir == "":
+		return fmt.Errorf("%s: works in no git repository: its work %w", w.Agent, ErrRefused)
+	case there.Common == "":
+		return fmt.Errorf("%s: its repository, %s, has no commit in common with %s: its work %w", w.Agent, word(there.Dir), w.Main, ErrRefused)
+	case !isCommit(there.Head):
+		return fmt.Errorf("%s: %q is no commit: its work %w", w.Agent, word(there.Head), ErrRefused)
+	}
+	if err := add(ctx, h, w.Repo, there.Head, pack); err != nil {
+		return fmt.Errorf("%s: %w", w.Agent, err)
+	}
+	before, err := git.Repo{Top: w.Repo}.Commit(ctx, w.Branch)
+	if err != nil {
+		return err
+	}
+	if before != "" && before != there.Head {
+		if _, err := (git.Dir{Path: w.Repo}).Run(ctx, 256, "merge-base", "--is-ancestor", before, there.Head); err != nil { // made anew there
+			if err := setRef(ctx, w.Repo, retire.Refs+retire.Name(w.Agent, before), before); err != nil {
+				return err
+			}
+		}
+	}
+	if before != there.Head {
+		if err := setRef(ctx, w.Repo, w.Branch, there.Head); err != nil {
+			return err
+		}
+	}
+	step()
+	a := tree.Away{Dir: word(there.Dir), Branch: word(there.Branch), Dirty: max(0, there.Dirty), Aside: word(there.Aside), Seen: store.At(time.Now())}
+	return a.Save(h, w)
+}
+
+// step is called between two steps that survive a crash; a test ends there.
+var step = func() {}
+
+// word returns what another host says as it can be shown.
+func word(s string) string { return envelope.Plain(envelope.Line(s, 300)) }
+
+// locked does something while nobody else does it for the agent.
+func locked(ctx context.Context, h home.Dir, id agent.ID, do func() error) error {
+	lock, err := h.WaitLock(ctx, home.WorktreeLock(id), nil)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	return do()
+}

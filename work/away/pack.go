@@ -1,0 +1,172 @@
+package away
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"netsky/home"
+	"netsky/work/git"
+)
+
+const (
+	// MaxPack is how many bytes the commits that cross at once may take.
+	MaxPack = 16 << 20
+	// MaxBase is how many those may take that a request brings.
+	MaxBase = 600 << 10
+
+	maxFiles = 1 << 20         // of a commit
+	packTime = 5 * time.Minute // for a git that packs or unpacks
+)
+
+// ErrRefused is matched by the error of what has come and is not taken, or is not given: to try again does not help.
+var ErrRefused = errors.New("was refused")
+
+var errFull = errors.New("too much")
+
+// A refusal matches ErrRefused.
+type refusal struct{ error }
+
+func (r refusal) Is(target error) bool { return target == ErrRefused }
+func (r refusal) Unwrap() error        { return r.error }
+
+// Refuse returns an error that is final: it matches ErrRefused.
+func Refuse(err error) error { return refusal{err} }
+
+// A limited writer takes so many bytes.
+type limited struct {
+	io.Writer
+	left int64
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.left -= int64(len(p)); l.left < 0 {
+		return 0, errFull
+	}
+	return l.Writer.Write(p)
+}
+
+// isCommit reports whether a text is an object's whole name.
+func isCommit(name string) bool {
+	return (len(name) == 40 || len(name) == 64) && strings.Trim(name, "0123456789abcdef") == ""
+}
+
+// alone keeps a git from asking other repositories for what is missing.
+var alone = []string{"GIT_NO_LAZY_FETCH=1"}
+
+// known returns those of the names that are commits of the repository, in their order.
+func known(ctx context.Context, d git.Dir, names []string) (list []string, err error) {
+	var in strings.Builder
+	for _, name := range names {
+		if isCommit(name) {
+			in.WriteString(name + "\n")
+		}
+	}
+	d.Env = append(d.Env, alone...)
+	out := &git.Head{Limit: 1 << 20}
+	if err := d.Stream(ctx, strings.NewReader(in.String()), out, nil, "cat-file", "--batch-check=%(objectname) %(objecttype)"); err != nil {
+		return nil, fmt.Errorf("git cat-file: %w", err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if name, ok := strings.CutSuffix(line, " commit\n"); ok {
+			list = append(list, name)
+		}
+	}
+	return list, nil
+}
+
+// pack writes a commit, and of what led to it all that those who have some commits lack: nothing, if that is
+// nothing. It fails with errFull if that takes more bytes than cross.
+func pack(ctx context.Context, d git.Dir, commit string, have []string, w io.Writer) error {
+	d.Within, d.Env = packTime, append(d.Env, alone...)
+	in := commit + "\n"
+	for _, name := range have {
+		in += "^" + name + "\n"
+	}
+	news := &git.Head{Limit: 128}
+	if err := d.Stream(ctx, strings.NewReader(in), news, nil, "rev-list", "--max-count=1", "--stdin"); err != nil {
+		return fmt.Errorf("git rev-list: %w", err)
+	}
+	if news.Len() == 0 {
+		return nil
+	}
+	out, said := &limited{w, MaxPack}, &git.Head{Limit: 4096}
+	err := d.Stream(ctx, strings.NewReader(in), out, said, "pack-objects", "--revs", "--thin", "--delta-base-offset", "--stdout", "-q")
+	switch {
+	case out.left < 0:
+		return errFull
+	case err != nil && said.Len() > 0:
+		return fmt.Errorf("git pack-objects: %s", strings.TrimSpace(said.String()))
+	}
+	return err
+}
+
+// bounded keeps a git from taking too much memory for one object.
+var bounded = append([]string{"GIT_ALLOC_LIMIT=512m"}, alone...)
+
+// add adds a foreign pack to a repository, which has all of the commit then. An empty one is none.
+func add(ctx context.Context, h home.Dir, common, commit string, pack *os.File) error {
+	info, err := pack.Stat()
+	if err != nil {
+		return err
+	}
+	refused := func(what string, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("what came %w: %s: %w", ErrRefused, what, err)
+	}
+	scratch, err := git.OpenScratch(h, common)
+	if err != nil {
+		return err
+	}
+	defer scratch.Close() // what is left is removed with what a crash leaves
+	apart := git.Dir{Path: common, Within: packTime, Env: append(scratch.Env(), bounded...)}
+	if info.Size() > 0 {
+		if err := index(ctx, apart, pack, "--strict"); err != nil {
+			return refused("git index-pack", err)
+		}
+	}
+	if kind, err := apart.First(ctx, "cat-file", "-t", commit); err != nil || kind != "commit" {
+		return refused(commit, errors.New("is not in it, or no commit"))
+	}
+	if _, err := apart.Run(ctx, 256, "rev-list", "--objects", "--quiet", commit, "--not", "--all"); err != nil {
+		return refused("it is not whole", err)
+	}
+	files := &counter{}
+	if err := apart.Stream(ctx, nil, files, nil, "ls-tree", "-r", "-z", "--format=", commit); err != nil {
+		return refused(fmt.Sprintf("its files, which are %d or more", files.n), err)
+	}
+	if info.Size() == 0 {
+		return nil
+	}
+	return index(ctx, git.Dir{Path: common, Acts: true, Hooks: git.NoHooks, Within: packTime, Env: bounded}, pack)
+}
+
+// index reads a pack into where that git has its objects.
+func index(ctx context.Context, d git.Dir, pack *os.File, how ...string) error {
+	if _, err := pack.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	said := &git.Head{Limit: 4096}
+	err := d.Stream(ctx, bufio.NewReader(pack), io.Discard, said, append([]string{"index-pack", "--stdin", "--fix-thin", fmt.Sprintf("--max-input-size=%d", MaxPack)}, how...)...)
+	if err != nil && said.Len() > 0 {
+		err = errors.New(strings.TrimSpace(said.String()))
+	}
+	return err
+}
+
+// A counter counts a byte for each file, up to maxFiles.
+type counter struct{ n int }
+
+func (c *counter) Write(p []byte) (int, error) {
+	if c.n += len(p); c.n > maxFiles {
+		return 0, errFull
+	}
+	return len(p), nil
+}
