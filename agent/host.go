@@ -49,6 +49,15 @@ func ParseArgAddress(s string) (ID, error) {
 	return ParseAddress(string(id) + "@" + host)
 }
 
+// ParseAgentAddress is ParseArgAddress without the owners' addresses.
+func ParseAgentAddress(s string) (ID, error) {
+	id, err := ParseArgAddress(s)
+	if err != nil || !id.IsAgent() {
+		return "", nameError(s, ", or one of these at a host: agent3@build1")
+	}
+	return id, nil
+}
+
 // Host returns the host of an address, "" if that is this home.
 func (id ID) Host() string {
 	_, host, _ := strings.Cut(string(id), "@")

@@ -39,7 +39,7 @@ func (a workVerbs) checkCommand() *cli.Command {
 func (a workVerbs) check(c *cli.Context) (err error) {
 	r := fleet.CheckRequest{Onto: c.String("onto"), Again: c.Bool("again"), Yes: c.Bool("yes")}
 	if c.NArg() > 0 {
-		if r.Agent, err = oneAgent(c, "the agent whose work to check"); err != nil {
+		if r.Agent, err = oneAgentBy(c, "the agent whose work to check", agent.ParseAgentAddress); err != nil {
 			return err
 		}
 	}

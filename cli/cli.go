@@ -374,6 +374,11 @@ func verbOf(c *cli.Context) string { return strings.TrimPrefix(c.Command.HelpNam
 
 // oneAgent returns the verb's only argument, an agent.
 func oneAgent(c *cli.Context, what string) (agent.ID, error) {
+	return oneAgentBy(c, what, agent.ParseAgent)
+}
+
+// oneAgentBy is oneAgent for a verb that takes other names, too.
+func oneAgentBy(c *cli.Context, what string, parse func(string) (agent.ID, error)) (agent.ID, error) {
 	if c.NArg() > 1 {
 		_, hint, ok := strings.Cut(what, ";")
 		if ok {
@@ -385,5 +390,5 @@ func oneAgent(c *cli.Context, what string) (agent.ID, error) {
 	if err != nil {
 		return "", err
 	}
-	return agent.ParseAgent(arg)
+	return parse(arg)
 }

@@ -51,7 +51,7 @@ func (a workVerbs) diff(c *cli.Context) error {
 	if c.NArg() == 0 {
 		return usagef("diff: needs an agent; `netsky work` lists those with work of their own")
 	}
-	id, err := agent.ParseAgent(c.Args().First())
+	id, err := agent.ParseAgentAddress(c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -78,6 +78,14 @@ func (a workVerbs) diff(c *cli.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	if w.Away != nil {
+		if err := a.freshen(c.Context, id); err != nil {
+			return err
+		}
+		if w, err = tree.Load(h, id); err != nil {
+			return err
+		}
 	}
 	var since []string
 	if c.Bool("since-landed") {

@@ -84,9 +84,14 @@ func (a fleetVerbs) down(c *cli.Context) error {
 }
 
 func agentArgs(c *cli.Context) ([]agent.ID, error) {
+	return agentArgsBy(c, agent.ParseAgent)
+}
+
+// agentArgsBy is agentArgs for a verb that takes other names, too.
+func agentArgsBy(c *cli.Context, parse func(string) (agent.ID, error)) ([]agent.ID, error) {
 	var ids []agent.ID
 	for _, arg := range c.Args().Slice() {
-		id, err := agent.ParseAgent(arg)
+		id, err := parse(arg)
 		if err != nil {
 			return nil, err
 		}

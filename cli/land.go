@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"netsky/agent"
 	"netsky/cli/view"
 	"netsky/fleet"
 	"netsky/internal/words"
@@ -71,7 +72,7 @@ func (a workVerbs) land(c *cli.Context) (err error) {
 		}
 		return a.landAll(c, r)
 	}
-	if r.Agent, err = oneAgent(c, "the agent whose work to land, or --all"); err != nil {
+	if r.Agent, err = oneAgentBy(c, "the agent whose work to land, or --all", agent.ParseAgentAddress); err != nil {
 		return err
 	}
 	w, err := a.workOf(nil)
@@ -154,7 +155,7 @@ func (a workVerbs) landLs(c *cli.Context) error {
 		return usagef("land ls: -n %d: must be 1 to 1000", f.Limit)
 	}
 	if c.NArg() > 0 {
-		id, err := oneAgent(c, "an agent")
+		id, err := oneAgentBy(c, "an agent", agent.ParseAgentAddress)
 		if err != nil {
 			return err
 		}

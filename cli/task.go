@@ -136,7 +136,7 @@ func (a taskVerbs) taskAdd(c *cli.Context) error {
 		}
 	}
 	if who := c.String("agent"); who != "" {
-		if w.Assignee, err = agent.ParseAgent(who); err != nil {
+		if w.Assignee, err = agent.ParseAgentAddress(who); err != nil {
 			return usagef("task add: agent: %w", err)
 		}
 	}

@@ -60,7 +60,7 @@ func (a taskVerbs) taskFilter(c *cli.Context) (f task.Filter, err error) {
 	}
 	who := c.String("agent")
 	if f.Nobody = who == task.Nobody; who != "" && !f.Nobody {
-		if f.Assignee, err = agent.ParseArg(who); err != nil {
+		if f.Assignee, err = agent.ParseArgAddress(who); err != nil {
 			return f, usagef("task ls: agent: %w", err)
 		}
 	}

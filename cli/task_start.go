@@ -36,7 +36,7 @@ func (a taskVerbs) taskStart(c *cli.Context) error {
 		Task: id, Queue: c.Bool("queue"), Anyway: c.Bool("anyway"), Again: c.Bool("again"), Start: startRequest(c, nil, ""),
 	}
 	if who := c.String("agent"); who != "" {
-		if req.Agent, err = agent.ParseAgent(who); err != nil {
+		if req.Agent, err = agent.ParseAgentAddress(who); err != nil {
 			return usagef("task start: agent: %w", err)
 		}
 	}

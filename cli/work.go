@@ -70,7 +70,7 @@ func (a workVerbs) work(c *cli.Context) error {
 	var only agent.ID
 	if arg := c.Args().First(); arg != "" {
 		var err error
-		if only, err = agent.ParseAgent(arg); err != nil {
+		if only, err = agent.ParseAgentAddress(arg); err != nil {
 			return err
 		}
 	}
@@ -90,6 +90,9 @@ func (a workVerbs) work(c *cli.Context) error {
 	if l, cut := land.CutOff(h); cut {
 		a.warn("the landing %s of %s on %s was cut off, and files there may be half changed; the daemon settles that within seconds, without one the next `netsky land` does",
 			l.ID, l.Agent, git.Branch(l.Target))
+	}
+	if err := a.freshen(c.Context, only); err != nil {
+		return err
 	}
 	r, end := a.stateReader(c.Context, h, cfg)
 	defer end()
@@ -119,6 +122,23 @@ func (a workVerbs) work(c *cli.Context) error {
 		a.print("%s", line)
 	}
 	return err
+}
+
+// freshTime is how long a list waits for what is new on other hosts.
+const freshTime = 10 * time.Second
+
+// freshen has what agents on other hosts have committed brought here: that of one of them, or of all.
+func (a workVerbs) freshen(ctx context.Context, only agent.ID) error {
+	w, err := a.workOf(nil)
+	switch {
+	case err != nil || w.May("task start") != nil: // others see what is here
+		return err
+	case only == "":
+		w.Freshen(ctx, freshTime)
+	case only.Host() != "":
+		w.Freshen(ctx, freshTime, only)
+	}
+	return nil
 }
 
 // stateReader returns what reads how the agents' work is. The caller must call end.
@@ -168,7 +188,11 @@ func oneWork(st work.State) []string {
 	if st.Base != "" {
 		base = ", lands on " + st.Base
 	}
-	lines = append(lines, "  branch "+st.Branch+base, "  in "+st.Dir)
+	dir := "  in " + st.Dir
+	if host := st.Agent.Host(); host != "" {
+		dir += " on " + host
+	}
+	lines = append(lines, "  branch "+st.Branch+base, dir)
 	if st.Next != "" {
 		lines = append(lines, "  next: "+st.Next)
 	}
@@ -282,7 +306,7 @@ func (a workVerbs) repos(ctx context.Context, h home.Dir) (list []string, err er
 }
 
 func (a workVerbs) workRetire(c *cli.Context) error {
-	ids, err := agentArgs(c)
+	ids, err := agentArgsBy(c, agent.ParseAgentAddress)
 	if err != nil {
 		return err
 	}

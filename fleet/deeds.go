@@ -37,6 +37,7 @@ func deeds() []deed {
 		row("land", "land", "put an agent's checked work on its branch", of(Work.Land)),
 		row("land-all", "land", "land the work of all agents whose check has passed", of(over.landAll)),
 		row("undo", "undo", "take back what landed", of(Work.Undo)),
+		row(workDeed, "task start", "tell how an agent's work is, and send, as steps, a git pack of the commits that the caller lacks", of(over.work)),
 		row("retire", "work retire", "remove the worktrees of agents whose work has landed", of(Work.Retire)),
 		row("quiet", "quiet", "hold off messages about agents that hang", of(Answers.Quiet)),
 		row("send", "", "send a message", of(Mail.Send)),
@@ -52,6 +53,9 @@ func deeds() []deed {
 	}
 }
 
+// afar are the deeds about agents that may be on other hosts.
+var afar = []string{"task-start", "task-add", "task-edit", "check", "land", "retire"}
+
 // A deed is one row of deeds.
 type deed struct {
 	name, right, about string
@@ -64,7 +68,11 @@ func row[Q, R any](name, right, about string, do func(*Fleet, context.Context, Q
 		name: name, right: right, about: about, request: reflect.TypeFor[Q](), result: reflect.TypeFor[R](),
 		do: func(ctx context.Context, f *Fleet, body jsontext.Value) (any, error) {
 			var q Q
-			if err := json.Unmarshal(body, &q, wire); err != nil {
+			in := wire
+			if slices.Contains(afar, name) {
+				in = wireAt
+			}
+			if err := json.Unmarshal(body, &q, in); err != nil {
 				return nil, unread(name, err)
 			}
 			if err := f.May(right); err != nil {

@@ -51,10 +51,11 @@ type Progress struct {
 	Note  string      `json:"note,omitempty"`
 	Error string      `json:"error,omitempty"`
 	Line  string      `json:"line,omitempty"` // the step in words
+	Data  []byte      `json:"data,omitempty"` // a part of what the deed brings, in base64
 }
 
 func progress(s Step) Progress {
-	p := Progress{Agent: s.Agent, Step: string(s.Step), State: s.State, Note: s.Note, Line: s.Line}
+	p := Progress{Agent: s.Agent, Step: string(s.Step), State: s.State, Note: s.Note, Line: s.Line, Data: s.Data}
 	err := s.Err
 	switch d := s.Down; {
 	case s.Landed != nil:
@@ -101,27 +102,35 @@ func failed(w *Failure, status int) error {
 	return err
 }
 
-// wire is how requests are read and events are written: durations as "1h30m", agents by any of their names.
-var wire = json.JoinOptions(
-	json.RejectUnknownMembers(true),
-	json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, d time.Duration) error { return e.WriteToken(jsontext.String(d.String())) })),
-	json.WithUnmarshalers(json.JoinUnmarshalers(
-		json.UnmarshalFunc(func(data []byte, d *time.Duration) (err error) {
-			var text string
-			if err = json.Unmarshal(data, &text); err == nil {
-				*d, err = time.ParseDuration(text)
-			}
-			return err
-		}),
-		json.UnmarshalFunc(func(data []byte, id *agent.ID) (err error) {
-			var text string
-			if err = json.Unmarshal(data, &text); err == nil && text != "" {
-				*id, err = agent.ParseAgent(text)
-			}
-			return err
-		}),
-	)),
+// wire is how requests are read and events are written: durations as "1h30m", agents by any of their names. With
+// wireAt, these may be on other hosts.
+var (
+	wire   = wireOf(agent.ParseAgent)
+	wireAt = wireOf(agent.ParseAgentAddress)
 )
+
+func wireOf(parse func(string) (agent.ID, error)) json.Options {
+	return json.JoinOptions(
+		json.RejectUnknownMembers(true),
+		json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, d time.Duration) error { return e.WriteToken(jsontext.String(d.String())) })),
+		json.WithUnmarshalers(json.JoinUnmarshalers(
+			json.UnmarshalFunc(func(data []byte, d *time.Duration) (err error) {
+				var text string
+				if err = json.Unmarshal(data, &text); err == nil {
+					*d, err = time.ParseDuration(text)
+				}
+				return err
+			}),
+			json.UnmarshalFunc(func(data []byte, id *agent.ID) (err error) {
+				var text string
+				if err = json.Unmarshal(data, &text); err == nil && text != "" {
+					*id, err = parse(text)
+				}
+				return err
+			}),
+		)),
+	)
+}
 
 // A caller is the UI of one request: its events, and the answers in its body.
 type caller struct {

@@ -27,11 +27,11 @@ import (
 // tidies up is for a terminal of the host.
 var crossing = []string{
 	"start", "down", "restart", "interrupt", "peek", "decide",
-	"task-start", "task-add", "task-edit", "note", "check", "land", "land-all", "undo", "retire",
+	"task-start", "task-add", "task-edit", "note", "check", "land", "land-all", "undo", "retire", workDeed,
 }
 
 // looking are those of them that are not recorded, as they change nothing.
-var looking = []string{"peek", "check"}
+var looking = []string{"peek", "check", workDeed}
 
 // An Other has another host do a deed, and writes to w what it says of that there.
 type Other func(ctx context.Context, host, deed string, request []byte, w io.Writer) error
@@ -77,7 +77,7 @@ func (f control) elsewhere(ask Other) http.HandlerFunc {
 		c := &caller{ctx: ctx, cancel: cancel, out: jsontext.NewEncoder(out)}
 		who, err := f.peer(ctx)
 		if err == nil {
-			err = May(who, otherHosts)
+			err = mayAcross(who, r.PathValue("name"))
 		}
 		var body []byte
 		if err == nil {
@@ -129,14 +129,25 @@ type Host struct {
 
 // Do has the host do a deed, with its request and result as the control socket's. What it says meanwhile is reported.
 func (f Host) Do(ctx context.Context, deed string, request, result any) error {
-	if err := f.May(otherHosts); err != nil {
+	return f.do(ctx, deed, request, result, io.Discard)
+}
+
+// do is Do for a deed that brings something, which is written to w.
+func (f Host) do(ctx context.Context, deed string, request, result any, w io.Writer) error {
+	if err := mayAcross(f.Actor, deed); err != nil {
 		return err
 	}
 	if f.host != "" {
 		return usagef("%s: %s is asked for by another host; a deed is not passed on to a third", f.Name, deed)
 	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	err := call(ctx, f.Home, "/hosts/"+f.Name+"/deeds/"+deed, request, result, func(e said) {
 		switch {
+		case e.Step != nil && len(e.Step.Data) > 0:
+			if _, err := w.Write(e.Step.Data); err != nil {
+				end()
+			}
 		case e.Warn != nil:
 			f.UI.Warn(advice.With(fmt.Errorf("%s: %s", f.Name, e.Warn.Error), "%s", e.Warn.Advice))
 		case e.Step != nil && e.Step.words():

@@ -43,6 +43,7 @@ type Step struct {
 	Landed *land.Outcome       // of one agent's work
 	Output string              // a line that a command of the owner's prints
 	Line   string              // about something else
+	Data   []byte              // a part of what the deed brings
 }
 
 // As is how an agent is started.

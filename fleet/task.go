@@ -132,8 +132,17 @@ func (t Tasks) Start(ctx context.Context, r TaskRequest) (dispatch.Started, erro
 	s, err := t.crew().Start(ctx, r.Task, dispatch.Wish{
 		Agent: r.Agent, Queue: r.Queue, Anyway: r.Anyway, Again: r.Again,
 		Status: func(ctx context.Context, id agent.ID) (spawn.Status, error) {
+			if id.Host() != "" {
+				return Far(t.Home, id), nil
+			}
 			list, err := t.Launcher.Inspect(ctx)
 			return list.Find(id), err
+		},
+		Reach: func(ctx context.Context, id agent.ID, queue bool) error {
+			if r.Start.Dir != "" || r.Start.Runtime != "" {
+				return usagef("task start: %s: how an agent on another host is started is said by `netsky up %s`", id, id.N())
+			}
+			return t.reach(ctx, id, queue)
 		},
 		Up: func(ctx context.Context, id agent.ID) error { return t.raise(ctx, id, r.Start) },
 	})

@@ -87,6 +87,9 @@ func (w Work) Check(ctx context.Context, r CheckRequest) (land.Checked, error) {
 	if _, err := land.Worktree(w.Home, r.Agent); errors.Is(err, land.ErrNoWorktree) {
 		return land.Checked{}, err // setting a check would not help
 	}
+	if r.Agent.Host() != "" {
+		w.Freshen(ctx, freshTime, r.Agent)
+	}
 	if r.Set != nil {
 		if err := w.setCheck(*r.Set); err != nil {
 			return land.Checked{}, err
@@ -133,6 +136,9 @@ func (w Work) Land(ctx context.Context, r LandRequest) (land.Landing, error) {
 	if err != nil {
 		return land.Landing{}, err
 	}
+	if r.Agent.Host() != "" {
+		w.Freshen(ctx, freshTime, r.Agent)
+	}
 	return d.Land(ctx, r.Agent, r.LandOptions)
 }
 
@@ -150,6 +156,7 @@ func (w Work) LandAll(ctx context.Context, r LandRequest) (list []land.Outcome, 
 	if err != nil {
 		return nil, err
 	}
+	w.Freshen(ctx, freshTime)
 	out := &output{ui: w.UI}
 	defer out.flush()
 	err = d.LandAll(ctx, r.LandOptions, out, func(one land.Outcome) {

@@ -54,9 +54,15 @@ func again(k store.Task) string {
 func (l look) close(ctx context.Context, k store.Task, by agent.ID, done bool, text string, at store.Time) error {
 	delete(l.missing, k.Brief)
 	c := l.as(by)
-	head := ""
+	head, unbrought := "", error(nil)
 	if done && expected(k) {
-		head = c.Book().Head(ctx, by)
+		var still bool
+		if still, unbrought = l.bring(ctx, k); still {
+			return nil
+		}
+		if unbrought == nil {
+			head = c.Book().Head(ctx, by)
+		}
 	}
 	text = envelope.Shorten(text, task.MaxText)
 	defer step()
@@ -74,7 +80,11 @@ func (l look) close(ctx context.Context, k store.Task, by agent.ID, done bool, t
 		case done:
 			now.Proof = cmp.Or(now.Proof, text)
 			task.Close(now, by, head, at)
-			return []store.Op{logged(*now, k.Brief+"-done", fmt.Sprintf("claimed by %s", by))}, nil
+			ops := []store.Op{logged(*now, k.Brief+"-done", fmt.Sprintf("claimed by %s", by))}
+			if unbrought != nil {
+				ops = append(ops, store.AddNote{About: k.ID, Author: "netsky", Text: "what it has committed was not brought here: " + unbrought.Error()})
+			}
+			return ops, nil
 		}
 		now.State, now.Starter = store.TaskBlocked, ""
 		return []store.Op{note.Because(), logged(*now, k.Brief+"-blocked", fmt.Sprintf("blocked: %s", envelope.Line(text, 200)))}, nil

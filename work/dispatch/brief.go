@@ -13,6 +13,8 @@ import (
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/store"
+	"netsky/work/away"
+	"netsky/work/git"
 	"netsky/work/task"
 	"netsky/work/tree"
 )
@@ -84,7 +86,7 @@ func (c Crew) text(ctx context.Context, k store.Task, former agent.ID) string {
 			if n.Proof != "" {
 				fmt.Fprintf(&b, ": %s", envelope.Line(n.Proof, 300))
 			}
-			if w, err := tree.Load(c.Home, n.Assignee); err == nil && n.Head != "" && n.Assignee != k.Assignee {
+			if w, err := tree.Load(c.Home, n.Assignee); err == nil && n.Head != "" && n.Assignee != k.Assignee && k.Assignee.Host() == "" {
 				fmt.Fprintf(&b, "; it is at %.12s on %s: if your branch lacks that, git merge %.12s", n.Head, w.Short(), n.Head)
 			}
 			b.WriteString("\n")
@@ -92,11 +94,32 @@ func (c Crew) text(ctx context.Context, k store.Task, former agent.ID) string {
 	}
 	b.WriteString("\nWhen it is done, answer this message once. Your answer closes the task, so let it say what shows that it is done: " +
 		"the command that you ran and what it printed, a file, a commit.")
-	if _, err := tree.Load(c.Home, k.Assignee); err == nil {
+	w, err := tree.Load(c.Home, k.Assignee)
+	if err == nil {
 		b.WriteString(" Commit your work first; what is not committed counts as not done.")
 	}
 	b.WriteString(" If it cannot be done, answer with an error that says why.")
+	if err == nil && w.Away != nil {
+		b.WriteString(" " + c.begins(ctx, w))
+	}
 	return b.String()
+}
+
+// begins tells a worker on another host where its work begins, and how it gets from there.
+func (c Crew) begins(ctx context.Context, w tree.Worktree) string {
+	from := ""
+	if origin := away.Origin(ctx, w); origin != "" {
+		from = " of " + origin
+	}
+	text := fmt.Sprintf("It is about the repository%s that you work in, in %s, and begins at the commit %s", from, w.Away.Dir, w.From)
+	if w.Base != "" {
+		text += " of " + git.Branch(w.Base)
+	}
+	text += ", which is there: if your branch lacks it, `git merge` it first."
+	if w.Away.Branch != "" {
+		text += fmt.Sprintf(" What you commit on your branch %s is fetched from there; you need not push it.", git.Branch(w.Away.Branch))
+	}
+	return text
 }
 
 // recovery tells a worker that the task was begun before.
@@ -108,7 +131,9 @@ func (c Crew) recovery(ctx context.Context, k store.Task, former agent.ID) strin
 		return "It was given out before. See what there is already before you begin."
 	}
 	text := fmt.Sprintf("%s had it before and did not finish it.", former)
-	if w, err := tree.Load(c.Home, former); err == nil {
+	if w, err := tree.Load(c.Home, former); err == nil && w.Away != nil && k.Assignee.Host() == "" {
+		text += fmt.Sprintf(" What it had committed when its host was last asked is on %s.", w.Branch)
+	} else if err == nil && w.Away == nil && k.Assignee.Host() == "" {
 		text += fmt.Sprintf(" What it did is on the branch %s and, if not committed, in %s: read it there, change nothing there.", w.Short(), w.Dir)
 	}
 	return text + " See what there is already before you begin."
@@ -131,7 +156,9 @@ func (c Crew) withdraw(ctx context.Context, brief string, from agent.ID) (note s
 	if err == nil && (len(list) == 0 || list[0].Envelope.ID != brief) {
 		return ""
 	}
-	if err == nil {
+	if err == nil && from.Host() != "" { // its host has it
+		err = home.ErrLocked
+	} else if err == nil {
 		err = c.unclaim(ctx, brief, from, list[0].Place)
 	}
 	if errors.Is(err, home.ErrLocked) { // the worker is there to be told

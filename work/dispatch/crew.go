@@ -8,8 +8,11 @@
 // crash between any two steps leaves a task that the next look at it brings on. An answer is the
 // worker's word: it makes a task claimed, which package work/task tells apart from done.
 //
-// The package does not start agents: the caller does, in the way that its verbs do. It knows no git
-// but for the commit that a worker is at.
+// A worker may be an agent on another host of the team: the task stays on record here, its brief and its
+// answer are mail, and the task is closed once what the worker has committed was brought here.
+//
+// The package does not start agents: the caller does, in the way that its verbs do, and reaches those on
+// other hosts. It knows no git but for the commit that a worker is at.
 package dispatch
 
 import (
@@ -67,7 +70,12 @@ func (c Crew) Book() task.Book {
 // is, or contains, the user's home directory does not count.
 func Head(ctx context.Context, h home.Dir, id agent.ID, userHome string) string {
 	var r git.Repo
-	if w, err := tree.Load(h, id); err == nil && w.Ready {
+	w, err := tree.Load(h, id)
+	if err == nil && w.Away != nil { // what was brought here
+		commit, _ := git.Repo{Top: w.Repo}.Commit(ctx, w.Branch)
+		return commit
+	}
+	if err == nil && w.Ready {
 		if r, err = w.Git(); err != nil {
 			return ""
 		}
@@ -93,6 +101,9 @@ type Wish struct {
 	// Status returns the state of an agent, and Up starts it, with an error if it does not come up.
 	Status func(ctx context.Context, id agent.ID) (spawn.Status, error)
 	Up     func(ctx context.Context, id agent.ID) error
+	// Reach makes sure, with an error if it can't, that an agent on another host gets a brief, and that its work can be
+	// brought here. With queue it need not be up.
+	Reach func(ctx context.Context, id agent.ID, queue bool) error
 }
 
 // A Started is what starting a task did.
@@ -236,6 +247,9 @@ func (c Crew) needs(ctx context.Context, id string) (list []store.Task, err erro
 
 // ready makes sure that the agent gets a brief.
 func (c Crew) ready(ctx context.Context, to agent.ID, w Wish) error {
+	if to.Host() != "" {
+		return w.Reach(ctx, to, w.Queue)
+	}
 	st, err := w.Status(ctx, to)
 	if err != nil || st.Alive() {
 		return err

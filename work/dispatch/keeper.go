@@ -37,11 +37,17 @@ type Keeper struct {
 	Enough   func(ctx context.Context, db *store.DB, k store.Task) bool
 	Settles  time.Duration // 0 is ten seconds
 
+	// Bring brings what an agent on another host has committed. It is repeated unless the error matches away.ErrRefused.
+	Bring func(ctx context.Context, id agent.ID) error
+	// Far returns how an agent on another host is, as far as that is known here.
+	Far func(id agent.ID) spawn.Status
+
 	wake     chan struct{}
 	reported map[string]string    // what was logged last of a task, so that it is once; owned by Run
 	asked    map[string]time.Time // when it was last asked whether what a task needs is enough; owned by Run
 	missing  map[string]time.Time // since when a brief has been nowhere, by its id; owned by Run
 	told     map[string]bool      // the ids of the notices that were sent, and of briefs withdrawn; owned by Run
+	brings   map[string]*bring    // by the brief that was answered; owned by Run
 }
 
 // NewKeeper returns a Keeper.
@@ -49,6 +55,7 @@ func NewKeeper(l *spawn.Launcher, database func() *store.DB, statuses func(conte
 	return &Keeper{
 		Launcher: l, Database: database, Statuses: statuses, Log: log,
 		wake: make(chan struct{}, 1), reported: make(map[string]string), asked: make(map[string]time.Time), missing: make(map[string]time.Time), told: make(map[string]bool),
+		brings: make(map[string]*bring),
 	}
 }
 
@@ -89,6 +96,7 @@ func (p *Keeper) Pass(ctx context.Context, db *store.DB) (n int, err error) {
 	if err != nil || len(ids) == 0 {
 		clear(p.missing)
 		clear(p.told)
+		clear(p.brings)
 		return waiting, err
 	}
 	states, err := p.Statuses(ctx)
@@ -249,6 +257,9 @@ func (l look) missed(ctx context.Context, k store.Task) error {
 	}
 	if l.states == nil || k.State != store.TaskInProgress {
 		return nil
+	}
+	if k.Assignee.Host() != "" {
+		return l.missedAfar(ctx, k)
 	}
 	h, st := l.Launcher.Home, l.states.Find(k.Assignee)
 	if why := Stalled(st, backoff.Soon(h, k.Assignee, st.Start)); why != "" {

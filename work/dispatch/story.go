@@ -66,9 +66,11 @@ func stuck(k store.Task, states spawn.Statuses, soon func(spawn.Status) bool) st
 	if states == nil || !k.Assignee.IsAgent() {
 		return ""
 	}
-	st := states.Find(k.Assignee)
-	if why := Stalled(st, soon(st)); why != "" {
-		return why
+	if k.Assignee.Host() == "" { // the states are of agents here
+		st := states.Find(k.Assignee)
+		if why := Stalled(st, soon(st)); why != "" {
+			return why
+		}
 	}
 	if k.Brief != "" && k.Briefed == 0 {
 		return "not sent yet"

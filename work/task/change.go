@@ -85,7 +85,7 @@ func (b Book) Update(ctx context.Context, id string, c Change) (before, after st
 // worker returns who does the task once it is changed.
 func (b Book) worker(k store.Task, c Change) agent.ID {
 	to := strings.TrimSpace(c.Assignee)
-	if id, err := agent.ParseArg(to); err == nil {
+	if id, err := agent.ParseArgAddress(to); err == nil {
 		return id
 	}
 	if to == Nobody {

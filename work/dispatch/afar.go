@@ -1,0 +1,73 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"netsky/store"
+	"netsky/work/away"
+	"netsky/work/tree"
+)
+
+// A bring is one that runs, or has ended.
+type bring struct {
+	over  chan struct{} // closed when err is set
+	err   error
+	after time.Time // when it has ended
+}
+
+const (
+	bringAgain = 5 * time.Second
+	// tells is how old the newest word of a host may be, after all that it is told at once.
+	tells = 30 * time.Second
+)
+
+// bring brings what the worker of a task has committed on its host. still says that it is not here yet, and is looked
+// for again; an error, that it will not come. Others' tasks do not wait for it.
+func (l look) bring(ctx context.Context, k store.Task) (still bool, err error) {
+	if k.Assignee.Host() == "" || l.Bring == nil {
+		return false, nil
+	}
+	if _, err := tree.Load(l.Launcher.Home, k.Assignee); errors.Is(err, fs.ErrNotExist) { // its task is about no repository
+		return false, nil
+	}
+	b := l.brings[k.Brief]
+	if b == nil {
+		b = &bring{over: make(chan struct{})}
+		l.brings[k.Brief] = b
+		go func() {
+			defer l.Wake()
+			defer close(b.over)
+			b.err, b.after = l.Bring(ctx, k.Assignee), time.Now()
+		}()
+	}
+	select {
+	case <-b.over:
+	default:
+		return true, nil
+	}
+	switch {
+	case b.err == nil, errors.Is(b.err, away.ErrRefused):
+		delete(l.brings, k.Brief)
+		return false, b.err
+	case time.Since(b.after) > bringAgain:
+		delete(l.brings, k.Brief)
+	}
+	return true, l.tell(ctx, k, "unbrought", fmt.Sprintf("is answered, and stays in progress until what %s has committed is here, which %s does not send: %v", k.Assignee, k.Assignee.Host(), b.err))
+}
+
+// missedAfar looks whether a worker on another host has ended. That host sees to it that a brief is answered.
+func (l look) missedAfar(ctx context.Context, k store.Task) error {
+	if l.Far == nil || k.State != store.TaskInProgress || time.Since(k.Briefed.Time()) < tells {
+		return nil
+	}
+	st := l.Far(k.Assignee)
+	if st.Alive() {
+		return nil
+	}
+	return l.tell(ctx, k, "stalled-down", fmt.Sprintf("waits: %s is %s. `netsky up %s` starts it again, and it goes on; `netsky task start %s --agent N` gives the task to another.",
+		k.Assignee, st.State, k.Assignee.N(), Short(k.ID)))
+}
