@@ -226,9 +226,9 @@ func (h *Host) need(n Need) Need {
 	n.Text, n.Reason = envelope.Plain(envelope.Shorten(n.Text, maxToldText+100)), envelope.Plain(envelope.Shorten(n.Reason, maxToldText))
 	n.Dir = envelope.Plain(envelope.Cut(n.Dir, 4096))
 	n.Message, n.Budget, n.Options = "", "", []string{}
-	verb := "netsky --on " + h.Name + " "
-	n.Commands = []Command{{"See there what settles it", verb + "needs " + there.Code}}
+	n.Commands = []Command{{"See there what settles it", "netsky --on " + h.Name + " needs " + there.Code}}
 	if len(there.Options) > 0 {
+		n.Options = []string{cmp.Or(map[Kind]string{Approval: Allow, Budget: More}[n.Kind], "allow"), Deny}
 		n.Commands = []Command{{"Say yes", "netsky approve " + n.Code}, {"Deny", "netsky approve " + n.Code + " --deny"}}
 	}
 	n.Command = n.Commands[0].Line

@@ -71,7 +71,7 @@ func TestHosts(t *testing.T) {
 	testworld.Contains(t, lines, "agent3@build1 is not logged in", "the list")
 	n, _ := attention.Find(needs(), "abcde@build1")
 	testworld.Equal(t, n.There.Digest, there[0].Digest, "the digest there")
-	testworld.Equal(t, fmt.Sprint(n.There.Code, n.There.Options, n.Options), "abcde[allow once deny] []", "its code and answers")
+	testworld.Equal(t, fmt.Sprint(n.There.Code, n.There.Options, n.Options), "abcde[allow once deny] [allow once deny]", "its code and answers")
 
 	later := now.Add(12 * time.Minute)
 	list = testworld.Got(attention.Hosts(h, later))(t)

@@ -163,9 +163,9 @@ func (n Need) inLine() bool {
 // How is the command that settles the need, and how to refuse if that is possible.
 func (n Need) How() string {
 	switch {
-	case n.Host != "" && len(n.Commands) > 1 && !n.inLine():
+	case n.Host != "" && len(n.Options) > 0 && !n.inLine():
 		return "`netsky needs " + n.Code + "` shows all of it; then `" + n.Command + "` says yes, --deny refuses"
-	case n.Host != "" && len(n.Commands) > 1:
+	case n.Host != "" && len(n.Options) > 0:
 		return "`" + n.Command + "` says yes, --deny refuses"
 	case n.Host != "":
 		return "`" + n.Command + "` shows what settles it"
@@ -194,7 +194,7 @@ const compact = "Open its terminal, then /compact"
 // Next is the command that settles the need, as the next step of `netsky` alone.
 func (n Need) Next() string {
 	switch {
-	case n.Host != "" && len(n.Commands) > 1:
+	case n.Host != "" && len(n.Options) > 0:
 		return n.Command + " says yes to what " + n.Who() + " asks, --deny refuses; netsky needs shows what that is"
 	case n.Host != "":
 		return n.Command + " shows what settles it"

@@ -77,6 +77,13 @@ func needy(t *testing.T, h home.Dir) (list spawn.Statuses) {
 	key := testworld.Got(testworld.Got(nkeys.CreateUser())(t).PublicKey())(t)
 	must(h.Save(team.JoinDir+"/"+key+".json", team.Request{ID: "x", Code: "1234-5678", Name: "build1", Key: key, At: time.Now(), State: team.Pending}, false))
 	must(testworld.Err(team.Found(h, "laptop", team.Server{})))
+	key = testworld.Got(testworld.Got(nkeys.CreateUser())(t).PublicKey())(t)
+	must(testworld.Err(team.Admit(h, team.Host{Name: "build2", Key: key, Role: team.Worker})))
+	there := attention.List(attention.Sources{Approvals: []agent.Approval{{Code: "abcde", Agent: "agent1", Tool: "Bash", Text: "make"}}})
+	must(h.Save(link.Heard+"/build2.json", link.Host{
+		Name: "build2", Seen: time.Now(), State: link.State{Agents: testworld.Got(attention.TellAgents([]view.Agent{{ID: "agent1", State: agent.Waiting}}))(t)},
+		Needs: testworld.Got(attention.TellNeeds(there))(t),
+	}, false))
 	must(h.Save(link.ReportFile, link.Report{Host: "laptop", Why: "it is away", Since: time.Now().Add(-time.Hour), Seen: time.Now()}, false))
 	must(h.Save("state/escalation.json", []attention.Failure{{MS: 5, Subject: "x", Error: "no way"}}, false))
 	must(h.Save(merge.File, map[string]any{"conflicts": []merge.Known{{Conflict: merge.Conflict{Agents: []agent.ID{"agent1", "agent2"}, Files: []string{"a.go"}}}}}, false))
@@ -103,6 +110,9 @@ func TestSurfaces(t *testing.T) {
 	}
 	if n := slices.IndexFunc(want, func(n attention.Need) bool { return n.Kind == attention.Blocked && slices.Contains(n.Agents, "agent3") }); n < 0 {
 		t.Errorf("a lost receiver is not listed: %q", attention.Lines(want, time.Now()))
+	}
+	if n, ok := attention.Find(want, "abcde@build2"); !ok || len(n.Options) == 0 {
+		t.Errorf("an item of another host is not listed, or can't be answered: %+v", n)
 	}
 	got := w.listed(mistake, view.All(w.home, list, nil))
 	wantJSON, gotJSON := mustJSON(t, want), mustJSON(t, got)

@@ -17,9 +17,9 @@ import (
 
 // A Desk takes the owner's answers to agents' requests for approval.
 type Desk interface {
-	// Answer answers the request with that code, once. The error matches
-	// agent.ErrNoApproval if it is not pending, or was answered elsewhere first.
-	Answer(ctx context.Context, code string, allow bool) (agent.Approval, error)
+	// Answer answers the request that the item is, once. The error matches agent.ErrNoApproval
+	// if it is not pending, or was answered elsewhere first; that of another host says itself what was done.
+	Answer(ctx context.Context, n attention.Need, allow bool) (agent.Approval, error)
 	// How returns how a request that is no longer pending was settled, "" if that is not
 	// known.
 	How(ctx context.Context, code string) string
@@ -89,8 +89,10 @@ func (d *decisions) decide(ctx context.Context, f map[string]string) (a Answered
 		return a, http.StatusTooManyRequests, errors.New("nothing was answered: too many answers within a minute")
 	}
 	asked, _, err := attention.Approvals(d.home)
-	n, ok := attention.Find(attention.List(attention.Sources{Approvals: asked}), code)
-	switch {
+	hosts, herr := attention.Hosts(d.home, d.now())
+	n, ok := attention.Find(attention.List(attention.Sources{Approvals: asked, Hosts: hosts}), code)
+	ok = ok && n.Kind == attention.Approval
+	switch err = errors.Join(err, herr); {
 	case !ok && err != nil:
 		return a, http.StatusServiceUnavailable, fmt.Errorf("nothing was answered: %w", err)
 	case !ok:
@@ -103,8 +105,13 @@ func (d *decisions) decide(ctx context.Context, f map[string]string) (a Answered
 		return a, http.StatusConflict, fmt.Errorf("nothing was answered: %s is not what you were shown; now it says: %s (digest %s)", code, n.Line(), n.Digest)
 	}
 	// Once it is begun, it does not depend on the browser.
-	q, err := d.Answer(context.WithoutCancel(ctx), code, allow)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
+	defer cancel()
+	q, err := d.Answer(ctx, n, allow)
 	switch {
+	case err != nil && n.Host != "":
+		d.log.Warn("approval", "code", code, "error", err)
+		return a, http.StatusBadGateway, err
 	case errors.Is(err, agent.ErrNoApproval), errors.Is(err, agent.ErrAtPane):
 		return a, http.StatusConflict, err
 	case errors.Is(err, agent.ErrUntaken):
@@ -116,6 +123,9 @@ func (d *decisions) decide(ctx context.Context, f map[string]string) (a Answered
 	d.log.Info("approval", "code", code, "agent", q.Agent, "allow", allow)
 	return Answered{Code: code, Agent: q.Agent, Answer: f["answer"], Text: q.Whole()}, http.StatusOK, nil
 }
+
+// answerTime is how long it may take until an answer has taken effect; the browser waits 30 s.
+const answerTime = 25 * time.Second
 
 // mostAnswers is how many answers are taken within a minute.
 const mostAnswers = 60

@@ -26,8 +26,8 @@ import (
 // A desk answers approvals as the daemon's does.
 type desk struct{ approve.Desk }
 
-func (d desk) Answer(ctx context.Context, code string, allow bool) (agent.Approval, error) {
-	return d.Desk.Answer(ctx, code, agent.Answer{Allow: allow, By: approve.InDashboard})
+func (d desk) Answer(ctx context.Context, n attention.Need, allow bool) (agent.Approval, error) {
+	return d.Desk.Answer(ctx, n.Code, agent.Answer{Allow: allow, By: approve.InDashboard})
 }
 
 // answering makes a world whose dashboard answers approvals.

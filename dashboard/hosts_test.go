@@ -1,6 +1,9 @@
 package dashboard_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -10,6 +13,7 @@ import (
 	"netsky/attention"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/dashboard"
 	"netsky/internal/testworld"
 	hostlink "netsky/link"
 	"netsky/link/team"
@@ -59,9 +63,58 @@ func TestHosts(t *testing.T) {
 	} {
 		testworld.Contains(t, page, want, "the overview")
 	}
-	testworld.Lacks(t, page, `action="/approval"`, "the overview") // the page's answers are for this host
+	testworld.Lacks(t, page, `action="/approval"`, "the overview, where nothing is answered")
 	testworld.Contains(t, w.mustPage(t, "/messages?with=agent3%40build1"), "agent3@build1", "its messages")
 	testworld.Contains(t, w.get(t, "/api/needs").body, `"agent":"agent3@build1"`, "the API")
+}
+
+// A farDesk takes answers to what is asked on another host.
+type farDesk struct {
+	desk
+	took []string
+	err  error
+}
+
+func (d *farDesk) Answer(_ context.Context, n attention.Need, allow bool) (agent.Approval, error) {
+	d.took = append(d.took, fmt.Sprint(n.Host, " ", n.There.Code, " ", allow))
+	return agent.Approval{Code: n.There.Code, Agent: n.Agents[0], Tool: "Bash", Text: n.Text}, d.err
+}
+
+// A request of another host has the form of one of this host. Its answer is for the words that were shown, and only
+// what the other host has confirmed is called done.
+func TestAnswerElsewhere(t *testing.T) {
+	t.Parallel()
+	var d farDesk
+	w := mustWorld(t, func(o *dashboard.Options) { o.Desk = &d })
+	w.showHosts(t)
+	page := w.mustPage(t, "/")
+	digest := w.digest(t, "fghij@build1")
+	for _, want := range []string{
+		`name="code" value="fghij@build1"`, `name="digest" value="` + digest + `"`, "agent3@build1 may do exactly this, once", `name="code" value="fghij@build2"`, "(as of 12m ago)",
+	} {
+		testworld.Contains(t, page, want, "the overview")
+	}
+	for name, tt := range map[string]struct {
+		code, digest string
+		err          error
+		want         int
+		say          string
+	}{
+		"another digest":  {"fghij@build1", strings.Repeat("0", 64), nil, 409, "is not what you were shown; now it says: agent3@build1 asks for permission to use Bash: sudo apt-get"},
+		"that of another": {"fghij@build1", w.digest(t, "fghij@build2"), nil, 409, "is not what you were shown"},
+		"an unknown host": {"fghij@build3", digest, nil, 409, "is not pending"},
+		"a host's word":   {"fghij@build1", digest, errors.New("build1: is not connected to the team's server; decide: nothing was done"), 502, "decide: nothing was done"},
+		"confirmed":       {"fghij@build1", digest, nil, 200, `"agent":"agent3@build1"`},
+	} {
+		d.took, d.err = nil, tt.err
+		a := w.answer(t, tt.code, tt.digest, attention.Allow, nil)
+		if a.status != tt.want || !strings.Contains(a.body, tt.say) {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+		if took := fmt.Sprint(d.took); (took == "[build1 fghij true]") != (tt.want == 200 || tt.want == 502) {
+			t.Errorf("%s: took effect: %s", name, took)
+		}
+	}
 }
 
 // Mail from an agent on another host, as the link brings it, is shown under its address, which leads to

@@ -115,9 +115,9 @@ func (f Answers) shown(ctx context.Context, r DecideRequest) (attention.Need, er
 // A Page takes the owner's answers to requests that are given in the dashboard.
 type Page struct{ *Fleet }
 
-// Answer answers the request with that code, which was shown as it is.
-func (p Page) Answer(ctx context.Context, code string, allow bool) (agent.Approval, error) {
-	v, err := Answers(p).Decide(ctx, DecideRequest{Code: code, Deny: !allow, By: approve.InDashboard, Shown: attention.Need{Kind: attention.Approval}})
+// Answer answers the request for approval that the owner was shown, here or on another host.
+func (p Page) Answer(ctx context.Context, n attention.Need, allow bool) (agent.Approval, error) {
+	v, err := Answers(p).Decide(ctx, DecideRequest{Code: n.Code, Deny: !allow, By: approve.InDashboard, Shown: n})
 	if v.Request == nil {
 		return agent.Approval{}, err
 	}

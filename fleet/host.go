@@ -159,6 +159,8 @@ func (f Host) do(ctx context.Context, deed string, request, result any, w io.Wri
 	switch {
 	case err == nil, strings.HasPrefix(err.Error(), f.Name+": "): // of the link
 		return err
+	case ctx.Err() != nil:
+		return advice.With(fmt.Errorf("%s: %s: %w; it is not known whether it was done", f.Name, deed, context.Cause(ctx)), "`netsky --on %s status` shows how it is there", f.Name)
 	case errors.Is(err, errEnded):
 		return advice.With(fmt.Errorf("%s: the daemon here has ended meanwhile; %s: it is not known whether it was done", f.Name, deed), "`netsky --on %s status` shows how it is there", f.Name)
 	case errors.Is(err, daemon.ErrNotRunning), errors.Is(err, daemon.ErrHung):
@@ -186,6 +188,9 @@ func (f Host) Answer(ctx context.Context, code, digest string, deny bool) (v Dec
 				list[i] = id.At(f.Name)
 			}
 		}
+	}
+	if err == nil && v == (DecideResult{}) {
+		err = fmt.Errorf("%s: does not say what it answered", f.Name)
 	}
 	return v, err
 }

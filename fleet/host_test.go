@@ -13,6 +13,7 @@ import (
 	"netsky/attention"
 	"netsky/attention/approve"
 	"netsky/fleet"
+	"netsky/fleet/bridge"
 	"netsky/home"
 	"netsky/internal/testworld"
 )
@@ -114,22 +115,27 @@ func TestAnswerElsewhere(t *testing.T) {
 	t.Parallel()
 	build1, on, _ := mustHosts(t)
 	desk := approve.Desk{Home: build1.home, Bus: build1.bus, Warn: func(err error) { t.Error(err) }}
-	q := testworld.Got(desk.Ask(t.Context(), agent.Approval{Agent: "agent1", Start: "s1", Tool: "Bash", Text: "rm -rf build"}))(t)
-	go func() { // the agent's program
-		for t.Context().Err() == nil {
-			if a, ok, _ := home.Approvals(build1.home).Answered(q.Code); ok {
-				desk.Settle(context.WithoutCancel(t.Context()), q, agent.Outcome{How: approve.Verdict(a.Allow), Answer: a})
-				return
+	asks := func(text string) (q agent.Approval, n attention.Need) {
+		t.Helper()
+		q = testworld.Got(desk.Ask(t.Context(), agent.Approval{Agent: "agent1", Start: "s1", Tool: "Bash", Text: text}))(t)
+		go func() { // the agent's program
+			for t.Context().Err() == nil {
+				if a, ok, _ := home.Approvals(build1.home).Answered(q.Code); ok {
+					desk.Settle(context.WithoutCancel(t.Context()), q, agent.Outcome{How: approve.Verdict(a.Allow), Answer: a})
+					return
+				}
+				time.Sleep(20 * time.Millisecond)
 			}
-			time.Sleep(20 * time.Millisecond)
-		}
-	}()
-	asked, _, err := attention.Approvals(build1.home)
-	testworld.Must(t, err)
-	n, ok := attention.Find(attention.List(attention.Sources{Approvals: asked}), q.Code)
-	testworld.Equal(t, ok, true, "the item")
+		}()
+		asked, _, err := attention.Approvals(build1.home)
+		testworld.Must(t, err)
+		n, ok := attention.Find(attention.List(attention.Sources{Approvals: asked}), q.Code)
+		testworld.Equal(t, ok, true, "the item")
+		return q, n
+	}
+	q, n := asks("rm -rf build")
 
-	_, err = on.Answer(t.Context(), n.Code, strings.Repeat("0", 64), false)
+	_, err := on.Answer(t.Context(), n.Code, strings.Repeat("0", 64), false)
 	testworld.Fails(t, err, "it is not what you were shown")
 	testworld.Equal(t, fleet.Status(err), 2)
 	_, err = on.Answer(t.Context(), "zzzzz", n.Digest, false)
@@ -141,6 +147,29 @@ func TestAnswerElsewhere(t *testing.T) {
 	testworld.Equal(t, o.Answer.By, "owner@laptop")
 	_, err = on.Answer(t.Context(), n.Code, n.Digest, true)
 	testworld.Fails(t, err, "it is not pending: allowed")
+
+	// On the page, and by phone.
+	shown := func(there attention.Need) attention.Need {
+		n := there
+		n.Code, n.Host, n.There = there.Code+"@build1", "build1", &there
+		return n
+	}
+	q, n = asks("make")
+	got, err := fleet.Page{Fleet: on.Fleet}.Answer(t.Context(), shown(n), false)
+	testworld.Must(t, err)
+	testworld.Equal(t, got.Code+" "+string(got.Agent), q.Code+" agent1@build1", "what was answered")
+	_, err = fleet.Page{Fleet: on.Fleet}.Answer(t.Context(), shown(n), true)
+	testworld.Fails(t, err, "it is not pending: denied by the owner, with owner@laptop")
+	q, n = asks("make test")
+	by := bridge.Desk{Fleet: on.Fleet}
+	testworld.Equal(t, testworld.Got(by.Answer(t.Context(), shown(n), true))(t), q.Code+"@build1: allowed: agent1@build1: Bash: make test.", "what the phone is told")
+	n.Digest = "another"
+	_, err = by.Answer(t.Context(), shown(n), true)
+	testworld.Fails(t, err, "it is not pending: allowed")
+	gone := shown(n)
+	gone.Host = "build2"
+	_, err = by.Answer(t.Context(), gone, true)
+	testworld.Fails(t, err, q.Code+"@build1: build2: is gone; nothing was done")
 }
 
 // A verb that another host does reports what that says, as of that host.

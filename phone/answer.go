@@ -89,7 +89,7 @@ func (b *orders) answer(ctx context.Context, h record.Heard, code string, allow 
 		}
 		return b.settled(ctx, h, code)
 	}
-	if n.Kind == attention.Question {
+	if n.Kind == attention.Question && n.Host == "" {
 		return b.reply(h, fmt.Sprintf("%s is a question, which takes words: reply to the text that shows it (needs %[1]s sends it again), or write: %s: …", code, n.Agents[0])), nil
 	}
 	if len(n.Options) == 0 {

@@ -70,25 +70,46 @@ func TestButtonsEnd(t *testing.T) {
 	w.taken("abcde false")
 }
 
-// An item of another host is shown with what answers it there, and a text takes its code.
+// Items of other hosts are answered by their codes and by reactions, agents there are written to, shown and stopped; what
+// can't be answered from here is shown with the command that reaches it.
 func TestElsewhere(t *testing.T) {
 	w := newWorld(t, nil)
-	w.desk.mu.Lock()
-	w.desk.list = []attention.Need{{
-		Code: "kxqvd@build1", Kind: attention.Approval, Agents: []agent.ID{"agent3@build1"}, Title: "asks for permission to use Bash", Text: "make", Digest: "d", Host: "build1",
-		Command: "netsky --on build1 approve kxqvd", Commands: []attention.Command{{Line: "netsky --on build1 approve kxqvd"}, {Line: "x"}},
-	}}
-	w.desk.mu.Unlock()
-	w.says("agent3@build1 asks for permission to use Bash:\nmake\nOn the computer: netsky --on build1 approve kxqvd says yes")
-	w.wire.Text("yes kxqvd@build1")
-	w.says("kxqvd@build1 cannot be answered by text. On the computer: netsky --on build1 approve kxqvd")
+	asks := func(code, text string, options ...string) attention.Need {
+		return attention.Need{
+			Code: code + "@build1", Kind: attention.Approval, Agents: []agent.ID{"agent3@build1"}, Title: "asks for permission to use Bash", Text: text, Digest: text, Host: "build1",
+			Command: "netsky --on build1 needs " + code, Commands: []attention.Command{{Line: "netsky --on build1 needs " + code}}, Options: options,
+		}
+	}
+	changes := func(list ...attention.Need) {
+		w.desk.mu.Lock()
+		defer w.desk.mu.Unlock()
+		w.desk.list = list
+	}
+	changes(asks("kxqvd", "make", attention.Allow, attention.Deny), asks("abcde", "make test", attention.Allow, attention.Deny), asks("fghij", "long"))
+	w.says("agent3@build1 asks for permission to use Bash:\nlong\nOn the computer: netsky --on build1 needs fghij shows")
+	w.wire.Text("yes fghij@build1")
+	w.says("fghij@build1 cannot be answered by text. On the computer: netsky --on build1 needs fghij")
+	w.says("make\nOtherwise: ")
+	shown := w.guidOf("yes abcde@build1 or no abcde@build1")
+	w.wire.Text("Yes kxqvd@Build1")
+	w.says("kxqvd@build1: done (true).")
+	w.taken("kxqvd@build1 true")
+	changes(asks("abcde", "make install", attention.Allow, attention.Deny)) // since it was shown
+	w.wire.Put(chat.Message{Kind: chat.Reaction, Reaction: chat.Like, About: shown})
+	w.says("Nothing was answered: this is what it says now. Read it, then answer again.\nagent3@build1 asks for permission to use Bash:\nmake install")
+	w.wire.Put(chat.Message{Kind: chat.Reaction, Reaction: chat.Dislike, About: w.guidOf("make install\nOtherwise: ")})
+	w.says("abcde@build1: done (false).")
+	w.taken("kxqvd@build1 true", "abcde@build1 false")
+	w.wire.Text("peek agent3@build1 5")
+	w.says("the screen of agent3@build1, 5 lines")
+	w.wire.Text("stop 3@Build1")
+	w.says("agent3@build1: its turn has ended.")
 	testworld.Must(t, w.bus.Link("build1"))
 	testworld.Must(t, w.bus.Make("agent3@build1"))
 	w.wire.Text("Agent 3@Build1: go on")
 	w.arrives("agent3@build1", "go on")
 	w.wire.Text("agent3@build2: go on")
 	w.says("There is no agent3@build2: your message was not sent.")
-	w.taken()
 }
 
 // What is no answer answers nothing.

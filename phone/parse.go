@@ -45,7 +45,9 @@ var (
 	})
 	bareForm  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:yes|y|allow|no|n|deny)[.!]?$`) })
 	slashForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([a-zA-Z]+)(?:@[0-9a-zA-Z_]+)?(|\s.*)$`) })
-	agentForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:(?:agent ?)?([0-9]{1,4}|infinity))$`) })
+	agentForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?i:(?:agent ?)?((?:[0-9]{1,4}|infinity)(?:@[0-9a-z-]+)?))$`)
+	})
 	namedForm = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(?i:agent ?((?:[0-9]{1,4}|infinity)(?:@[0-9a-z-]+)?)) ?[:,][ \t\r\n]*`)
 	})
@@ -97,7 +99,7 @@ func command(text string) ask {
 		}
 	}
 	if m := agentForm().FindStringSubmatch(strings.Join(rest, " ")); m != nil {
-		if id, err := agent.ParseAgent(m[1]); err == nil {
+		if id, err := agent.ParseArgAddress(strings.ToLower(m[1])); err == nil {
 			if lines == 0 {
 				lines = peekLines
 			}

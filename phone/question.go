@@ -21,7 +21,7 @@ func (b *orders) continues(ctx context.Context, h record.Heard, e *envelope.Enve
 		b.inReply(ctx, e, s.About)
 	case kindNeed:
 		list, _ := b.o.Desk.Needs(ctx)
-		if n, ok := attention.Find(list, s.About); ok && n.Kind == attention.Question {
+		if n, ok := attention.Find(list, s.About); ok && n.Kind == attention.Question && n.Host == "" {
 			b.inReply(ctx, e, n.Message)
 			e.Kind = envelope.KindReply
 		}
@@ -47,7 +47,7 @@ func (b *orders) answersQuestion(ctx context.Context, h record.Heard, e *envelop
 	asked := attention.Need{}
 	for _, n := range list {
 		switch {
-		case n.Kind != attention.Question || n.Agents[0] != e.To:
+		case n.Kind != attention.Question || n.Host != "" || n.Agents[0] != e.To:
 		case asked.Code != "":
 			return fmt.Sprintf("%s has asked several things: reply to the very text that shows one to answer it.", e.To)
 		default:

@@ -224,7 +224,7 @@ func (b *Bridge) ask(n attention.Need, to chat.Chat, why string) []record.Said {
 	l := letter{id: needID(n, why), chat: to, kind: kindNeed, about: n.Code, digest: n.Digest, name: us}
 	text := strings.Join(lines, "\n")
 	switch {
-	case n.Kind == attention.Question && len(n.Agents) == 1:
+	case n.Kind == attention.Question && len(n.Agents) == 1 && n.Host == "":
 		l.rest = "the rest: netsky needs " + n.Code
 		text += "\n" + replyHint(n.Agents[0])
 	case len(n.Options) == 0:

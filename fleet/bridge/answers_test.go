@@ -140,8 +140,8 @@ func newOwner(t *testing.T, r *rand.Rand) *owner {
 // page takes the answers that are given on the page, as the daemon's desk does.
 type page struct{ approve.Desk }
 
-func (p page) Answer(ctx context.Context, code string, allow bool) (agent.Approval, error) {
-	return p.Desk.Answer(ctx, code, agent.Answer{Allow: allow, By: approve.InDashboard})
+func (p page) Answer(ctx context.Context, n attention.Need, allow bool) (agent.Approval, error) {
+	return p.Desk.Answer(ctx, n.Code, agent.Answer{Allow: allow, By: approve.InDashboard})
 }
 
 type nobody struct{}
