@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"netsky/agent"
 	"netsky/attention"
 	"netsky/view"
 )
@@ -23,6 +24,14 @@ func hostsOf(o Options) (list []host) {
 		list = append(list, host{h, h.AsOf(now)})
 	}
 	return list
+}
+
+// Panes are the commands that show the terminal of one of its agents.
+func (h host) Panes(id agent.ID) []attention.Command {
+	return []attention.Command{
+		{Does: "Print its screen", Line: "netsky peek " + string(id)},
+		{Does: "Open it, by ssh", Line: "netsky attach " + string(id)},
+	}
 }
 
 // Everywhere returns the agents of all hosts.

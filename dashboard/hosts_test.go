@@ -58,7 +58,7 @@ func TestHosts(t *testing.T) {
 	w.showHosts(t)
 	page := w.mustPage(t, "/")
 	for _, want := range []string{
-		`href="/messages?with=agent3%40build1">agent3@build1</a>`, "<h3>build1 <span class=\"sub\">netsky 0.1.0</span></h3>", "agents ask for permission",
+		`href="/agents/agent3@build1">agent3@build1</a>`, "<h3>build1 <span class=\"sub\">netsky 0.1.0</span></h3>", "agents ask for permission",
 		`<div class="roster stale" data-key="host-build2">`, "as of 12m ago", "netsky approve fghij@build1 --deny", "agent:agent1@build2=", "<option>agent3@build1</option>",
 	} {
 		testworld.Contains(t, page, want, "the overview")
@@ -90,7 +90,7 @@ func TestAnswerElsewhere(t *testing.T) {
 	page := w.mustPage(t, "/")
 	digest := w.digest(t, "fghij@build1")
 	for _, want := range []string{
-		`name="code" value="fghij@build1"`, `name="digest" value="` + digest + `"`, "agent3@build1 may do exactly this, once", `name="code" value="fghij@build2"`, "(as of 12m ago)",
+		`name="code" value="fghij@build1"`, `name="digest" value="` + digest + `"`, "agent3@build1 may do exactly this, once", `name="code" value="fghij@build2"`, "(as of 12m ago)", `<li class="ask tone-wait stale" data-key="approval-fghij%40build2"`,
 	} {
 		testworld.Contains(t, page, want, "the overview")
 	}
@@ -117,6 +117,37 @@ func TestAnswerElsewhere(t *testing.T) {
 	}
 }
 
+// An agent of another host has a page: its state, what it asks, its mail, and how to see its terminal.
+func TestAgentElsewhere(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, nil)
+	w.showHosts(t)
+	testworld.Must(t, w.bus.Link("build1"))
+	w.apply(t, store.UpsertMessage{ID: "m-far", From: "owner", To: "agent3@build1", Text: "port 7717", Time: store.At(time.Now())},
+		store.UpsertDelivery{Message: "m-far", Target: "agent3@build1", State: store.Queued})
+	page := w.mustPage(t, "/agents/agent3@build1")
+	for _, want := range []string{
+		`<div class="hail agent tone-wait">`, "sudo apt-get install clang", "netsky approve fghij@build1", "netsky attach agent3@build1", "netsky peek agent3@build1",
+		"Waiting for the link", "port 7717", "<option selected>agent3@build1</option>", `href="/agents/agent1@build1"`, "build1, netsky 0.1.0",
+	} {
+		testworld.Contains(t, page, want, "its page")
+	}
+	testworld.Lacks(t, page, "data-pane", "its page")
+	page = w.mustPage(t, "/agents/agent1@build2")
+	for _, want := range []string{`<div class="hail agent tone-busy stale">`, `<span class="sub">as of 12m ago</span>`, "None yet."} {
+		testworld.Contains(t, page, want, "the page of one of a silent host")
+	}
+	for path, want := range map[string]int{"/agents/agent9@build1": 404, "/agents/agent1@build3": 404, "/agents/owner@build1": 404, "/find?q=3@build1": 303} {
+		if a := w.get(t, path); a.status != want {
+			t.Errorf("%s: %d, want %d", path, a.status, want)
+		}
+	}
+	a := w.form(t, url.Values{"to": {"agent3@build1"}, "text": {"go on"}, "id": {draftID(page)}}, nil)
+	if list := testworld.Got(w.bus.List("agent3@build1", bus.Inbox, 0))(t); a.status != 303 || len(list) != 1 || list[0].Envelope.Text != "go on" {
+		t.Errorf("a message from its page: %d %.300s: %v", a.status, a.body, list)
+	}
+}
+
 // Mail from an agent on another host, as the link brings it, is shown under its address, which leads to
 // its messages, and can be answered.
 func TestMailFromHost(t *testing.T) {
@@ -129,7 +160,7 @@ func TestMailFromHost(t *testing.T) {
 	w.apply(t, store.UpsertMessage{ID: "m-far", From: "agent0@build1", To: "owner", Text: "which port?", Time: store.At(time.Now())},
 		store.UpsertDelivery{Message: "m-far", Target: "owner", State: store.Queued})
 	page := w.mustPage(t, "/")
-	testworld.Contains(t, page, `<a class="who" href="/messages?with=agent0%40build1">agent0@build1</a> waits for your answer`, "the overview")
+	testworld.Contains(t, page, `<a class="who" href="/agents/agent0@build1">agent0@build1</a> waits for your answer`, "the overview")
 	testworld.Contains(t, page, `agent0@build1 <span class="arrow"`, "the overview's messages")
 	testworld.Contains(t, w.mustPage(t, "/messages?with=agent0%40build1"), "which port?", "its messages")
 	testworld.Contains(t, w.mustPage(t, "/messages/m-far"), `<input type="hidden" name="to" value="agent0@build1">`, "the message's page")

@@ -152,9 +152,11 @@ type shell struct {
 	Body      any
 }
 
-// agent returns the agent's current state.
-func (sh *shell) agent(id agent.ID) (view.Agent, bool) {
-	for _, a := range sh.Agents {
+// agent returns the current state of an agent of this host.
+func (sh *shell) agent(id agent.ID) (view.Agent, bool) { return find(sh.Agents, id) }
+
+func find(list []view.Agent, id agent.ID) (view.Agent, bool) {
+	for _, a := range list {
 		if a.ID == id {
 			return a, true
 		}

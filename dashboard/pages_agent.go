@@ -82,6 +82,7 @@ func (p *pages) paneBody(ctx context.Context, sh *shell, a view.Agent, above int
 // An agentBody is an agent with its terminal, its session and its work.
 type agentBody struct {
 	Agent    view.Agent
+	Host     *host    // that it is on; nil for this one
 	Live     bool     // its state is known now
 	Before   agent.ID // its neighbours in the list; the last is followed by the first
 	After    agent.ID
@@ -99,16 +100,21 @@ type agentBody struct {
 }
 
 func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, error) {
-	id, err := pathAgent(q.path("id"))
+	id, err := agent.ParseAddress(q.path("id"))
 	if err != nil || !id.IsAgent() {
 		return "", errors.Join(err, fmt.Errorf("%s: %w", access.Quote(q.path("id")), store.ErrNotFound))
 	}
 	above := q.number("history", 0, maxHistory)
-	b := agentBody{}
-	if b.Agent, b.Live = sh.agent(id); !b.Live {
-		b.Agent = view.Agent{ID: id, State: agent.Unknown, Evidence: "status unknown"}
+	b, list := agentBody{}, sh.Agents
+	if i := slices.IndexFunc(sh.Hosts, func(h host) bool { return h.Name == id.Host() }); i >= 0 {
+		b.Host, list = &sh.Hosts[i], sh.Hosts[i].Agents
+	} else if id.Host() != "" {
+		return "", fmt.Errorf("%s: no host that tells this one how it is: %w", access.Quote(id.Host()), store.ErrNotFound)
 	}
-	b.Before, b.After = sh.neighbours(id)
+	if b.Agent, b.Live = find(list, id); !b.Live {
+		b.Agent = view.Agent{ID: id, State: agent.Unknown, Evidence: "status unknown", Inbox: -1}
+	}
+	b.Before, b.After = neighbours(list, id)
 	db, err := p.records()
 	if err == nil {
 		err = p.agentRecords(ctx, sh, db, id, &b)
@@ -128,27 +134,30 @@ func (p *pages) agentPage(ctx context.Context, sh *shell, q *query) (string, err
 	if w, err := tree.Load(p.o.Home, id); err == nil && p.o.Work != nil {
 		b.Branch = w.Short()
 	}
-	b.Today = p.costs.usedToday(ctx, sh, id)
-	b.Pane = p.paneBody(ctx, sh, b.Agent, above)
-	b.Pane.Large, b.Pane.Ended = true, endingOf(b.Agent, b.Session)
-	sh.Title, sh.Section, sh.Sub, sh.Watch, sh.Draft.To, sh.Body = string(id), "overview", true, true, id, b
+	sh.Title, sh.Section, sh.Sub, sh.Draft.To = string(id), "overview", true, id
+	if b.Host == nil {
+		b.Today, sh.Watch = p.costs.usedToday(ctx, sh, id), true
+		b.Pane = p.paneBody(ctx, sh, b.Agent, above)
+		b.Pane.Large, b.Pane.Ended = true, endingOf(b.Agent, b.Session)
+	}
+	sh.Body = b
 	return "agent", nil
 }
 
 // neighbours returns the agents before and after one in the list, which is treated as a
 // circle.
-func (sh *shell) neighbours(id agent.ID) (before, after agent.ID) {
-	n := len(sh.Agents)
-	i := slices.IndexFunc(sh.Agents, func(a view.Agent) bool { return a.ID == id })
+func neighbours(list []view.Agent, id agent.ID) (before, after agent.ID) {
+	n := len(list)
+	i := slices.IndexFunc(list, func(a view.Agent) bool { return a.ID == id })
 	if n < 2 || i < 0 {
 		return "", ""
 	}
-	return sh.Agents[(i+n-1)%n].ID, sh.Agents[(i+1)%n].ID
+	return list[(i+n-1)%n].ID, list[(i+1)%n].ID
 }
 
 func (p *pages) agentRecords(ctx context.Context, sh *shell, db Reader, id agent.ID, b *agentBody) error {
 	var err error
-	if b.Actor, err = db.Actor(ctx, id); err != nil {
+	if b.Actor, err = db.Actor(ctx, id); err != nil && !(b.Live && errors.Is(err, store.ErrNotFound)) {
 		return err
 	}
 	sessions, err := db.Sessions(ctx, store.SessionFilter{Actor: id, Page: store.Page{Limit: 6}})

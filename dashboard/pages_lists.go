@@ -185,12 +185,16 @@ func (q *query) with(path, name, value string) string {
 	return path + "?" + v.Encode()
 }
 
-func (sh *shell) names(owner bool) []string {
-	var list []string
-	for _, a := range sh.Agents {
+// names returns the agents of this host, or of all hosts and the owner.
+func (sh *shell) names(all bool) (list []string) {
+	agents := sh.Agents
+	if all {
+		agents = sh.Everywhere()
+	}
+	for _, a := range agents {
 		list = append(list, string(a.ID))
 	}
-	if owner {
+	if all {
 		list = append(list, string(agent.Owner))
 	}
 	return list
@@ -256,11 +260,8 @@ func onPageOr(limit int) int {
 }
 
 func (p *pages) pageOf(ctx context.Context, text string) (string, error) {
-	if id, err := agent.ParseArg(text); err == nil {
-		if id == agent.Owner {
-			return withQuery("/messages", "with", id), nil
-		}
-		return href("agents", id), nil
+	if id, err := agent.ParseArgAddress(text); err == nil {
+		return pageOf(id), nil
 	}
 	if m, ok := p.sent.find(text); ok {
 		return href("messages", m.ID), nil

@@ -144,9 +144,9 @@ func here(section, link string, sub bool) template.HTMLAttr {
 // href returns the page of a record.
 func href(kind string, id any) string { return "/" + kind + "/" + url.PathEscape(fmt.Sprint(id)) }
 
-// pageOf returns the page of an agent; for one of another host, its messages.
+// pageOf returns the page of an agent; of the owner, the messages.
 func pageOf(id agent.ID) string {
-	if id.Host() != "" {
+	if !id.IsAgent() {
 		return withQuery("/messages", "with", id)
 	}
 	return href("agents", id)
