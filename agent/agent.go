@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"netsky/internal/advice"
 )
 
 // An ID is an address on the bus: an agent's name, or the owner's. The zero ID is no
@@ -75,6 +77,9 @@ func ParseArg(s string) (ID, error) {
 // ParseAgent is ParseArg without the owner's address.
 func ParseAgent(s string) (ID, error) {
 	id, err := ParseArg(s)
+	if far, ferr := ParseArgAddress(s); ferr == nil && far.Host() != "" && far.IsAgent() {
+		return "", advice.With(fmt.Errorf("%s: %w on this host, of which this takes one", far, ErrName), "`netsky --on %s VERB %s` does it there", far.Host(), far.Local())
+	}
 	if err != nil || !id.IsAgent() {
 		return "", nameError(s, "")
 	}

@@ -54,7 +54,7 @@ func deeds() []deed {
 }
 
 // afar are the deeds about agents that may be on other hosts.
-var afar = []string{"task-start", "task-add", "task-edit", "check", "land", "retire"}
+var afar = []string{"ask", "task-start", "task-add", "task-edit", "check", "land", "retire"}
 
 // A deed is one row of deeds.
 type deed struct {

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"netsky/agent"
 	"netsky/attention"
 	"netsky/attention/approve"
+	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/fleet"
 	"netsky/fleet/bridge"
 	"netsky/home"
@@ -170,6 +173,35 @@ func TestAnswerElsewhere(t *testing.T) {
 	gone.Host = "build2"
 	_, err = by.Answer(t.Context(), gone, true)
 	testworld.Fails(t, err, q.Code+"@build1: build2: is gone; nothing was done")
+}
+
+// An agent of another host is asked over the control socket as one of this host, and its answer is waited for; what else
+// names one is told how to have it done there.
+func TestAskElsewhere(t *testing.T) {
+	t.Parallel()
+	c, _ := newControlWith(t, nil)
+	testworld.Must(t, c.bus.Link("build1"))
+	answered := make(chan error, 1)
+	go func() {
+		for t.Context().Err() == nil {
+			if list, _ := c.bus.List("agent3@build1", bus.Inbox, 0); len(list) > 0 {
+				answered <- c.bus.Arrive(t.Context(), "build1", envelope.Envelope{
+					ID: "m-1", From: "agent3", To: "owner@laptop", Kind: envelope.KindReply, InReplyTo: list[0].Envelope.ID, Text: "7717", Time: time.Now(),
+				}, false)
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	done, _ := c.done("/deeds/ask", `{"agent":"3@build1","text":"which port?","wait":"5m"}`)
+	testworld.Must(t, <-answered)
+	testworld.Contains(t, fmt.Sprint(done.Result), "7717", "the answer")
+	done, _ = c.done("/deeds/reply", `{"message":"agent3@build1","text":"thanks"}`)
+	testworld.Equal(t, done.Status, 0, "a reply to the last message from it: %v", done.Failed)
+	testworld.Equal(t, len(testworld.Got(c.bus.List("agent3@build1", bus.Inbox, 0))(t)), 2, "messages for it")
+	done, _ = c.done("/deeds/peek", `{"agent":"3@build1"}`)
+	testworld.Equal(t, done.Status, 2)
+	testworld.Contains(t, done.Failed.Error, "agent3@build1: not an agent's name on this host", "peek")
 }
 
 // A verb that another host does reports what that says, as of that host.

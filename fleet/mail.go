@@ -116,7 +116,7 @@ func (m Mail) Reply(ctx context.Context, r ReplyRequest) (v SendResult, err erro
 	}
 	b := m.Launcher.Bus
 	q, err := bus.FindOne(ctx, b, m.Actor, r.Message, "")
-	if from, unnamed := agent.ParseAgent(r.Message); unnamed == nil && errors.Is(err, bus.ErrNoMessage) {
+	if from, unnamed := agent.ParseArgAddress(r.Message); unnamed == nil && errors.Is(err, bus.ErrNoMessage) {
 		if q, err = bus.FindLast(ctx, b, m.Actor, from); err == nil {
 			m.warn("answering %s: %s", q.ID, envelope.Line(q.Text, 80))
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus/mcp"
 	"netsky/config"
 	"netsky/internal/advice"
@@ -31,6 +32,14 @@ func (t Team) List(ctx context.Context) ([]mcp.Member, error) {
 	members := make([]mcp.Member, 0, len(list))
 	for _, st := range list {
 		members = append(members, mcp.Member{Agent: view.Of(st, nil), Task: tasks[st.Agent]})
+	}
+	now := time.Now()
+	hosts, _ := attention.Hosts(t.Home, now) // `netsky needs` says what can't be read
+	for _, h := range hosts {
+		for _, a := range h.Agents {
+			a.Detail = strings.TrimSpace(h.AsOf(now) + " " + a.Detail)
+			members = append(members, mcp.Member{Agent: a, Task: tasks[a.ID]})
+		}
 	}
 	return members, nil
 }

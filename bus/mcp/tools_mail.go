@@ -54,7 +54,7 @@ func (m *mail) tools() []tool {
 const sendSchema = `{
 	"type": "object",
 	"properties": {
-		"to": {"type": "string", "description": "the recipient: agent0, agent1, …, agentinfinity or owner; \"3\" is agent3"},
+		"to": {"type": "string", "description": "the recipient: agent0, agent1, …, agentinfinity or owner; \"3\" is agent3; agent3@build1 is on another host of the team"},
 		"text": {"type": "string", "description": "the complete message: the recipient sees nothing else from you"},
 		"kind": {"type": "string", "enum": ["message", "brief"], "description": "brief assigns work and is always answered; message (the default) is anything else"},
 		"requires_ack": {"type": "boolean", "description": "you want an answer to this message"}
@@ -135,6 +135,9 @@ func (e sendError) Unwrap() error { return e.error }
 func (m *mail) absence(to agent.ID) string {
 	if to == agent.Owner {
 		return "; it is in the owner's inbox"
+	}
+	if host := to.Host(); host != "" {
+		return "; it goes to " + host + " as soon as both are connected"
 	}
 	k, err := m.home.LoadKeeper(to)
 	if err == nil && k.EndedMS == 0 && k.Alive() {

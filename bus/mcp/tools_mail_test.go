@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/internal/proc"
 	"netsky/internal/testworld"
@@ -88,6 +89,22 @@ func TestSendToWhoRuns(t *testing.T) {
 	s := mustStation(t, agent.Root).serve()
 	testworld.Must(t, s.home.SaveKeeper("agent1", agent.Keeper{Start: "x", Process: proc.Self(), Program: "x", StartedMS: 1}))
 	testworld.Lacks(t, s.mustCall(s.client("", nil), "send", map[string]any{"to": "agent1", "text": "hi"}), "running")
+}
+
+// A message to another host waits for the link; nothing else reaches there.
+func TestSendElsewhere(t *testing.T) {
+	t.Parallel()
+	s := mustStation(t, agent.Root).serve()
+	c := s.client("", nil)
+	testworld.Must(t, s.bus.Link("build1"))
+	testworld.Contains(t, s.mustCall(c, "send", map[string]any{"to": "3@build1", "text": "hi"}), "it goes to build1 as soon as both are connected")
+	testworld.Equal(t, len(testworld.Got(s.bus.List("agent3@build1", bus.Inbox, 0))(t)), 1, "messages for it")
+	for _, tool := range []string{"peek", "agent_start", "agent_stop"} {
+		text, failed := s.call(c, tool, map[string]any{"agent": "3@build1"})
+		if !failed || !strings.Contains(text, "agent3@build1 is on another host") {
+			t.Errorf("%s: %s", tool, text)
+		}
+	}
 }
 
 func TestBrake(t *testing.T) {

@@ -157,8 +157,11 @@ func screen(id agent.ID, text string) string {
 // oneMember parses the name of one agent.
 func oneMember(what, arg string) (agent.ID, error) {
 	id, err := address(what+": agent", arg)
-	if err == nil && !id.IsAgent() {
+	switch {
+	case err == nil && !id.IsAgent():
 		err = argumentf("%s: agent: %s is not an agent", what, id)
+	case err == nil && id.Host() != "":
+		err = argumentf("%s: agent: %s is on another host, to which only messages go; use send", what, id)
 	}
 	return id, err
 }
