@@ -19,7 +19,7 @@ func (a paneVerbs) attachCommand() *cli.Command {
 		ArgsUsage: "[AGENT]",
 		Description: "Outside tmux it attaches this terminal; inside netsky's own tmux it switches to the pane; inside another tmux it opens\n" +
 			"a window there, which C-b C-b d leaves if that tmux also has the prefix C-b. The status line shows the keys.\n" +
-			"Without AGENT it goes to agent0.",
+			"Without AGENT it goes to agent0. The pane of an agent on another host, agent3@build1, is opened there, by your own ssh.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "read-only", Aliases: []string{"r"}, Usage: "only watch; keys are not sent to the agent"}},
 		Action: func(c *cli.Context) error {
 			id := agent.Root
@@ -27,6 +27,13 @@ func (a paneVerbs) attachCommand() *cli.Command {
 				arg, err := one(c, "at most one agent")
 				if err != nil {
 					return err
+				}
+				host, ids, _, err := aimed(a).splitAt([]string{arg})
+				if err != nil {
+					return err
+				}
+				if host != "" {
+					return a.attachAt(c, host, ids[0])
 				}
 				if id, err = agent.ParseAgent(arg); err != nil {
 					return err
@@ -46,6 +53,15 @@ func (a paneVerbs) attachCommand() *cli.Command {
 			return a.attach(c.Context, l.Tmux, id, c.Bool("read-only"))
 		},
 	}
+}
+
+// attachAt attaches to the pane of an agent on another host, by ssh.
+func (a paneVerbs) attachAt(c *cli.Context, host string, id agent.ID) error {
+	line := []string{"attach", string(id)}
+	if c.Bool("read-only") {
+		line = append(line, "--read-only")
+	}
+	return hostVerbs(a).on(c.Context, host, line)
 }
 
 // attach attaches to the agent's session. It returns only if that fails, or if it has

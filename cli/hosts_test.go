@@ -13,7 +13,9 @@ import (
 	"syscall"
 	"testing"
 
+	"netsky/home"
 	"netsky/internal/testworld"
+	"netsky/link"
 )
 
 // mustHosts returns a world that reaches another one by ssh, as build1. path is the PATH there.
@@ -51,12 +53,18 @@ func TestOn(t *testing.T) {
 	testworld.Must(t, json.Unmarshal([]byte(there.must(t, "netsky", "task", "show", strings.TrimSpace(id), "--json")), &k))
 	testworld.Equal(t, k.Title+"|"+k.Body, title+"|what is to be done\n")
 
+	here.must(t, "netsky", "init")
+	far := link.Tunnels{"far": {Name: "far", Dest: "build1"}} // as `netsky link invite` leaves it
+	testworld.Must(t, far.Save(testworld.Got(home.At(here.home))(t)))
 	for _, tt := range []struct {
 		line   string
 		status int
 		want   string
 	}{
 		{"--on build1 --version", 0, "netsky 0.1.0-dev "},
+		{"--on far --version", 0, "netsky 0.1.0-dev "},
+		{"attach 7@far", 1, "netsky: agent7: "},
+		{"attach 7@nohost", 1, "nohost: there is no connection to it, or it broke\n`ssh nohost true` must work before netsky does; [host.nohost] in netsky.toml"},
 		{"--on build1 task show nosuch", 1, "netsky: task show: "},
 		{"--on build1 nosuch", 2, `netsky: no verb "nosuch"`},
 		{"--on", 2, "--on: needs a host"},

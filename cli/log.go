@@ -78,7 +78,11 @@ func (a viewVerbs) logOf(c *cli.Context, verb, field, part string) error {
 	if c.Bool("json") && !c.Bool("follow") {
 		return a.writeJSON(map[string]any{field: append([]store.Log{}, list.Items...), "cursor": list.Cursor})
 	}
-	if len(list.Items) == 0 && !c.Bool("follow") {
+	switch host := f.Actor.Host(); {
+	case len(list.Items) > 0 || c.Bool("follow"):
+	case host != "":
+		a.warn("none: what %s does is on record there: `netsky --on %s %s --actor %s`", f.Actor, host, verb, f.Actor.Local())
+	default:
 		a.warn("none yet")
 	}
 	// What was noticed late is recorded late.

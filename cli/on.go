@@ -17,6 +17,7 @@ import (
 	"netsky/fleet"
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/link"
 	"netsky/link/ssh"
 )
 
@@ -108,10 +109,16 @@ func (a hostVerbs) hosts() (c ssh.Client, list []ssh.Host, err error) {
 	return ssh.Client{Home: h, Environ: a.environ}, list, err
 }
 
-// reach finds a host of netsky.toml; any other name is a destination of ssh's.
+// reach finds a host of netsky.toml, or one to which a tunnel is kept; any other name is a destination of ssh's.
 func (a hostVerbs) reach(name string) (ssh.Client, ssh.Host, error) {
 	c, list, err := a.hosts()
 	i := slices.IndexFunc(list, func(h ssh.Host) bool { return h.Name == name })
+	if i < 0 && c.Home != (home.Dir{}) {
+		tunnels, _ := link.LoadTunnels(c.Home) // `netsky link` says what can't be read
+		if to, ok := tunnels[name]; ok {
+			i, list = len(list), append(list, to)
+		}
+	}
 	switch {
 	case i >= 0: // whatever is wrong elsewhere in the file
 		err = list[i].Check()
@@ -144,6 +151,8 @@ func reached(ctx context.Context, h ssh.Host, err error) error {
 		return advice.With(fmt.Errorf("%s: %w: %s is not there", h.Name, err, h.Netsky), "correct `netsky` under [host.%s] in netsky.toml, or `netsky hosts install %s`", h.Name, advice.Word(h.Name))
 	case errors.Is(err, ssh.ErrNoNetsky):
 		return advice.With(fmt.Errorf("%s: %w", h.Name, err), "`netsky hosts install %s` brings this one there", advice.Word(h.Name))
+	case errors.Is(err, ssh.ErrUnreachable) && h.Dest == h.Name && agent.IsHost(h.Name):
+		return advice.With(fmt.Errorf("%s: %w", h.Name, err), "`ssh %s true` must work before netsky does; [host.%[1]s] in netsky.toml names another destination", h.Name)
 	case errors.Is(err, ssh.ErrUnreachable):
 		return advice.With(fmt.Errorf("%s: %w", h.Name, err), "`ssh %s true` must work before netsky does", advice.Word(h.Dest))
 	case err != nil:

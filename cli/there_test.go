@@ -1,10 +1,15 @@
 package cli_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
 
+	"netsky/attention"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/link/server"
@@ -69,6 +74,10 @@ func TestThere(t *testing.T) {
 		{"up 1@build1 --yes", 2, "is said at a terminal here"},
 		{"up 1@build1 two", 2, "only an objective in quotes"},
 		{"approve zzzzz@build1", 1, "zzzzz@build1: no such item"},
+		{"agent 1@build1", 0, "build1: agent1 "},
+		{"agent 1@build1 2", 2, "agent: needs one agent"},
+		{"work retire 1@build1", 1, "agent1@build1: "},
+		{"prompt 1@build1", 2, "`netsky --on build1 VERB agent1` does it there"},
 	} {
 		status, out := laptop.says(t, "", strings.Fields(tt.line)...)
 		if status != tt.status || !strings.Contains(out, tt.want) {
@@ -94,4 +103,31 @@ func TestThere(t *testing.T) {
 		t.Errorf("answered again: %d: %s", status, out)
 	}
 	testworld.Contains(t, build1.must(t, "netsky", "log", "-n", "100"), "down: asked for by owner@laptop")
+
+	q = build1.ask(t, "agent1", "make install")
+	testworld.WaitOr(t, func() bool {
+		status, out = laptop.answersOnPage(t, q.Code+"@build1", "deny")
+		return status == http.StatusOK
+	}, func() string { return out })
+	testworld.Equal(t, build1.given(t, q), "denied", "what the page has answered")
+}
+
+// answersOnPage answers an item in the dashboard, as it is listed, and returns what that says.
+func (w *world) answersOnPage(t *testing.T, code, word string) (status int, said string) {
+	t.Helper()
+	var list struct{ Needs []attention.Need }
+	testworld.Must(t, json.Unmarshal([]byte(w.must(t, "netsky", "needs", "--json")), &list))
+	n, ok := attention.Find(list.Needs, code)
+	if !ok {
+		return 0, code + " is not listed"
+	}
+	h := testworld.Got(home.At(w.home))(t)
+	at, token := testworld.Got(h.ReadFile("run/url", 1<<10))(t), testworld.Got(h.ReadFile("run/token", 1<<10))(t)
+	body := testworld.Got(json.Marshal(map[string]string{"code": code, "digest": n.Digest, "answer": word}))(t)
+	r := testworld.Got(http.NewRequestWithContext(t.Context(), "POST", strings.TrimSpace(string(at))+"/api/approval-answer", bytes.NewReader(body)))(t)
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	r.Header.Set("Content-Type", "application/json")
+	a := testworld.Got(http.DefaultClient.Do(r))(t)
+	defer a.Body.Close()
+	return a.StatusCode, string(testworld.Got(io.ReadAll(a.Body))(t))
 }

@@ -83,7 +83,7 @@ func (a fleetVerbs) agentCommand() *cli.Command {
 		Usage:     "start one agent",
 		ArgsUsage: "N|infinity",
 		Description: "An agent that is up stays as it is. With --fresh it has up to 60 s to finish its running turn, is ended, and starts\n" +
-			"with a new conversation; if it could not be started again, it is not ended.",
+			"with a new conversation; if it could not be started again, it is not ended. infinity@build1 is one of another host.",
 		Flags: startFlags(
 			&cli.BoolFlag{Name: "fresh", Usage: "end it first if it is up, and start a new conversation"},
 			&cli.StringFlag{Name: "objective", Usage: "send `TEXT` as its first message"},
@@ -92,7 +92,15 @@ func (a fleetVerbs) agentCommand() *cli.Command {
 			if err := a.may("agent"); err != nil {
 				return err
 			}
-			id, err := oneAgent(c, "one agent: 3, agent3 or infinity; use --objective for a text")
+			const want = "one agent: 3, agent3 or infinity; use --objective for a text"
+			if host, ids, rest, err := aimed(a).splitAt(c.Args().Slice()); err != nil {
+				return err
+			} else if host != "" && len(ids)+len(rest) > 1 {
+				return usagef("agent: needs %s", want)
+			} else if host != "" {
+				return a.upAt(c, host, ids, nil)
+			}
+			id, err := oneAgent(c, want)
 			if err != nil {
 				return err
 			}
