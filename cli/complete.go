@@ -44,7 +44,7 @@ func Asked(args []string) (q Question, ok bool) {
 	q.meanings = true
 	switch {
 	case len(args) > 1 && args[1] == word:
-		if q.words = args[2:]; len(q.words) > 0 {
+		if q.words, q.before = joinAt(args[2:]); len(q.words) > 0 {
 			q.words, q.current = q.words[:len(q.words)-1], q.words[len(q.words)-1]
 		}
 	case len(args) > 1 && args[len(args)-1] == earlier:
@@ -62,7 +62,8 @@ func Asked(args []string) (q Question, ok bool) {
 type Question struct {
 	words    []string
 	current  string
-	meanings bool // the shell also shows descriptions
+	before   string // of the current word, which the shell keeps
+	meanings bool   // the shell also shows descriptions
 }
 
 // Lines returns the answer, empty if it would take too long.
@@ -72,7 +73,7 @@ func (c Completer) Lines(q Question) (lines []string) {
 	select {
 	case list := <-found:
 		for _, one := range list {
-			text := one.word
+			text := strings.TrimPrefix(one.word, q.before)
 			if q.meanings {
 				text += "\t" + one.meaning
 			}
@@ -158,23 +159,29 @@ func (c Completer) wordsOf(table *cli.App, l spell.Line) (list []candidate) {
 	if n == 0 {
 		list = verbCandidates(commands)
 	}
-	agents := func(more ...agent.ID) []candidate { return c.agentCandidates(more...) }
+	agents, everywhere := c.agentCandidates, c.everywhere
 	switch verb {
 	case "up":
 		if _, ok := spell.NumberIn(l.Words); !ok {
-			return agents(agent.Root, agent.Infinity)
+			return everywhere(agent.Root, agent.Infinity)
 		}
-	case "down", "forget", "work retire":
+	case "down", "restart", "work retire":
+		return everywhere()
+	case "forget":
 		return agents()
 	case "agent":
 		if n == 0 {
-			return agents(agent.Root, agent.Infinity)
+			return everywhere(agent.Root, agent.Infinity)
 		}
 	case "cron add":
 		if n == 1 {
 			return agents()
 		}
-	case "attach", "diff", "peek", "ask", "check", "land", "land ls", "interrupt", "prompt", "codex", "loop":
+	case "attach", "peek", "ask", "interrupt":
+		if n == 0 {
+			return everywhere()
+		}
+	case "diff", "check", "land", "land ls", "prompt", "codex", "loop":
 		if n == 0 {
 			return agents()
 		}
@@ -194,15 +201,19 @@ func (c Completer) wordsOf(table *cli.App, l spell.Line) (list []candidate) {
 		}
 	case "show":
 		if n == 0 {
-			return append(agents(), c.idCandidates()...)
+			return append(everywhere(), c.idCandidates()...)
 		}
 	case "reply":
 		if n == 0 {
-			return append(c.idCandidates(), agents()...)
+			return append(c.idCandidates(), everywhere()...)
 		}
 	case "approve":
 		return c.codeCandidates()
-	case "send", "channel send", "channel drain", "channel ls", "channel poison ls":
+	case "send", "channel send":
+		if n == 0 {
+			return everywhere(agent.Owner)
+		}
+	case "channel drain", "channel ls", "channel poison ls":
 		if n == 0 {
 			return agents(agent.Owner)
 		}
@@ -259,7 +270,7 @@ func (c Completer) valuesOf(verbs []string, option string) []candidate {
 	case "agent":
 		return c.agentCandidates()
 	case "actor":
-		return c.agentCandidates(agent.Owner)
+		return c.everywhere(agent.Owner)
 	}
 	return nil
 }
@@ -345,26 +356,6 @@ func (c Completer) taskCandidates(all bool) (list []candidate) {
 	for _, k := range tasks.Items {
 		if word := k.Word(); (all || word != store.TaskDone && word != store.TaskCancelled) && len(list) < recent {
 			list = append(list, candidate{k.ID, strings.ReplaceAll(word, "_", " ") + ": " + k.Title})
-		}
-	}
-	return list
-}
-
-// codeCandidates returns what can be approved.
-func (c Completer) codeCandidates() (list []candidate) {
-	h, _, err := c.looking()
-	if err != nil {
-		return nil
-	}
-	asked, _ := home.Approvals(h).List() // without mailboxes: no candidates
-	for _, p := range asked {
-		list = append(list, candidate{p.Code, fmt.Sprintf("%s: %s: %s", p.Agent, p.Tool, words.FirstLine(p.Text))})
-	}
-	for _, one := range c.agentCandidates() { // whose last report is that they wait at a dialog
-		id := agent.ID(one.word)
-		r, err := h.LoadReport(id)
-		if err == nil && r.State == agent.Waiting && !slices.ContainsFunc(asked, func(p agent.Approval) bool { return p.Agent == id }) {
-			list = append(list, candidate{one.word, r.Detail})
 		}
 	}
 	return list
