@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,8 +22,9 @@ import (
 )
 
 const (
-	window  = 256              // messages that are published before the first is acknowledged
-	ackTime = 15 * time.Second // for an acknowledgement
+	window    = 256                    // messages that are published before the first is acknowledged
+	ackTime   = 15 * time.Second       // for an acknowledgement
+	fileEvery = 100 * time.Millisecond // what was acknowledged is filed that often
 )
 
 // A parcel is a message to publish.
@@ -64,14 +66,18 @@ func (o *outbound) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	readers.Go(func() { o.gather(ctx, &readers) })
-	readers.Go(func() { o.sent.keep(ctx, o.session) })
 	readers.Go(func() { o.file(ctx) })
+	again := o.nc.StatusChanged(nats.CONNECTED)
+	defer o.nc.RemoveStatusListener(again)
 	var batch []parcel // in the order in which they were sent
 	for wait := firstWait; ; {
-		if len(batch) == 0 {
+		if len(batch) == 0 && (o.known || !o.nc.IsConnected()) {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
+			case <-again: // perhaps to a server that has lost something
+				o.known = false
+				continue
 			case d := <-o.in:
 				batch = append(batch, parcel{Envelope: d.Envelope(), d: d})
 			}
@@ -94,24 +100,29 @@ func (o *outbound) run(ctx context.Context) error {
 	}
 }
 
-// file files what the server has acknowledged.
+// file files what the server has acknowledged, some of it at a time.
 func (o *outbound) file(ctx context.Context) {
 	var left []*bus.Delivery
+	var due <-chan time.Time
 	for {
-		wait := make(<-chan time.Time)
-		if len(left) > 0 {
-			wait = time.After(lookEvery)
-		}
 		select {
 		case <-ctx.Done():
 			return
 		case list := <-o.acked:
-			left = append(left, list...)
-		case <-wait:
+			if left = append(left, list...); due == nil {
+				due = time.After(fileEvery)
+			}
+			continue
+		case <-due:
 		}
-		var err error
-		left, err = bus.ConfirmAll(left)
+		err := o.sent.save(o.Home)
+		if err == nil {
+			left, err = bus.ConfirmAll(left)
+		}
 		o.trouble("filing what was sent", quiet(ctx, err))
+		if due = nil; len(left) > 0 {
+			due = time.After(lookEvery)
+		}
 	}
 }
 
@@ -228,7 +239,7 @@ func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, 
 	batch = slices.DeleteFunc(batch, func(p parcel) bool {
 		return p.Expired(o.Bus.Now()) && (p.d == nil || p.d.Expire() == nil)
 	})
-	if !o.known && len(batch) > 0 {
+	if !o.known {
 		if err := o.seek(ctx); err != nil {
 			return batch, err
 		}
@@ -295,7 +306,7 @@ func acknowledged(ctx context.Context, f jetstream.PubAckFuture) (seq uint64, er
 // full says what a refusal by the stream's limits means.
 func full(err error) error {
 	var e *jetstream.APIError
-	if errors.As(err, &e) && e.ErrorCode == jetstream.ErrorCode(maxBytesCode) {
+	if errors.As(err, &e) && e.ErrorCode == maxCode && strings.Contains(e.Description, "exceeded") { // not a full disk
 		return fmt.Errorf("%w until others have taken some: %s", errFull, e.Description)
 	}
 	return err
@@ -303,26 +314,38 @@ func full(err error) error {
 
 var errFull = errors.New("the server keeps no more of this host")
 
-const maxBytesCode = 10077 // JSStreamStoreFailed: such as "maximum bytes exceeded"
+const maxCode jetstream.ErrorCode = 10077 // JSStreamStoreFailed, such as "maximum bytes exceeded"
 
-// seek asks where the stream ends.
+// seek asks where the stream ends, and sends again what the server has lost.
 func (o *outbound) seek(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, ackTime)
-	defer cancel()
-	s, err := o.js.Stream(ctx, o.stream)
+	info, err := o.end(ctx)
 	if err != nil {
 		return err
 	}
-	info := s.CachedInfo()
-	o.last = info.State.LastSeq
 	if o.sent.beyond(info) {
-		if err := o.resend(ctx, info); err != nil {
+		if err = o.sent.save(o.Home); err == nil {
+			err = o.resend(ctx, info)
+		}
+		if err != nil {
+			o.known = false
 			return fmt.Errorf("send again what the server has lost: %w", err)
 		}
 	}
 	o.sent.begin(info.Created, o.last)
-	o.known = true
-	return nil
+	return o.sent.save(o.Home)
+}
+
+// end asks where the stream ends.
+func (o *outbound) end(ctx context.Context) (*jetstream.StreamInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, ackTime)
+	defer cancel()
+	s, err := o.js.Stream(ctx, o.stream)
+	if err != nil {
+		return nil, err
+	}
+	info := s.CachedInfo()
+	o.last, o.known = info.State.LastSeq, true
+	return info, nil
 }
 
 // maxBody is the largest message without its headers, in bytes.

@@ -15,15 +15,17 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/internal/proc"
+	"netsky/home"
 )
 
 // sentFile holds what the server had acknowledged.
 const sentFile = "state/link/sent.json"
 
 // sent is the last message of this host's that the server has acknowledged. A server that
-// has less was restored from an earlier copy, and has lost what came after it.
+// has less was restored from an earlier copy, or is another, and has lost what came after it.
+// It is on disk before what it is about is filed.
 type sent struct {
+	disk  sync.Mutex // held while it is written
 	mu    sync.Mutex // guards the fields below
 	dirty bool
 	v     sentState
@@ -32,6 +34,7 @@ type sent struct {
 type sentState struct {
 	Created time.Time `json:"created"` // of the stream
 	Last    uint64    `json:"last"`
+	Lost    bool      `json:"lost,omitzero"` // the server has lost some, and does not have it all again
 }
 
 func (s *sent) set(last uint64) {
@@ -44,31 +47,38 @@ func (s *sent) set(last uint64) {
 func (s *sent) begin(created time.Time, last uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.v, s.dirty = sentState{created, last}, true
+	s.v, s.dirty = sentState{Created: created, Last: last}, true
 }
 
-// beyond reports whether the server had acknowledged more than it has.
+// beyond reports whether the server had acknowledged more than it has, and notes that.
 func (s *sent) beyond(info *jetstream.StreamInfo) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.v.Created.IsZero() && (!s.v.Created.Equal(info.Created) || s.v.Last > info.State.LastSeq)
+	if s.v.Created.IsZero() || !s.v.Lost && s.v.Created.Equal(info.Created) && s.v.Last <= info.State.LastSeq {
+		return false
+	}
+	s.dirty, s.v.Lost = s.dirty || !s.v.Lost, true
+	return true
 }
 
-// keep writes it once a second, if it has changed.
-func (s *sent) keep(ctx context.Context, of *session) {
-	for {
-		ended := proc.Sleep(ctx, lookEvery)
-		s.mu.Lock()
-		v, dirty := s.v, s.dirty
-		s.dirty = false
-		s.mu.Unlock()
-		if dirty {
-			of.trouble("record of what was sent", of.Home.Save(sentFile, v, true))
-		}
-		if ended != nil {
-			return
-		}
+// save writes it, if it has changed.
+func (s *sent) save(h home.Dir) error {
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	s.mu.Lock()
+	v, dirty := s.v, s.dirty
+	s.dirty = false
+	s.mu.Unlock()
+	if !dirty {
+		return nil
 	}
+	err := h.Save(sentFile, v, true)
+	if err != nil {
+		s.mu.Lock()
+		s.dirty = true
+		s.mu.Unlock()
+	}
+	return err
 }
 
 // resend publishes everything again that was filed and is still remembered: what has arrived
@@ -79,7 +89,6 @@ func (o *outbound) resend(ctx context.Context, info *jetstream.StreamInfo) error
 		return err
 	}
 	o.Log.Warn("link", "the server has an earlier state, of", info.State.LastTime, "sent again", len(list))
-	o.known = true
 	for len(list) > 0 {
 		batch, at := []parcel(nil), list[:min(len(list), window)]
 		list = list[len(at):]
@@ -90,9 +99,15 @@ func (o *outbound) resend(ctx context.Context, info *jetstream.StreamInfo) error
 			}
 		}
 		for len(batch) > 0 {
-			if batch, err = o.publish(ctx, batch); err != nil {
+			left, err := o.publish(ctx, batch)
+			if err != nil && len(left) == len(batch) {
 				o.known = false
 				return err
+			}
+			if batch = left; err != nil { // what it has of an earlier try is in no sequence
+				if _, err := o.end(ctx); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -1,0 +1,111 @@
+package link_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"netsky/agent"
+	"netsky/internal/testworld"
+	"netsky/link/wire"
+)
+
+// adminJS is the server's administrator.
+func (w *world) adminJS() jetstream.JetStream {
+	w.Helper()
+	nc := testworld.Got(nats.Connect("nats://"+w.at, w.admin.SignIn()))(w)
+	w.Cleanup(nc.Close)
+	return testworld.Got(jetstream.New(nc))(w)
+}
+
+// limit changes the stream of a host's mail.
+func (w *world) limit(host string, edit func(*jetstream.StreamConfig)) {
+	w.Helper()
+	js := w.adminJS()
+	c := testworld.Got(js.Stream(w.Context(), wire.MailStream(host)))(w).CachedInfo().Config
+	edit(&c)
+	testworld.Got(js.UpdateStream(w.Context(), c))(w)
+}
+
+// What a resend that was cut off has not sent again is sent by the next.
+func TestResendCutOff(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	send := func(n int) {
+		build1.send("agent1", "agent0@laptop", fmt.Sprint(n))
+		testworld.Wait(t, "the server has it", func() bool { return build1.waiting("agent0@laptop") == 0 })
+	}
+	send(0)
+	testworld.Wait(t, "the first has arrived", func() bool { return len(laptop.texts("agent0")) == 1 })
+	w.end()
+	copied := t.TempDir()
+	testworld.Must(t, os.CopyFS(copied, os.DirFS(w.store)))
+	w.serve()
+	laptop.stop()
+	send(1)
+	send(2)
+	build1.stop()
+	w.end()
+	w.store = copied
+	w.serve()
+	w.limit("build1", func(c *jetstream.StreamConfig) { c.MaxMsgs = 2 }) // of the three that are sent again
+	build1.link()
+	testworld.Wait(t, "it is cut off", func() bool { return strings.Contains(build1.trouble("mail out"), "maximum messages exceeded") })
+	build1.stop()
+	w.limit("build1", func(c *jetstream.StreamConfig) { c.MaxMsgs = -1 })
+	build1.link()
+	laptop.link()
+	send(3)
+	want := []string{"agent1@build1: 0", "agent1@build1: 1", "agent1@build1: 2", "agent1@build1: 3"}
+	testworld.Wait(t, "all has arrived", func() bool { return len(laptop.texts("agent0")) >= len(want) })
+	testworld.EqualList(t, laptop.texts("agent0"), want, "once, in order")
+}
+
+// was restored has lost.
+func TestFiledOnRecord(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop := w.hosts[0]
+	record := laptop.home.Path("state/link/sent.json")
+	laptop.send(agent.Owner, "agent1@build1", "0")
+	testworld.Wait(t, "it is filed", func() bool { return laptop.waiting("agent1@build1") == 0 })
+	testworld.Contains(t, string(testworld.Got(os.ReadFile(record))(t)), `"last":1`)
+	testworld.Must(t, os.Remove(record))
+	testworld.Must(t, os.Mkdir(record, 0o700)) // it can't be written
+	laptop.send(agent.Owner, "agent1@build1", "1")
+	testworld.Wait(t, "that is said", func() bool { return laptop.trouble("filing what was sent") != "" })
+	testworld.Equal(t, laptop.waiting("agent1@build1"), 1, "messages that are not filed")
+	testworld.Must(t, os.Remove(record))
+	testworld.Wait(t, "it is filed", func() bool { return laptop.waiting("agent1@build1") == 0 })
+	testworld.Wait(t, "nothing is wrong", func() bool { return laptop.trouble("filing what was sent") == "" })
+}
+
+// What the stream has no room for waits here, which is said, and is sent once there is some.
+func TestStreamFull(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1", "build2")
+	laptop, build1, build2 := w.hosts[0], w.hosts[1], w.hosts[2]
+	testworld.Wait(t, "laptop has made the streams", func() bool { return laptop.state("build1").Name != "" })
+	w.limit("build1", func(c *jetstream.StreamConfig) { c.MaxBytes = 16 << 10 })
+	build2.stop()
+	var want []string
+	for i := range 20 {
+		text := fmt.Sprint(i, strings.Repeat(" ", 2000), ".")
+		build1.send("agent1", "agent1@build2", text)
+		want = append(want, "agent1@build1: "+text)
+	}
+	testworld.Wait(t, "it is said", func() bool {
+		return strings.HasPrefix(build1.trouble("mail out"), "the server keeps no more of this host until others have taken some")
+	})
+	laptop.send("agent0", "agent1@build1", "another host has room")
+	testworld.Wait(t, "it arrives", func() bool { return len(build1.texts("agent1")) == 1 })
+	build2.link()
+	testworld.Wait(t, "all arrives", func() bool { return len(build2.texts("agent1")) >= len(want) })
+	testworld.EqualList(t, build2.texts("agent1"), want, "once, in order")
+	testworld.Wait(t, "nothing is wrong", func() bool { return build1.trouble("mail out") == "" })
+}
