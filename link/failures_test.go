@@ -5,11 +5,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"netsky/agent"
+	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/internal/testworld"
 	"netsky/link/wire"
 )
@@ -83,6 +86,30 @@ func TestFiledOnRecord(t *testing.T) {
 	testworld.Must(t, os.Remove(record))
 	testworld.Wait(t, "it is filed", func() bool { return laptop.waiting("agent1@build1") == 0 })
 	testworld.Wait(t, "nothing is wrong", func() bool { return laptop.trouble("filing what was sent") == "" })
+}
+
+// and the server may differ by an hour.
+func TestClocks(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	for _, off := range []time.Duration{-time.Hour, time.Hour} {
+		now := func() time.Time { return time.Now().Add(off) }
+		laptop.stop()
+		laptop.bus = bus.New(laptop.home, bus.Options{Now: now})
+		laptop.link()
+		e := envelope.Envelope{From: agent.Owner, To: "agent1@build1", Text: fmt.Sprint(off), Time: now(), Expires: now().Add(10 * time.Minute)}
+		testworld.Must(t, testworld.Err(laptop.bus.Send(t.Context(), e)))
+		var got []bus.Entry
+		testworld.Wait(t, "it arrives", func() bool {
+			got = testworld.Got(build1.bus.List("agent1", bus.Inbox, 0))(t)
+			return len(got) > 0 && got[len(got)-1].Envelope.Text == e.Text
+		})
+		last := got[len(got)-1].Envelope
+		left := time.Until(last.Expires)
+		testworld.Equal(t, left > 5*time.Minute && left <= 10*time.Minute, true, "it counts for %v more", left)
+		testworld.Equal(t, len(last.Extra), 0, "extra fields")
+	}
 }
 
 // What the stream has no room for waits here, which is said, and is sent once there is some.

@@ -29,6 +29,7 @@ type inbound struct {
 	held  map[agent.ID][]jetstream.Msg // by recipient, behind one that a brake keeps back
 	told  map[string]bool              // refusals that were logged
 	about string
+	ahead time.Duration // how far the server's clock is ahead of this host's
 }
 
 func newInbound(s *session, from team.Host) *inbound {
@@ -112,6 +113,7 @@ func (b *inbound) begin(ctx context.Context, c jetstream.Consumer, msgs <-chan j
 		if err != nil {
 			return err
 		}
+		b.ahead = info.TimeStamp.Sub(b.Bus.Now())
 		if info.NumAckPending <= len(got) {
 			break
 		}
@@ -201,6 +203,9 @@ func (b *inbound) arrive(ctx context.Context, m jetstream.Msg, e envelope.Envelo
 	e, err := b.get(ctx, e)
 	if err == nil {
 		meta, merr := m.Metadata()
+		if merr == nil {
+			e = undated(e, b.Bus.Now(), meta.Timestamp.Add(-b.ahead))
+		}
 		again := merr != nil || meta.NumDelivered > 1 || m.Headers().Get(againHeader) != ""
 		err = b.Bus.Arrive(ctx, b.from.Name, e, again)
 	}

@@ -375,7 +375,7 @@ func (o *outbound) message(ctx context.Context, p parcel) (*nats.Msg, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := e.MarshalJSON()
+	data, err := dated(e, o.Bus.Now()).MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
