@@ -37,8 +37,21 @@ func (b *boxes) Link(host string) error {
 	if err != nil {
 		return fmt.Errorf("make the mailboxes of %s: %w", host, err)
 	}
-	return unix.Close(fd)
+	return errors.Join(unix.Close(fd), b.home.Remove(leftFile(host)))
 }
+
+// Unlink has mail for a host refused, until the next Link. What waits stays.
+func (b *boxes) Unlink(host string) error {
+	if b.left(host) {
+		return nil
+	}
+	return b.home.WriteFile(leftFile(host), nil, true)
+}
+
+// leftFile is there if mail can't be sent to a host any more.
+func leftFile(host string) string { return home.Links + "/" + host + "/left" }
+
+func (b *boxes) left(host string) bool { return b.home.Mark(leftFile(host)).Exists() }
 
 // Linked lists the hosts to which mail can be sent.
 func (b *boxes) Linked() (hosts []string, err error) {
@@ -60,7 +73,7 @@ func (b *boxes) linked(host string) bool {
 		return false
 	}
 	unix.Close(fd)
-	return true
+	return !b.left(host)
 }
 
 // openInbox opens an inbox for a sender. That of an address on a linked host is made when

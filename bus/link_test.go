@@ -135,3 +135,16 @@ func TestOwnersMail(t *testing.T) {
 		t.Errorf("SendOnce = %v, %v; want that it was sent", again, err)
 	}
 }
+
+// Mail for a host whose link has ended is refused; what waits stays.
+func TestUnlinked(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, a1)
+	testworld.Must(t, b.Link("build1"))
+	mustSend(t, b, message(a1, far, "one"))
+	testworld.Must(t, errors.Join(b.Unlink("build1"), b.Unlink("build1")))
+	testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), message(a1, far, "two"))), bus.ErrNoLink, "to a mailbox")
+	testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), message(a1, "agent4@build1", "two"))), bus.ErrNoLink, "to none yet")
+	mustCount(t, b, far, bus.Inbox, 1)
+	testworld.Must(t, b.Link("build1"))
+	mustSend(t, b, message(a1, far, "three"))
+}

@@ -58,6 +58,9 @@ func (s *sender) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt
 	if p := notices(e); p != "" && !own(e) {
 		return receipt, envelope.Invalidf("id: %q: those of netsky's own notices begin with %s; choose another", e.ID, p)
 	}
+	if host := e.To.Host(); host != "" && s.left(host) {
+		return receipt, noLink(e.To)
+	}
 	inbox, err := s.inbox(e.To)
 	if err != nil {
 		return receipt, err

@@ -110,9 +110,6 @@ func (a linkVerbs) printLink(v fleet.LinkStatus, now time.Time) {
 	a.print("%s is a host of the team of %s, by the server %s", v.Host, v.Owner, serverLine(v))
 	if r := v.Link; r != nil {
 		a.printReport(*r, now)
-		if !r.Connected && strings.Contains(strings.ToLower(r.Why), "authorization violation") {
-			a.print("! %s may have removed this host: `netsky link leave`, then `netsky link join` asks to be let in again", v.Owner)
-		}
 	}
 	for _, h := range v.Hosts {
 		line := fmt.Sprintf("%-*s  %-6s  key %s  since %s", longest(v.Hosts), h.Name, h.Role, team.Short(h.Key), h.Added.Local().Format(time.DateOnly))

@@ -285,7 +285,7 @@ func (f Links) Remove(_ context.Context, name string, sure bool) error {
 		if err != nil {
 			return err
 		}
-		question := fmt.Sprintf("Remove %s (key %s, since %s)? Its key counts no longer, and it can join again only with another; %s for it stay here. [y/N] ",
+		question := fmt.Sprintf("Remove %s (key %s, since %s)? Its key counts no longer, and it can join again only with another; what waits for it here (%s) is not delivered, which is told to whoever wrote it. [y/N] ",
 			name, team.Short(h.Key), h.Added.Local().Format(time.DateOnly), messages(n))
 		if err := f.sure("link remove", question); err != nil {
 			return err

@@ -14,6 +14,8 @@ import (
 	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/internal/testworld"
+	"netsky/link"
+	"netsky/link/team"
 	"netsky/link/wire"
 )
 
@@ -32,6 +34,12 @@ func (w *world) limit(host string, edit func(*jetstream.StreamConfig)) {
 	c := testworld.Got(js.Stream(w.Context(), wire.MailStream(host)))(w).CachedInfo().Config
 	edit(&c)
 	testworld.Got(js.UpdateStream(w.Context(), c))(w)
+}
+
+// down is why the host's link is not connected, "" if it is.
+func (h *host) down() string {
+	r, _ := link.LoadReport(h.home)
+	return r.Why
 }
 
 // What a resend that was cut off has not sent again is sent by the next.
@@ -110,6 +118,30 @@ func TestClocks(t *testing.T) {
 		testworld.Equal(t, left > 5*time.Minute && left <= 10*time.Minute, true, "it counts for %v more", left)
 		testworld.Equal(t, len(last.Extra), 0, "extra fields")
 	}
+}
+
+// A host that was removed is told so.
+func TestRemovedHost(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	laptop.send(agent.Root, "agent1@build1", "it arrives")
+	testworld.Wait(t, "it arrives", func() bool { return len(build1.texts("agent1")) == 1 })
+	build1.stop()
+	laptop.send(agent.Root, "agent1@build1", "it waits at the server")
+	testworld.Wait(t, "the server has it", func() bool { return laptop.waiting("agent1@build1") == 0 })
+	w.end()
+	laptop.send(agent.Root, "agent1@build1", "it waits here")
+	testworld.Got(team.Remove(laptop.home, "build1"))(t)
+	w.serve()
+	testworld.Wait(t, "its sender is told", func() bool { return len(laptop.texts(agent.Root)) == 1 })
+	testworld.Contains(t, laptop.texts(agent.Root)[0], "not delivered to agent1@build1: build1 is in the team no more")
+	_, err := laptop.bus.Send(t.Context(), envelope.Envelope{From: agent.Root, To: "agent1@build1", Text: "more", Time: time.Now()})
+	testworld.ErrorIs(t, err, bus.ErrNoLink, "mail for it")
+	build1.link()
+	testworld.Wait(t, "it is told", func() bool {
+		return strings.HasPrefix(build1.down(), "laptop has removed this host from the team: `netsky link leave`")
+	})
 }
 
 // What the stream has no room for waits here, which is said, and is sent once there is some.

@@ -1,12 +1,17 @@
 package link_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"netsky/agent"
 	"netsky/internal/testworld"
+	"netsky/link/team"
 	"netsky/link/wire"
 )
 
@@ -31,4 +36,55 @@ func TestForeignServer(t *testing.T) {
 	testworld.Wait(t, "mail arrives", func() bool { return len(laptop.texts("agent0")) == 1 })
 	s := testworld.Got(js.Stream(t.Context(), wire.MailStream("build1")))(t)
 	testworld.Equal(t, s.CachedInfo().Config.Replicas, 1, "copies at a server that is no cluster")
+}
+
+// mustForeign returns the owner's host of a team at a NATS server.
+func mustForeign(t *testing.T, address string) *host {
+	t.Helper()
+	h := &host{TB: t, name: "laptop", home: testworld.FastHome(t)}
+	h.bus = testworld.Bus(t, h.home, agent.Owner)
+	testworld.Got(team.Found(h.home, h.name, team.Server{Address: address}))(t)
+	h.link()
+	return h
+}
+
+// mustNode starts a NATS server, as a node of a cluster if it has a name.
+func mustNode(t *testing.T, name string, edit func(*server.Options)) *server.Server {
+	t.Helper()
+	o := &server.Options{ServerName: name, Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true}
+	edit(o)
+	s := testworld.Got(server.NewServer(o))(t)
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("the server does not start")
+	}
+	return s
+}
+
+// A server that asks nobody for a key says no more than that; what to do about it is said here.
+func TestNoKeys(t *testing.T) {
+	t.Parallel()
+	h := mustForeign(t, mustNode(t, "", func(*server.Options) {}).ClientURL())
+	key := testworld.Got(team.LoadKey(h.home))(t)
+	testworld.Wait(t, "it is said", func() bool {
+		return strings.HasPrefix(h.down(), "the NATS server knows no keys: have its administrator add the user { nkey: "+key.Public()+" }")
+	})
+}
+
+// Two nodes can't keep three copies.
+func TestTwoNodes(t *testing.T) {
+	t.Parallel()
+	cluster := server.ClusterOpts{Name: "two", Host: "127.0.0.1", Port: -1}
+	one := mustNode(t, "one", func(o *server.Options) {
+		o.Cluster, o.AlwaysEnableNonce = cluster, true
+		o.Routes = server.RoutesFromStr("nats://127.0.0.1:1")
+	})
+	mustNode(t, "two", func(o *server.Options) {
+		o.Cluster, o.Routes = cluster, server.RoutesFromStr("nats://"+one.ClusterAddr().String())
+	})
+	h := mustForeign(t, one.ClientURL())
+	testworld.WaitOr(t, func() bool {
+		return strings.Contains(h.trouble("streams"), "a team on a NATS cluster needs three nodes with JetStream")
+	}, func() string { return h.down() + h.trouble("streams") })
 }

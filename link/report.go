@@ -112,6 +112,12 @@ func (p *report) connected(err error) {
 	})
 }
 
+func (p *report) isConnected() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.r.Connected
+}
+
 // tunnelled notes that the tunnel is up, or why not.
 func (p *report) tunnelled(st ssh.State) {
 	var err error

@@ -23,6 +23,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -98,6 +99,7 @@ type session struct {
 	key  team.Key
 	nc   *nats.Conn
 	js   jetstream.JetStream
+	gone atomic.Bool // the owner's host says that it has removed this one
 	report
 }
 
@@ -130,12 +132,19 @@ func (s *session) run(ctx context.Context) (err error) {
 	g.Go(func() error { return s.tunnel(ctx) })
 	g.Go(func() error { return s.tunnels(ctx) })
 	g.Go(func() error { return s.watchTeam(ctx) })
+	g.Go(func() error { return s.standing(ctx) })
 	g.Go(func() error { return s.carry(ctx) })
 	return g.Wait()
 }
 
 // carry connects, and carries mail both ways while it is connected.
 func (s *session) carry(ctx context.Context) error {
+	s.trouble("mail for hosts that have left", quiet(ctx, s.turnBack(ctx)))
+	if _, is := s.team.Holder(s.key.Public()); !is {
+		s.connected(s.removed())
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	nc, err := s.connect(ctx)
 	if err != nil {
 		return err
@@ -285,7 +294,7 @@ func (s *session) provision(ctx context.Context) error {
 		if s.nc.ConnectedClusterName() != "" {
 			limits.Replicas = 3
 		}
-		err := wire.Provision(ctx, s.js, hosts, limits)
+		err := copies(wire.Provision(ctx, s.js, hosts, limits))
 		s.trouble("streams", err)
 		if err == nil {
 			return nil
@@ -308,14 +317,17 @@ func (s *session) connect(ctx context.Context) (*nats.Conn, error) {
 		if err == nil {
 			err = errors.New("the connection was closed")
 		}
-		s.connected(err)
+		s.connected(s.explain(err))
+	}
+	up := func(*nats.Conn) {
+		s.gone.Store(false)
+		s.connected(nil)
 	}
 	options := []nats.Option{
 		nats.Name(s.self.Name), nats.CustomInboxPrefix(wire.Inbox(s.self.Name)),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(reconnect), nats.ReconnectJitter(reconnect/2, reconnect/2),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsOut), nats.ReconnectBufSize(-1), nats.IgnoreAuthErrorAbort(),
-		nats.ConnectHandler(func(*nats.Conn) { s.connected(nil) }),
-		nats.ReconnectHandler(func(*nats.Conn) { s.connected(nil) }),
+		nats.ConnectHandler(up), nats.ReconnectHandler(up),
 		nats.DisconnectErrHandler(lost), nats.ReconnectErrHandler(lost),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.Log.Warn("link", "error", err) }),
 	}

@@ -94,6 +94,7 @@ func (w *world) serve() {
 	t := testworld.Got(team.Load(w.hosts[0].home))(w)
 	w.admin = testworld.Got(team.MakeKey(testworld.FastHome(w)))(w)
 	o.Nkeys = append(o.Nkeys, &server.NkeyUser{Nkey: w.admin.Public()})
+	o.Users = append(o.Users, &server.User{Username: team.JoinUser, Password: team.JoinPassword})
 	var names []string
 	for _, h := range t.Hosts {
 		names = append(names, h.Name)

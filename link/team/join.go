@@ -84,7 +84,7 @@ type reveal struct {
 type wait struct {
 	Protocol int    `json:"protocol"`
 	Key      string `json:"key"`
-	Request  string `json:"request"`
+	Request  string `json:"request"` // "": of a host that was in the team
 }
 
 // An answer is what the owner's host says to each.

@@ -213,6 +213,14 @@ func (a *Applicant) sayOften(ctx context.Context, subject string, v any) (ans an
 	}
 }
 
+// IsRemoved asks the owner's host whether it has removed the host with a public key from the
+// team. The connection is one with JoinOptions.
+func IsRemoved(ctx context.Context, nc *nats.Conn, key string) (bool, error) {
+	a := Applicant{Conn: nc}
+	ans, err := a.say(ctx, waitSubject, wait{Protocol: Protocol, Key: key})
+	return ans.State == Removed, err
+}
+
 // say asks the owner's host something.
 func (a *Applicant) say(ctx context.Context, subject string, v any) (ans answer, err error) {
 	data, err := json.Marshal(v)

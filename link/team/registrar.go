@@ -207,6 +207,9 @@ func (g *Registrar) state(data []byte) (a answer, err error) {
 	}
 	r, err := loadRequest(g.home, w.Key)
 	if err != nil || r.State == Unknown || r.ID != w.Request || len(w.Request) != hex.EncodedLen(32) {
+		if t, terr := Load(g.home); terr == nil && w.Request == "" && slices.Contains(t.Removed, w.Key) {
+			return answer{State: Removed}, nil
+		}
 		return answer{State: Unknown}, err
 	}
 	a.State = r.State

@@ -22,6 +22,7 @@ const (
 	Approved State = "approved"
 	Rejected State = "rejected" // by the owner
 	Refused  State = "refused"  // by netsky, for a reason
+	Removed  State = "removed"  // its key was in the team, and counts no longer
 	Unknown  State = "unknown"  // there is no such request, or none any more
 )
 

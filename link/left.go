@@ -1,0 +1,62 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"netsky/agent"
+	"netsky/bus"
+)
+
+// turnBack refuses mail for hosts that are in the team no more, and tells who has sent what
+// waits for them.
+func (s *session) turnBack(ctx context.Context) error {
+	hosts, err := s.Bus.Linked()
+	for _, host := range hosts {
+		if _, is := s.team.Host(host); !is {
+			err = errors.Join(err, s.Bus.Unlink(host))
+		}
+	}
+	ids, ierr := s.Bus.All()
+	err = errors.Join(err, ierr)
+	for _, id := range ids {
+		if _, is := s.team.Host(id.Host()); !is && id.Host() != "" {
+			err = errors.Join(err, s.empty(ctx, id))
+		}
+	}
+	return err
+}
+
+// empty tells who has sent what waits in a mailbox that it is not delivered.
+func (s *session) empty(ctx context.Context, id agent.ID) error {
+	waits := func() (n int, err error) {
+		for _, p := range bus.Pending() {
+			m, cerr := s.Bus.Count(id, p)
+			n, err = n+m, errors.Join(err, cerr)
+		}
+		return n, err
+	}
+	if n, err := waits(); n == 0 || err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, ackTime)
+	defer cancel()
+	r, err := s.Bus.Receive(ctx, id, bus.ReceiveOptions{Carry: true})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for {
+		if n, err := waits(); n == 0 || err != nil {
+			return err
+		}
+		d, err := r.Next(ctx)
+		if err == nil {
+			err = d.Poison(fmt.Sprintf("%s is in the team no more", id.Host()))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
