@@ -1,6 +1,8 @@
 package link_test
 
 import (
+	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"strings"
@@ -77,6 +79,7 @@ func TestResendCutOff(t *testing.T) {
 	testworld.EqualList(t, laptop.texts("agent0"), want, "once, in order")
 }
 
+// What is filed is on record before: so a daemon that is killed then knows what a server that
 // was restored has lost.
 func TestFiledOnRecord(t *testing.T) {
 	t.Parallel()
@@ -96,6 +99,7 @@ func TestFiledOnRecord(t *testing.T) {
 	testworld.Wait(t, "nothing is wrong", func() bool { return laptop.trouble("filing what was sent") == "" })
 }
 
+// How long a message counts is by the clock of whoever has it: those of its sender, its receiver
 // and the server may differ by an hour.
 func TestClocks(t *testing.T) {
 	t.Parallel()
@@ -167,4 +171,45 @@ func TestStreamFull(t *testing.T) {
 	testworld.Wait(t, "all arrives", func() bool { return len(build2.texts("agent1")) >= len(want) })
 	testworld.EqualList(t, build2.texts("agent1"), want, "once, in order")
 	testworld.Wait(t, "nothing is wrong", func() bool { return build1.trouble("mail out") == "" })
+}
+
+// Mail of a later protocol stays at the server until this host has been updated, and what is
+// behind it, in order. A kind that this netsky does not know is a message.
+func TestLaterProtocol(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1", "build2")
+	laptop, build1, build2 := w.hosts[0], w.hosts[1], w.hosts[2]
+	e := envelope.Envelope{From: "agent1", To: "agent0@laptop", Text: "of a kind to come", Time: time.Now(), Kind: "song"}
+	testworld.Must(t, testworld.Err(build1.bus.Send(t.Context(), e)))
+	testworld.Wait(t, "it arrives", func() bool { return len(laptop.texts("agent0")) == 1 })
+	build1.stop()
+	e.ID, e.Kind, e.Text = "m-later", "", "of a protocol to come"
+	m := &nats.Msg{Subject: wire.MailSubject("build1", "laptop"), Data: testworld.Got(e.MarshalJSON())(t)}
+	w.publishAs(build1, m, wire.Protocol+1)
+	build1.link()
+	build1.send("agent1", "agent0@laptop", "behind it")
+	build2.send("agent1", "agent0@laptop", "of another host")
+	testworld.Wait(t, "that of others arrives", func() bool { return len(laptop.texts("agent0")) == 2 })
+	about := "mail from build1"
+	testworld.Wait(t, "it is said", func() bool {
+		return laptop.trouble(about) == "is of protocol 2, and this netsky speaks 1: update this one"
+	})
+	testworld.Wait(t, "what is behind it is sent", func() bool { return build1.waiting("agent0@laptop") == 0 })
+	info := testworld.Got(testworld.Got(w.adminJS().Stream(t.Context(), wire.MailStream("build1")))(t).Info(t.Context()))(t)
+	testworld.Equal(t, info.State.Msgs, 2, "messages that the server keeps")
+	testworld.EqualList(t, laptop.texts("agent0"), []string{"agent1@build1: of a kind to come", "agent1@build2: of another host"}, "what has arrived")
+}
+
+// publishAs publishes a message of a host as a netsky of another protocol does.
+func (w *world) publishAs(h *host, m *nats.Msg, protocol int) {
+	w.Helper()
+	id := "later"
+	signed := binary.BigEndian.AppendUint16([]byte("netsky link\x00"), uint16(protocol))
+	for _, part := range []string{m.Subject, id} {
+		signed = append(binary.BigEndian.AppendUint32(signed, uint32(len(part))), part...)
+	}
+	key := testworld.Got(team.LoadKey(h.home))(w)
+	signature := testworld.Got(key.Sign(append(signed, m.Data...)))(w)
+	m.Header = nats.Header{nats.MsgIdHdr: {id}, wire.ProtocolHeader: {fmt.Sprint(protocol)}, wire.SignatureHeader: {base64.RawStdEncoding.EncodeToString(signature)}}
+	testworld.Got(w.as(h).PublishMsg(w.Context(), m))(w)
 }
