@@ -102,6 +102,9 @@ func (f over) check(ctx context.Context, r CheckRequest) (v CheckDone, err error
 	if r.Set != nil {
 		return v, usagef("check: set: changes netsky.toml; `netsky check --set` does it")
 	}
+	if err := f.agreed("check", r.Yes); err != nil {
+		return v, err
+	}
 	return f.checks.check(ctx, f.Fleet, r)
 }
 

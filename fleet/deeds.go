@@ -118,8 +118,8 @@ func (f over) start(ctx context.Context, r StartRequest) (v Started, err error) 
 	if len(r.Agents) == 0 {
 		return v, usagef("start: agents: names none")
 	}
-	if f.host != "" && r.Yes {
-		return v, usagef("start: yes: what agents may do on this host is said at a terminal here, not by another host")
+	if err := f.agreed("start", r.Yes); err != nil {
+		return v, err
 	}
 	if err := f.placed(r.Dir, r.Agents...); err != nil {
 		return v, err
@@ -136,6 +136,14 @@ func (f over) start(ctx context.Context, r StartRequest) (v Started, err error) 
 type Started struct {
 	Agents  []Progress `json:"agents"`
 	Message string     `json:"message,omitempty"` // the ID of the objective
+}
+
+// agreed returns an error if another host says yes to what is asked here.
+func (f *Fleet) agreed(deed string, yes bool) error {
+	if yes && f.host != "" {
+		return usagef("%s: yes: what agents may do on this host, and what is run for them, is said at a terminal here, not by another host", deed)
+	}
+	return nil
 }
 
 // placed returns an error if a start would put agents into the daemon's own directory, or below it.
@@ -176,6 +184,9 @@ type TaskStarted struct {
 }
 
 func (f over) task(ctx context.Context, r TaskRequest) (v TaskStarted, err error) {
+	if err := f.agreed("task-start", r.Start.Yes); err != nil {
+		return v, err
+	}
 	s, err := Tasks(f).Start(ctx, r)
 	if v.Task = s.Task.ID; err == nil || s.Task.Brief != "" {
 		v.Text = Tasks(f).Started(s)

@@ -90,6 +90,12 @@ func TestAsked(t *testing.T) {
 		"decide": {map[string]any{"agent": "agent1"}, 2, "code, digest: both are needed"},
 		"peek":   {map[string]any{"agent": "agent1"}, 1, "agent1"},
 		"down":   {map[string]any{"all": true}, 2, "ends the daemon"},
+
+		// The owner's yes to what is run on this host.
+		"check":      {map[string]any{"agent": "agent1", "yes": true}, 2, "is said at a terminal here"},
+		"land":       {map[string]any{"agent": "agent1", "yes": true}, 2, "is said at a terminal here"},
+		"land-all":   {map[string]any{"yes": true}, 2, "is said at a terminal here"},
+		"task-start": {map[string]any{"task": task.ID, "start": map[string]any{"agents": []string{"agent1"}, "yes": true}}, 2, "is said at a terminal here"},
 	} {
 		err := on.Do(t.Context(), deed, want.request, new(any))
 		if err == nil || fleet.Status(err) != want.status || !strings.Contains(err.Error(), want.text) {

@@ -145,6 +145,9 @@ func (w Work) Land(ctx context.Context, r LandRequest) (land.Landing, error) {
 // lander returns what lands and undoes, if the actor may.
 func (w Work) lander(deed string, yes bool) (d land.Desk, err error) {
 	if err = w.MayLand(deed); err == nil {
+		err = w.agreed(deed, yes)
+	}
+	if err == nil {
 		d, err = w.desk(yes)
 	}
 	return d, err
