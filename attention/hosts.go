@@ -73,6 +73,9 @@ type told struct {
 	More int               `json:"more,omitempty"`
 }
 
+// more is how many did not fit, as far as that can be.
+func (t told) more() int { return min(max(t.More, 0), 1_000_000) }
+
 const (
 	maxTold     = 200 << 10 // of such a list
 	maxToldText = 32 << 10  // of what an item says
@@ -150,13 +153,17 @@ func (h Host) here(t store.Time) store.Time {
 	if t == 0 || max(h.Behind, -h.Behind) < 10 {
 		return t
 	}
-	return t + store.Time(1000*h.Behind)
+	at := t + store.Time(1000*h.Behind)
+	if year := at.Time().Year(); year < 1 || year > 9999 { // no clock is so wrong, and no reader takes it
+		return t
+	}
+	return at
 }
 
 func (h *Host) readAgents(data []byte) {
 	var t told
 	_ = json.Unmarshal(data, &t) // a host that tells nothing that can be read has told nothing
-	h.Agents, h.More = make([]view.Agent, 0, len(t.List)), max(t.More, 0)
+	h.Agents, h.More = make([]view.Agent, 0, len(t.List)), t.more()
 	for _, raw := range t.List {
 		var a view.Agent
 		if json.Unmarshal(raw, &a) != nil || !local(a.ID) {
@@ -186,14 +193,19 @@ func local(id agent.ID) bool {
 func (h *Host) readNeeds(data []byte) {
 	var t told
 	_ = json.Unmarshal(data, &t)
-	h.More += max(t.More, 0)
+	h.More += t.more()
 	for _, raw := range t.List {
 		var n Need
-		if json.Unmarshal(raw, &n) == nil && isCode(n.Code) && len(n.Digest) <= 2*sha256.Size {
+		if json.Unmarshal(raw, &n) == nil && isCode(n.Code) && !h.lists(n.Code) && len(n.Digest) <= 2*sha256.Size {
 			h.needs = append(h.needs, h.need(n))
 		}
 	}
 	h.Needs = len(h.needs)
+}
+
+// lists reports whether it has an item with that code there. Another would get a code of this home's.
+func (h *Host) lists(code string) bool {
+	return slices.ContainsFunc(h.needs, func(n Need) bool { return n.There.Code == code })
 }
 
 // isCode reports whether it may be an item's code there, and so stand in a command.
@@ -205,17 +217,17 @@ func isCode(s string) bool {
 func (h *Host) need(n Need) Need {
 	there := n
 	n.There, n.Host, n.Code, n.Since = &there, h.Name, n.Code+"@"+h.Name, h.here(n.Since)
-	if !h.Up {
+	if n.AsOf = 0; !h.Up {
 		n.AsOf = h.Seen
-	}
-	if !slices.Contains(kinds, n.Kind) { // a later netsky's
-		n.Kind = Daemon
 	}
 	n.Agents = make([]agent.ID, 0, len(there.Agents))
 	for _, id := range there.Agents {
 		if local(id) {
 			n.Agents = append(n.Agents, id.At(h.Name))
 		}
+	}
+	if !slices.Contains(kinds, n.Kind) || n.Kind == Question && len(n.Agents) == 0 { // a later netsky's, or a question of nobody
+		n.Kind = Daemon
 	}
 	for _, s := range []*string{&n.About, &n.Title, &n.Closed, &n.Otherwise} {
 		*s = word(*s)

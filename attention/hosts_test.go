@@ -1,7 +1,12 @@
 package attention_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"iter"
+	"math"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +14,7 @@ import (
 	"netsky/agent"
 	"netsky/attention"
 	"netsky/bus"
+	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/link"
@@ -111,6 +117,75 @@ func TestHostileHost(t *testing.T) {
 		mustHear(t, h, now, nil, nil, func(l *link.Host) { l.State.Agents, l.Needs = []byte(bad), []byte(bad) })
 		list = testworld.Got(attention.Hosts(h, now))(t)
 		testworld.Equal(t, len(list[0].Agents)+list[0].More, 0, bad)
+	}
+}
+
+// Whatever a host fills in, no control of a terminal is shown, and what is shown can be read back.
+func TestHostLies(t *testing.T) {
+	h := mustTeam(t)
+	const text = "x\x1b]0;evil\x07\u202e\u009b2J"
+	for _, at := range []string{"9999-12-31T23:59:59Z", "0001-01-01T00:00:01Z"} {
+		var evil store.Time
+		testworld.Must(t, evil.UnmarshalJSON([]byte(`"`+at+`"`)))
+		n := attention.Need{Code: "abcde", Agents: []agent.ID{"agent1"}, Options: []string{text}}
+		q := attention.Need{Code: "fghij", Kind: attention.Question, Agents: []agent.ID{"owner", "agent1@laptop"}}
+		a := view.Agent{ID: "agent1", State: agent.Idle}
+		for _, one := range []any{&n, &a} {
+			v := reflect.ValueOf(one).Elem()
+			for i := range v.NumField() {
+				switch f := v.Field(i); {
+				case v.Type().Field(i).Name == "Code" || v.Type().Field(i).Name == "ID":
+				case f.Type() == reflect.TypeFor[store.Time]():
+					f.SetInt(int64(evil))
+				case f.CanSet() && f.Kind() == reflect.String:
+					f.SetString(text)
+				}
+			}
+		}
+		for _, behind := range []time.Duration{math.MinInt64, math.MaxInt64} {
+			mustHear(t, h, now, nil, nil, func(l *link.Host) {
+				l.State.Version, l.Behind = text, behind
+				l.State.Agents = testworld.Got(json.Marshal(map[string]any{"list": []any{a, a}, "more": int64(math.MaxInt64)}))(t)
+				l.Needs = testworld.Got(json.Marshal(map[string]any{"list": []any{n, n, q, q}, "more": int64(math.MaxInt64)}))(t)
+			})
+			list := testworld.Got(attention.Hosts(h, now))(t)
+			needs := attention.List(attention.Sources{Now: now, Hosts: list})
+			testworld.Equal(t, fmt.Sprint(len(list[0].Agents), list[0].More > 0, needs[0].Stale(now)), "2 true", "what it tells")
+			var items []string
+			for _, n := range needs {
+				items = append(items, fmt.Sprint(n.Code, n.Kind, n.Agents))
+			}
+			slices.Sort(items) // they are listed by age
+			testworld.EqualList(t, items, []string{"abcde@build1daemon[agent1@build1]", "fghij@build1daemon[]"}, "its items, no question of nobody among them")
+			for _, v := range []any{list, needs} {
+				var parsed any
+				data := testworld.Got(json.Marshal(v))(t)
+				testworld.Must(t, json.Unmarshal(data, &parsed))
+				for s := range words(parsed) {
+					testworld.Equal(t, envelope.Plain(s), s, "a text")
+				}
+			}
+			testworld.Must(t, json.Unmarshal(testworld.Got(json.Marshal(list))(t), &[]attention.Host{}))
+			testworld.Must(t, json.Unmarshal(testworld.Got(json.Marshal(needs))(t), &[]attention.Need{}))
+		}
+	}
+}
+
+// words are all strings in what json.Unmarshal has read.
+func words(v any) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		switch v := v.(type) {
+		case string:
+			yield(v)
+		case []any:
+			for _, one := range v {
+				words(one)(yield)
+			}
+		case map[string]any:
+			for _, one := range v {
+				words(one)(yield)
+			}
+		}
 	}
 }
 
