@@ -22,14 +22,14 @@ func (s *sender) brake(ctx context.Context, e *envelope.Envelope, inbox *mailbox
 	if err != nil {
 		return nil, fmt.Errorf("count messages from %s to %s: %w", e.From, e.To, err)
 	}
-	if err := s.check(r, e, inbox); err != nil {
+	if err := s.check(ctx, r, e, inbox); err != nil {
 		r.Release()
 		return nil, err
 	}
 	return r, nil
 }
 
-func (s *sender) check(r *mailbox.Ring, e *envelope.Envelope, inbox *mailbox.Handle) error {
+func (s *sender) check(ctx context.Context, r *mailbox.Ring, e *envelope.Envelope, inbox *mailbox.Handle) error {
 	kind, fact, err := r.Excess(e.Hops, s.now(), func(limit int) (int, error) {
 		inbox.Lock()
 		defer inbox.Unlock()
@@ -53,7 +53,7 @@ func (s *sender) check(r *mailbox.Ring, e *envelope.Envelope, inbox *mailbox.Han
 		}
 		kind, fact = mailbox.Hops, mailbox.HopsFact(e.Hops)
 	}
-	err = s.refuse(r, *e, kind, fact, s.now())
+	err = s.refuse(ctx, r, *e, kind, fact, s.now())
 	// An agent that answers this error is refused again, and then nobody waits.
 	if first && (e.To.Local() == agent.Owner || e.Hops <= mailbox.MaxHops+1) {
 		cause := envelope.Envelope{ID: e.InReplyTo, Thread: e.Thread, Hops: e.Hops - 1}
@@ -76,9 +76,18 @@ func (s *sender) firstAnswer(r *mailbox.Ring, e envelope.Envelope) (hops int, fi
 	return cause.Hops + 1, ok
 }
 
-// refuse returns the refusal and notifies the owner unless that was done lately.
-func (s *sender) refuse(r *mailbox.Ring, e envelope.Envelope, kind mailbox.Brake, fact string, now time.Time) error {
+// refuse returns the refusal and notifies the owner unless that was done lately: of all agents of
+// another host, which may be as many as it says, once.
+func (s *sender) refuse(ctx context.Context, r *mailbox.Ring, e envelope.Envelope, kind mailbox.Brake, fact string, now time.Time) error {
 	var err error = mailbox.BrakeError{Kind: kind, Text: fmt.Sprintf("%s to %s: %v: %s", e.From, e.To, ErrBrake, fact)}
+	if host := e.From.Host(); host != "" {
+		all, oerr := mailbox.OpenRing(ctx, s.home, &s.cache, &s.files, agent.Owner.At(host), agent.Owner)
+		if oerr != nil {
+			return fmt.Errorf("%w; could not notify the owner: %w", err, oerr)
+		}
+		defer all.Release()
+		r = all
+	}
 	if r.ToldLately(kind, now) {
 		return err
 	}

@@ -42,7 +42,8 @@ type Bus struct {
 	poisoned
 	sender
 	upkeep
-	hub mailbox.Hub
+	hub      mailbox.Hub
+	refusals refusals
 }
 
 // Errors that callers test for.

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
 
 	"netsky/agent"
 	"netsky/bus/envelope"
@@ -83,10 +86,27 @@ func (b *boxes) openInbox(id agent.ID) (int, error) {
 	if id.Host() == "" || !errors.Is(err, ErrNoMailbox) || errors.Is(err, ErrNoLink) {
 		return fd, err
 	}
+	if err := b.another(id); err != nil {
+		return -1, err
+	}
 	if err := b.Make(id); err != nil {
 		return -1, err
 	}
 	return b.openPlace(id, Inbox)
+}
+
+// maxAddresses is how many addresses on one host have a mailbox here, each of which the link
+// watches: answers make them, and a host may write as any number of agents.
+const maxAddresses = 256
+
+// another returns an error unless an address on another host may get a mailbox.
+func (b *boxes) another(id agent.ID) error {
+	n := 0
+	err := b.names(home.Links+"/"+id.Host(), func(string) { n++ })
+	if err == nil && n >= maxAddresses {
+		err = noLinkError{fmt.Errorf("%s: mail was sent to %d addresses on that host already, which is the most", id, n)}
+	}
+	return err
 }
 
 // How mail from another host was sent, as far as this home knows.
@@ -181,8 +201,34 @@ func (b *Bus) Arrive(ctx context.Context, host string, e envelope.Envelope, agai
 	return b.refuseFrom(e, err)
 }
 
+// Each refusal is told by mail, which waits for a host that may never take it. So no more are told
+// a host than this; what it sends beyond that waits on its way.
+const (
+	refusalEvery = 5 * time.Second
+	refusalBurst = 200
+)
+
+// refusals limits them.
+type refusals struct {
+	mu sync.Mutex
+	of map[string]*rate.Limiter // by host
+}
+
+func (r *refusals) allow(host string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil {
+		r.of = make(map[string]*rate.Limiter)
+	}
+	if r.of[host] == nil {
+		r.of[host] = rate.NewLimiter(rate.Every(refusalEvery), refusalBurst)
+	}
+	return r.of[host].AllowN(now, 1)
+}
+
 // Refuse tells the sender of a message, an address on that host, that it is not accepted. The
-// error is a [RefusedError], or says why that could not be told.
+// error is a [RefusedError], matches [ErrBrake] if too many were told lately, or says why that could
+// not be told.
 func (b *Bus) Refuse(host string, e envelope.Envelope, why error) error {
 	e.From, e.To = e.From.At(host), e.To.Local()
 	return b.refuseFrom(e, why)
@@ -190,6 +236,9 @@ func (b *Bus) Refuse(host string, e envelope.Envelope, why error) error {
 
 func (b *Bus) refuseFrom(e envelope.Envelope, why error) error {
 	if e.Kind.Answerable() && e.Validate() == nil {
+		if !b.refusals.allow(e.From.Host(), b.now()) {
+			return mailbox.BrakeError{Kind: mailbox.Rate, Text: fmt.Sprintf("%s: too much of what %s sends is refused: %v", e.From, e.From.Host(), why)}
+		}
 		told := b.answer(e, envelope.Envelope{From: e.To, To: e.From, Kind: envelope.KindError, Text: "not delivered: " + envelope.SafeText(why.Error())})
 		if told != nil && !errors.Is(told, ErrNoMailbox) {
 			return told

@@ -148,3 +148,42 @@ func TestUnlinked(t *testing.T) {
 	testworld.Must(t, b.Link("build1"))
 	mustSend(t, b, message(a1, far, "three"))
 }
+
+// A host that is anything makes neither mail without end to itself, nor mailboxes, nor notices for the owner, nor files
+// that nobody reads, whatever its agents are called.
+func TestHostFloods(t *testing.T) {
+	now := time.Now()
+	b, _ := mustBus(t, bus.Options{Now: func() time.Time { return now }}, agent.Owner, agent.Root, a1)
+	testworld.Must(t, b.Link("build1"))
+	arrive := func(n int, to agent.ID, kind envelope.Kind, hops int) error {
+		e := message(agent.Clone(1+n%9999), to, "x")
+		e.ID, e.Time, e.Kind, e.Hops = fmt.Sprint("m-", n, kind), now, kind, hops
+		return b.Arrive(t.Context(), "build1", e, false)
+	}
+	refused := 0
+	for n := range 400 {
+		err := arrive(n, "agent9", "", 0)
+		if _, ok := errors.AsType[bus.RefusedError](err); ok {
+			refused++
+		} else {
+			testworld.ErrorIs(t, err, bus.ErrBrake, "the %dth", n)
+		}
+	}
+	testworld.Equal(t, refused, 200, "refusals that were told at once")
+	for n := range 400 {
+		now = now.Add(10 * time.Second)
+		if _, ok := errors.AsType[bus.RefusedError](arrive(n, "agent9", "", 0)); !ok {
+			t.Fatalf("the %dth was not refused later", n)
+		}
+	}
+	testworld.Equal(t, len(testworld.Got(b.All())(t)), 3+256, "mailboxes")
+
+	for n := range 100 {
+		_ = arrive(n, a1, "", 17)
+	}
+	mustCount(t, b, agent.Owner, bus.Inbox, 1)
+	for range 100 {
+		_ = arrive(1, agent.Root, envelope.KindAck, 0)
+	}
+	mustCount(t, b, agent.Root, bus.Inbox, 60)
+}

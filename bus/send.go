@@ -66,7 +66,7 @@ func (s *sender) Send(ctx context.Context, e envelope.Envelope) (receipt Receipt
 		return receipt, err
 	}
 	defer s.cache.Put(inbox)
-	if e.From.IsAgent() && !e.Kind.Control() && !own(e) {
+	if e.From.IsAgent() && (!e.Kind.Control() || e.From.Host() != "") && !own(e) { // another host's netsky may be anything
 		if e.InReplyTo != "" && e.Hops == 0 {
 			e.Hops = s.hopsAfter(e.From, e.InReplyTo)
 		}

@@ -83,7 +83,7 @@ func plain(name string) bool {
 
 // get stores the files of a message that has arrived, under names that no other message's
 // have, and names them in the envelope. It may be repeated.
-func (b *inbound) get(ctx context.Context, e envelope.Envelope) (envelope.Envelope, error) {
+func (b *inbound) get(ctx context.Context, e envelope.Envelope) (_ envelope.Envelope, made []string, err error) {
 	raw, ok := e.Extra[filesField]
 	e.Extra = maps.Clone(e.Extra)
 	delete(e.Extra, filesField)
@@ -103,24 +103,29 @@ func (b *inbound) get(ctx context.Context, e envelope.Envelope) (envelope.Envelo
 			continue
 		}
 		kept := "attach/" + list[i].File.ID[:min(len(list[i].File.ID), 12)] + "-" + path.Base(name)
-		err := b.store(ctx, list[i].File, home.Mailbox(e.To.Local())+"/"+kept)
+		rel := home.Mailbox(e.To.Local()) + "/" + kept
+		there := b.Home.Mark(rel).Exists() // before a crash: it is whole
+		err := b.store(ctx, list[i].File, rel, there)
 		switch {
 		case err == nil:
 			e.Attachments = append(e.Attachments, kept)
+			if !there {
+				made = append(made, rel)
+			}
 		case errors.Is(err, wire.ErrFile):
 			e.Text = noted(e.Text, name, "is no longer at the server, or not as it was sent")
 		default:
-			return e, err
+			return e, made, err
 		}
 	}
-	return e, nil
+	return e, made, nil
 }
 
-func (b *inbound) store(ctx context.Context, f wire.File, rel string) error {
+func (b *inbound) store(ctx context.Context, f wire.File, rel string, there bool) error {
 	if !envelope.IsID(f.ID) || f.Size < 0 || f.Size > MaxFile {
 		return wire.ErrFile
 	}
-	if b.Home.Mark(rel).Exists() { // before a crash: it is whole
+	if there {
 		return nil
 	}
 	var data bytes.Buffer

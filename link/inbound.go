@@ -14,6 +14,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/link/team"
 	"netsky/link/wire"
@@ -148,21 +149,16 @@ func (b *inbound) begin(ctx context.Context, c jetstream.Consumer, msgs <-chan j
 // take puts one message into its mailbox and acknowledges it. An error ends the session with
 // the server: what was not acknowledged comes again, in order.
 func (b *inbound) take(ctx context.Context, m jetstream.Msg) error {
-	e, err := b.read(m)
-	if _, is := errors.AsType[unwelcome](err); is {
-		if err = b.Bus.Refuse(b.from.Name, e, err); !isRefused(err) {
-			return err
-		}
-	}
-	if err != nil {
-		return b.refuse(m, err)
+	e, why := b.read(m)
+	if !answered(why) {
+		return b.refuse(m, why)
 	}
 	to := e.To.Local()
 	if len(b.held[to]) > 0 {
 		b.held[to] = append(b.held[to], m)
 		return nil
 	}
-	switch err := b.arrive(ctx, m, e); {
+	switch err := b.arrive(ctx, m, e, why); {
 	case errors.Is(err, bus.ErrBrake):
 		b.held[to] = append(b.held[to], m)
 		return nil
@@ -176,8 +172,8 @@ func (b *inbound) again(ctx context.Context) error {
 	for to, list := range b.held {
 		for len(list) > 0 {
 			e, err := b.read(list[0])
-			if err == nil {
-				err = b.arrive(ctx, list[0], e)
+			if answered(err) {
+				err = b.arrive(ctx, list[0], e, err)
 			}
 			if errors.Is(err, bus.ErrBrake) {
 				break
@@ -198,16 +194,13 @@ func (b *inbound) again(ctx context.Context) error {
 	return nil
 }
 
-// arrive puts a message into its mailbox. The error is a brake's, or the system's.
-func (b *inbound) arrive(ctx context.Context, m jetstream.Msg, e envelope.Envelope) error {
-	e, err := b.get(ctx, e)
-	if err == nil {
-		meta, merr := m.Metadata()
-		if merr == nil {
-			e = undated(e, b.Bus.Now(), meta.Timestamp.Add(-b.ahead))
-		}
-		again := merr != nil || meta.NumDelivered > 1 || m.Headers().Get(againHeader) != ""
-		err = b.Bus.Arrive(ctx, b.from.Name, e, again)
+// arrive puts a message into its mailbox, or tells its sender why not. The error is a brake's, or
+// the system's.
+func (b *inbound) arrive(ctx context.Context, m jetstream.Msg, e envelope.Envelope, why error) (err error) {
+	if why != nil {
+		err = b.Bus.Refuse(b.from.Name, e, why)
+	} else {
+		err = b.accept(ctx, m, e)
 	}
 	if refused, ok := errors.AsType[bus.RefusedError](err); ok {
 		return b.refuse(m, refused)
@@ -217,6 +210,28 @@ func (b *inbound) arrive(ctx context.Context, m jetstream.Msg, e envelope.Envelo
 	}
 	b.host(b.from.Name, func(h *HostReport) { h.Received, h.LastIn = h.Received+1, now() })
 	return m.Ack()
+}
+
+// accept puts a message and its files into its mailbox. Of one that is refused no file is kept.
+func (b *inbound) accept(ctx context.Context, m jetstream.Msg, e envelope.Envelope) (err error) {
+	var made []string
+	if b.Bus.Exists(e.To.Local()) {
+		if e, made, err = b.get(ctx, e); err != nil {
+			return err
+		}
+	}
+	meta, merr := m.Metadata()
+	if merr == nil {
+		e = undated(e, b.Bus.Now(), meta.Timestamp.Add(-b.ahead))
+	}
+	again := merr != nil || meta.NumDelivered > 1 || m.Headers().Get(againHeader) != ""
+	err = b.Bus.Arrive(ctx, b.from.Name, e, again)
+	if _, refused := errors.AsType[bus.RefusedError](err); refused {
+		for _, rel := range made {
+			err = errors.Join(err, b.Home.Remove(rel))
+		}
+	}
+	return err
 }
 
 // refuse drops a message that can't be accepted, and says so in the log.
@@ -234,9 +249,10 @@ func (b *inbound) refuse(m jetstream.Msg, why error) error {
 // An unwelcome message is one that its sender may not send, which is told.
 type unwelcome struct{ error }
 
-func isRefused(err error) bool {
-	_, is := errors.AsType[bus.RefusedError](err)
-	return is
+// answered reports whether a message is for a mailbox here, or its sender is told why not.
+func answered(err error) bool {
+	_, is := errors.AsType[unwelcome](err)
+	return is || err == nil
 }
 
 // read returns the envelope that a message holds, with its recipient's address there.
