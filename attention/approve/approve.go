@@ -310,6 +310,9 @@ func By(v agent.Answer) string {
 	case InDashboard:
 		text = "answered in the dashboard, " + text
 	default:
+		if _, host, far := strings.Cut(v.By, "@"); far { // owner@laptop
+			return text + ", on " + host
+		}
 		text += ", with " + v.By
 	}
 	return text
