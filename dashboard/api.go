@@ -43,9 +43,9 @@ func (s *Server) api(r *access.Routes) {
 
 	r.Get("/api/actors", records(s, func(ctx context.Context, db Reader, q *query) (any, error) { return items(db.Actors(ctx)) }))
 	r.Get("/api/actors/{id}", records(s, func(ctx context.Context, db Reader, q *query) (any, error) {
-		id, err := pathAgent(q.path("id"))
+		id, err := agent.ParseAddress(q.path("id"))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", err, store.ErrNotFound)
 		}
 		return db.Actor(ctx, id)
 	}))

@@ -66,6 +66,12 @@ func TestHosts(t *testing.T) {
 	testworld.Lacks(t, page, `action="/approval"`, "the overview, where nothing is answered")
 	testworld.Contains(t, w.mustPage(t, "/messages?with=agent3%40build1"), "agent3@build1", "its messages")
 	testworld.Contains(t, w.get(t, "/api/needs").body, `"agent":"agent3@build1"`, "the API")
+	hosts := mustGet[dashboard.Overview](t, w, "/api/snapshot").Hosts
+	testworld.Equal(t, len(hosts), 2, "hosts of the API's snapshot")
+	testworld.Equal(t, fmt.Sprintf("%s %t %s", hosts[1].Name, hosts[1].Up, hosts[1].Agents[0].ID), "build2 false agent1@build2", "a silent one")
+	for path, want := range map[string]int{"/api/actors/agent3@build9": 404, "/api/pane/agent3@build1": 404, "/work/agent3@build1": 404} {
+		testworld.Equal(t, w.get(t, path).status, want, path)
+	}
 }
 
 // A farDesk takes answers to what is asked on another host.

@@ -16,6 +16,7 @@ import (
 type Overview struct {
 	Version   string           `json:"version"`
 	Agents    []view.API       `json:"agents"`
+	Hosts     []attention.Host `json:"hosts,omitempty"` // the other hosts of the team, with their agents
 	Approvals []live.Approval  `json:"approvals"`
 	Needs     []attention.Need `json:"needs"`  // everything that needs the owner
 	Unread    int              `json:"unread"` // the owner's mail that `netsky inbox` has not shown
@@ -42,6 +43,7 @@ func (s *Server) overview(ctx context.Context) Overview {
 		failed(err)
 	}
 	v.Agents = view.OfAPI(agents)
+	v.Hosts, _ = attention.Hosts(s.o.Home, s.o.Now()) // what can't be read is told with what needs the owner
 	if list, err := s.approvals(); err != nil {
 		failed(err)
 	} else {
