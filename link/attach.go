@@ -43,8 +43,7 @@ func (o *outbound) put(ctx context.Context, e envelope.Envelope) (envelope.Envel
 			list[i].Lost = err.Error()
 			continue
 		}
-		id := envelope.Digest(string(e.From), string(e.To), e.ID, name)
-		list[i].File, err = wire.PutFile(ctx, o.js, o.self.Name, e.To.Host(), id, bytes.NewReader(data), MaxFile)
+		list[i].File, err = wire.PutFile(ctx, o.js, o.self.Name, e.To.Host(), fileID(e, name), bytes.NewReader(data), MaxFile)
 		if stays := full(err); errors.Is(stays, errFull) {
 			list[i].Lost = "the server keeps no more files of " + o.self.Name
 		} else if err != nil {
@@ -58,6 +57,12 @@ func (o *outbound) put(ctx context.Context, e envelope.Envelope) (envelope.Envel
 	}
 	e.Extra[filesField] = data
 	return e, err
+}
+
+// fileID names a file on its way: it goes with one message, so that what one has brought here is
+// not stored again for any number of others.
+func fileID(e envelope.Envelope, name string) string {
+	return envelope.Digest(string(e.From), string(e.To), e.ID, name)
 }
 
 // attached reads a file beside a mailbox.
@@ -102,10 +107,13 @@ func (b *inbound) get(ctx context.Context, e envelope.Envelope) (_ envelope.Enve
 			e.Text = noted(e.Text, name, list[i].Lost)
 			continue
 		}
-		kept := "attach/" + list[i].File.ID[:min(len(list[i].File.ID), 12)] + "-" + path.Base(name)
+		err, id := wire.ErrFile, fileID(e, name)
+		kept := "attach/" + envelope.Digest(b.from.Name, id)[:12] + "-" + path.Base(name)
 		rel := home.Mailbox(e.To.Local()) + "/" + kept
 		there := b.Home.Mark(rel).Exists() // before a crash: it is whole
-		err := b.store(ctx, list[i].File, rel, there)
+		if list[i].File.ID == id {
+			err = b.store(ctx, list[i].File, rel, there)
+		}
 		switch {
 		case err == nil:
 			e.Attachments = append(e.Attachments, kept)
@@ -122,7 +130,7 @@ func (b *inbound) get(ctx context.Context, e envelope.Envelope) (_ envelope.Enve
 }
 
 func (b *inbound) store(ctx context.Context, f wire.File, rel string, there bool) error {
-	if !envelope.IsID(f.ID) || f.Size < 0 || f.Size > MaxFile {
+	if f.Size < 0 || f.Size > MaxFile {
 		return wire.ErrFile
 	}
 	if there {

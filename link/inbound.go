@@ -14,7 +14,6 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/link/team"
 	"netsky/link/wire"
