@@ -168,3 +168,37 @@ func TestHostileFiles(t *testing.T) {
 	}))
 	testworld.EqualList(t, there, []string{laptop.home.Path(home.Mailbox("agent0"), got[0].Envelope.Attachments[0])}, "files")
 }
+
+// A host that takes nothing keeps back what is for it, and nothing that is for others; once it takes some, it gets
+// the rest, in order.
+func TestTakesNothing(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1", "build2")
+	laptop, build2 := w.hosts[0], w.hosts[2]
+	evil := w.steal(w.hosts[1])
+	testworld.Wait(t, "the streams are made", func() bool { return laptop.state("build2").Name != "" })
+	nc := testworld.Got(nats.Connect("nats://"+w.at, w.admin.SignIn()))(t)
+	defer nc.Close()
+	admin := testworld.Got(jetstream.New(nc))(t)
+	c := testworld.Got(admin.Stream(t.Context(), wire.MailStream("laptop")))(t).CachedInfo().Config
+	testworld.Equal(t, c.MaxMsgsPerSubject, wire.MaxWaiting, "most that waits for one host")
+	c.MaxMsgsPerSubject = 10
+	testworld.Got(admin.UpdateStream(t.Context(), c))(t)
+	var want []string
+	send := func(n int) {
+		for range n {
+			laptop.send(agent.Owner, "agent1@build1", fmt.Sprint(len(want)))
+			want = append(want, fmt.Sprint("owner@laptop: ", len(want)))
+		}
+	}
+	send(20)
+	testworld.Wait(t, "what waits is reported", func() bool { return strings.Contains(laptop.trouble("mail for build1"), "keeps no more for build1") })
+	laptop.send(agent.Owner, "agent1@build2", "for build2")
+	testworld.Wait(t, "mail for another arrives", func() bool { return len(build2.texts("agent1")) == 1 })
+	send(5)
+	testworld.Equal(t, laptop.waiting("agent1@build1") >= 15, true, "it waits here")
+	evil.link()
+	testworld.Wait(t, "all arrives", func() bool { return len(evil.texts("agent1")) >= len(want) })
+	testworld.EqualList(t, evil.texts("agent1"), want, "once, in order")
+	testworld.Wait(t, "nothing is reported", func() bool { return laptop.trouble("mail for build1") == "" && laptop.trouble("mail out") == "" })
+}

@@ -48,6 +48,7 @@ type outbound struct {
 
 	mu    sync.Mutex
 	boxes map[agent.ID]bool // that are being read
+	aside map[string]*aside // by host
 
 	waits map[string]int // by host, as reported; of gather
 }
@@ -56,7 +57,7 @@ func newOutbound(s *session) *outbound {
 	was, _ := home.Load[sentState](s.Home, sentFile) // without it nothing is known to be lost
 	return &outbound{
 		session: s, sent: sent{v: was}, stream: wire.MailStream(s.self.Name),
-		in: make(chan *bus.Delivery, window), acked: make(chan []*bus.Delivery, 4), boxes: make(map[agent.ID]bool),
+		in: make(chan *bus.Delivery, window), acked: make(chan []*bus.Delivery, 4), boxes: make(map[agent.ID]bool), aside: make(map[string]*aside),
 	}
 }
 
@@ -80,13 +81,16 @@ func (o *outbound) run(ctx context.Context) error {
 				continue
 			case d := <-o.in:
 				batch = append(batch, parcel{Envelope: d.Envelope(), d: d})
+			case <-o.retry():
 			}
 		}
-		batch = o.fill(batch)
-		left, err := o.publish(ctx, batch)
+		left, err := o.publish(ctx, o.sort(o.fill(batch)))
 		batch = left
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if o.setAside(err) {
+			continue
 		}
 		o.trouble("mail out", err)
 		if err == nil {
@@ -209,7 +213,7 @@ func (o *outbound) read(ctx context.Context, id agent.ID) error {
 	}
 	defer r.Close()
 	for {
-		for !o.nc.IsConnected() {
+		for !o.nc.IsConnected() || o.isAside(id.Host()) {
 			if err := proc.Sleep(ctx, lookEvery/4); err != nil {
 				return nil
 			}
@@ -270,10 +274,11 @@ func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, 
 		if aerr != nil {
 			o.known = false
 			left = append(left, p)
-			err = cmp.Or(err, aerr)
+			err = cmp.Or(err, p.refused(aerr))
 			continue
 		}
 		o.last = max(o.last, seq)
+		o.taken(p.To.Host())
 		if p.d != nil { // while what was lost is sent again, it is on record that it was lost
 			o.sent.set(o.last)
 			done = append(done, p.d)
@@ -297,7 +302,7 @@ func acknowledged(ctx context.Context, f jetstream.PubAckFuture) (seq uint64, er
 	case ack := <-f.Ok():
 		return ack.Sequence, nil
 	case err := <-f.Err():
-		return 0, full(err)
+		return 0, err
 	case <-ctx.Done():
 		return 0, fmt.Errorf("the server has not answered within %v", ackTime)
 	}

@@ -26,6 +26,13 @@ func DefaultLimits() Limits {
 	return Limits{Keep: 7 * 24 * time.Hour, States: 10 * time.Minute, MailBytes: 256 << 20, FileBytes: 1 << 30, Message: MaxMessage, Replicas: 1}
 }
 
+// What waits for one host is bounded beside its bytes, so that one that takes nothing does not
+// keep back what is for others; and so are files, as a server keeps the subject of each part in memory.
+const (
+	MaxWaiting = 50_000
+	maxParts   = 1 << 16
+)
+
 // MaxMessage is the largest message, with its headers: an envelope of 1 MiB.
 const MaxMessage = 1<<20 + 64<<10
 
@@ -107,6 +114,7 @@ func mail(from string, l Limits) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: MailStream(from), Subjects: []string{MailSubject(from, "*")}, Storage: jetstream.FileStorage,
 		Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, Duplicates: 2 * time.Minute,
+		MaxMsgsPerSubject: MaxWaiting, DiscardNewPerSubject: true,
 		MaxAge: l.Keep, MaxBytes: l.MailBytes, MaxMsgSize: l.Message, Replicas: l.Replicas,
 	}
 }
@@ -114,7 +122,7 @@ func mail(from string, l Limits) jetstream.StreamConfig {
 func files(from string, l Limits) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: FileStream(from), Subjects: []string{FileSubject(from, "*", "*", "*")}, Storage: jetstream.FileStorage,
-		Discard: jetstream.DiscardNew, MaxMsgsPerSubject: 1, AllowDirect: true,
+		Discard: jetstream.DiscardNew, MaxMsgsPerSubject: 1, MaxMsgs: maxParts, AllowDirect: true,
 		MaxAge: l.Keep, MaxBytes: l.FileBytes, MaxMsgSize: l.Message, Replicas: l.Replicas,
 	}
 }
