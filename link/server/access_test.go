@@ -180,6 +180,8 @@ func TestRepliesElsewhere(t *testing.T) {
 	}
 	testworld.Got(wire.PutFile(ctx, victim, "build2", "laptop", "f", strings.NewReader("{}"), 10))(t)
 	testworld.Got(wire.PutFile(ctx, laptop, "laptop", "build1", "f", strings.NewReader("{}"), 10))(t)
+	testworld.Got(wire.PutFile(ctx, laptop, "laptop", "build2", "f", strings.NewReader("secret"), 10))(t)
+	testworld.Got(laptop.Publish(ctx, wire.MailSubject("laptop", "build2"), []byte("secret")))(t)
 	deeds := testworld.Got(victim.Conn().SubscribeSync(wire.DeedSubject("build2", "*")))(t)
 	testworld.Must(t, victim.Conn().Flush())
 	look := func() string {
@@ -207,9 +209,51 @@ func TestRepliesElsewhere(t *testing.T) {
 			testworld.Must(t, evil.Conn().PublishRequest(request, reply, []byte("{}")))
 		}
 	}
+	// Headers and bodies that have the server write, or give what is another's.
+	for name, value := range map[string]string{
+		"Nats-Trace-Dest": wire.MailSubject("build2", "laptop"), "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+		"Nats-Schedule": "@at 2020-01-01T00:00:00Z", "Nats-Schedule-Target": wire.MailSubject("build2", "laptop"), "Nats-Rollup": "all", "Nats-TTL": "1",
+		"Nats-Batch-Id": "x", "Nats-Batch-Sequence": "1", "Nats-Batch-Commit": "1", "Nats-Incr": "1", "Nats-Expected-Stream": wire.MailStream("build2"),
+		"Nats-Expected-Last-Subject-Sequence-Subject": wire.MailSubject("build2", "laptop"), "Nats-Subject": wire.MailSubject("build2", "laptop"), "Nats-Stream": wire.MailStream("build2"),
+		"KV-Operation": "PURGE", "Nats-Marker-Reason": "Purge",
+	} {
+		for _, subject := range []string{wire.MailSubject("build1", "laptop"), wire.FileSubject("build1", "laptop", "f", "0"), "$KV.netsky-hosts.build1.state"} {
+			m := &nats.Msg{Subject: subject, Reply: wire.Inbox("build1") + ".x", Header: nats.Header{name: {value}, "Nats-Trace-Only": {"true"}}}
+			testworld.Must(t, evil.Conn().PublishMsg(m))
+			m.Header.Del("Nats-Trace-Only")
+			testworld.Must(t, evil.Conn().PublishMsg(m))
+		}
+	}
+	got := testworld.Got(evil.Conn().SubscribeSync(wire.Inbox("build1") + ".got"))(t)
+	for subject, bodies := range map[string][]string{
+		"$JS.API.DIRECT.GET.NETSKY-FILES-laptop.netsky.file.laptop.build1.f.0": {
+			`{"last_by_subj":"netsky.file.laptop.build2.f.0"}`, `{"multi_last":[">"]}`, `{"seq":1}`, `{"batch":10,"seq":1}`, `{"next_by_subj":">"}`,
+		},
+		"$JS.API.DIRECT.GET.KV_netsky-hosts.netsky.file.laptop.build1.f.0": {`{"last_by_subj":"$KV.netsky-hosts.build2.state"}`, `{"multi_last":[">"]}`},
+		"$JS.API.STREAM.INFO.NETSKY-MAIL-build1":                           {`{"subjects_filter":">","deleted_details":true}`},
+		"$JS.API.STREAM.PURGE.NETSKY-FILES-build1":                         {`{"filter":"netsky.file.build2.>"}`, `{"filter":"netsky.mail.build2.>"}`},
+		"$JS.ACK.NETSKY-MAIL-laptop.build1.1.1.1.1.0":                      {`+NXT {"batch":10}`, "+TERM", "-NAK"},
+		"$JS.ACK.NETSKY-MAIL-build2.build1.1.1.1.1.0":                      {"+ACK", "+TERM"},
+		"$JS.API.CONSUMER.MSG.NEXT.NETSKY-MAIL-laptop.build1":              {`{"batch":10,"no_wait":true,"group":"build2"}`, `10`},
+	} {
+		for _, body := range bodies {
+			testworld.Must(t, evil.Conn().PublishRequest(subject, wire.Inbox("build1")+".got", []byte(body)))
+		}
+	}
 	// Its requests are taken in order: once this one is answered, all are done.
 	testworld.Got(testworld.Got(evil.Stream(ctx, wire.MailStream("build1")))(t).Info(ctx))(t)
 	if after := look(); after != before {
 		t.Errorf("before:\n%safter:\n%s", before, after)
+	}
+	for {
+		m, err := got.NextMsg(time.Second)
+		if err != nil {
+			break
+		}
+		for _, secret := range []string{"secret", "build2"} {
+			if strings.Contains(string(m.Data), secret) || strings.Contains(m.Subject+m.Header.Get("Nats-Subject"), secret) {
+				t.Errorf("it got %s %v %s", m.Subject, m.Header, m.Data)
+			}
+		}
 	}
 }
