@@ -109,7 +109,7 @@ func examine(c *cli.Context, client ssh.Client, h ssh.Host) (t target, err error
 	if len(lines) < 3 {
 		return t, reached(c.Context, h, cmp.Or(err, errors.New("does not say what it is: uname is not there")))
 	}
-	kind := strings.Fields(strings.ToLower(lines[0]) + " ?")
+	kind := strings.Fields(strings.ToLower(lines[0]) + " ? ?")
 	t.machine, t.tmux = kind[0]+"/"+cmp.Or(map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[kind[1]], kind[1]), lines[1] == "yes"
 	if errors.Is(err, ssh.ErrNoNetsky) {
 		return t, nil

@@ -189,6 +189,7 @@ func TestHostsInstall(t *testing.T) {
 		{`"version":"0.0.9","kind":"package","package":"netsky (dpkg)","update":"sudo apt x"`, "", "belongs to the package netsky (dpkg)\nthere: `sudo apt x`"},
 		{`"version":"0.0.9","kind":"checkout"`, "", "`netsky --on build1 self update`"},
 		{`"version":"0.0.9","kind":"archive"`, "echo Darwin arm64", "is darwin/arm64, and this netsky is for " + runtime.GOOS + "/" + runtime.GOARCH + "\nbring netsky_0.1.0-dev_darwin_arm64.tar.gz"},
+		{`"version":"0.0.9","kind":"archive"`, `printf "\n\n"`, "its netsky does not say what it is"},
 	} {
 		other := filepath.Join(bin, "netsky")
 		testworld.Must(t, os.Remove(other))
