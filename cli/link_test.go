@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -56,6 +57,12 @@ func TestLinkInvite(t *testing.T) {
 	testworld.Equal(t, status != 0, true, "the exit status %d", status)
 	laptop.must(t, "netsky", "link", "serve", "--name", "laptop")
 	laptop.linked(t)
+	liar := filepath.Join(build1.dir, "liar")
+	testworld.Program(t, liar, "#!/bin/sh\necho joined\n")
+	testworld.Must(t, os.WriteFile(laptop.mustHome(t).Path("netsky.toml"), []byte("[host.liar]\nssh = \"build1\"\nnetsky = \""+liar+"\"\n"), 0o600))
+	if status, out := laptop.says(t, "", "link", "invite", "liar", "--yes"); status != 1 || !strings.Contains(out, `liar: shows no code, but "joined"`) {
+		t.Errorf("one that only says that it has joined: exit status %d\n%s", status, out)
+	}
 	testworld.Contains(t, laptop.must(t, "netsky", "link", "invite", "build1", "--yes"), "build1 is in the team, as worker")
 	build1.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
 	testworld.Contains(t, laptop.must(t, "netsky", "ask", "agent0@build1", "are you there?"), "are you there?")

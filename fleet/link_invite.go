@@ -75,10 +75,12 @@ func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err
 	select {
 	case line := <-shown.line:
 		if _, none := team.ParseCode(line); none != nil { // it was let in before, and says that it has joined
-			q.Name = r.Name
+			if q.Name = r.Name; !f.holds(r.Name) {
+				err = fmt.Errorf("%s: shows no code, but %.60q", r.Name, line)
+			}
 			break
 		}
-		if q, err = f.asking(ctx, line); err == nil {
+		if q, err = f.asking(ctx, r.Name, line); err == nil {
 			err = f.letIn(ctx, r, q)
 		}
 	case err = <-joined:
@@ -96,15 +98,22 @@ func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err
 	return q, nil
 }
 
-// asking returns the request with a code, which is about to be here.
-func (f Links) asking(ctx context.Context, code string) (team.Request, error) {
+// holds reports whether the team has a host of that name.
+func (f Links) holds(name string) bool {
+	t, err := team.Load(f.Home)
+	_, is := t.Host(name)
+	return err == nil && is
+}
+
+// asking returns the request of a host with a code, which is about to be here.
+func (f Links) asking(ctx context.Context, name, code string) (team.Request, error) {
 	for deadline := time.Now().Add(askWithin); ; {
 		list, err := team.Requests(f.Home)
-		if i := slices.IndexFunc(list, func(q team.Request) bool { return q.State == team.Pending && q.Code == code }); i >= 0 {
+		if i := slices.IndexFunc(list, func(q team.Request) bool { return q.State == team.Pending && q.Code == code && q.Name == name }); i >= 0 {
 			return list[i], nil
 		}
 		if time.Now().After(deadline) {
-			return team.Request{}, errors.Join(fmt.Errorf("no request with the code %.40q has come: somebody is between the hosts, or the server here does not run", code), err)
+			return team.Request{}, errors.Join(fmt.Errorf("no request of %s with the code %.40q has come: somebody is between the hosts, or the server here does not run", name, code), err)
 		}
 		if err := proc.Sleep(ctx, time.Second/4); err != nil {
 			return team.Request{}, err
