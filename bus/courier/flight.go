@@ -3,6 +3,7 @@ package courier
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +55,7 @@ type offerer struct {
 func (s *offerer) launch(ctx context.Context) bool {
 	f := &flight{unseen: make(map[string]bool)}
 	if len(s.backlog.lost) > 0 {
-		if !s.backlog.readHeld(ctx) || len(s.backlog.lost) == 0 {
+		if !s.backlog.readHeld(ctx) || !s.recheck(ctx) || len(s.backlog.lost) == 0 {
 			return false
 		}
 		s.loadLost(ctx, f)
@@ -132,6 +133,29 @@ func (s *offerer) load(ctx context.Context, f *flight, list []*bus.Delivery) boo
 	return true
 }
 
+// recheck takes out of what was lost what an earlier courier gave to this very program, if the
+// program has it all the same. It returns false if that can't be known now.
+func (s *offerer) recheck(ctx context.Context) bool {
+	for _, l := range slices.Clone(s.backlog.lost) {
+		if l.text == "" || l.State == StateHeld || l.Start != s.o.Start || !s.traits.Queues {
+			continue
+		}
+		held := s.history.doubts[l.ID]
+		if !held {
+			var err error
+			if held, err = s.talk.holdsUnseen(ctx, l.envelope); err != nil {
+				return false
+			}
+		}
+		if _, owed := s.ledger.offered(l.envelope); held || !owed {
+			delete(s.history.doubts, l.ID)
+			s.backlog.lost = slices.DeleteFunc(s.backlog.lost, func(o lost) bool { return o.ID == l.ID && o.From == l.From })
+			s.sight(l.ID)
+		}
+	}
+	return true
+}
+
 // loadLost puts lost messages into a text, as many as fit: those that the conversation
 // holds are named, the others offered again. The words around them keep the text from
 // looking like a message that arrived twice, which Claude's hook would drop.
@@ -142,6 +166,9 @@ func (s *offerer) loadLost(ctx context.Context, f *flight) {
 	for _, l := range s.backlog.lost {
 		if size += len(l.text); len(f.lost) > 0 && (size > s.traits.BatchBytes || len(f.lost) == most) {
 			break
+		}
+		if l.text != "" {
+			l.Start = s.o.Start
 		}
 		f.lost = append(f.lost, l)
 		if l.text == "" {
@@ -185,10 +212,8 @@ func (s *offerer) loadLost(ctx context.Context, f *flight) {
 func (s *offerer) writeDown(f *flight) error {
 	list := make([]Message, 0, len(f.list)+len(f.lost))
 	for _, l := range f.lost {
-		if l.State == StateHeld {
-			o := l.Message
-			o.Start = s.o.Start
-			list = append(list, o)
+		if l.text != "" {
+			list = append(list, l.Message)
 		}
 	}
 	for _, d := range f.list {

@@ -146,11 +146,9 @@ func (l *ledger) offer(list []Message) error {
 		switch {
 		case i < 0:
 			i, next = len(next), append(next, o)
-		case next[i].State == StateHeld: // events of earlier turns are not about this offer
+		case next[i].State == StateHeld, next[i].Start != o.Start: // earlier events are not about this offer
 			next[i].become(StateOffered)
 			next[i].Start, next[i].OfferedMS = o.Start, time.Now().UnixMilli()
-		case next[i].Start != o.Start:
-			next[i].Start = o.Start
 		default:
 			continue
 		}

@@ -53,6 +53,8 @@ type program struct {
 	queue    []string
 	taken    []string        // IDs of messages that had their effect, in order
 	held     map[string]bool // by the conversation
+	lags     bool            // its file, until it catches up
+	unsaved  []func()        // what it does not have yet
 	texts    []string        // that had their effect
 	points   []int
 	pushes   int
@@ -369,10 +371,23 @@ func (p *program) submit(text, number string) bool {
 	p.taken = append(p.taken, ids...)
 	p.texts = append(p.texts, text)
 	p.fresh++
-	for _, id := range ids {
-		p.held[id], p.took[id] = true, number
+	p.unsaved = append(p.unsaved, func() {
+		for _, id := range ids {
+			p.held[id], p.took[id] = true, number
+		}
+	})
+	if !p.lags {
+		p.catchUp()
 	}
 	return true
+}
+
+// catchUp writes to the conversation's file what was said. The caller holds mu.
+func (p *program) catchUp() {
+	for _, write := range p.unsaved {
+		write()
+	}
+	p.lags, p.unsaved = false, nil
 }
 
 // effects are the messages that had their effect, in order.

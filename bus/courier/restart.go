@@ -51,7 +51,7 @@ type history struct {
 	restored bool             // what was left is settled
 	left     []Message        // from the ledger, to be restored
 	past     map[string]*past // until then
-	doubts   map[string]bool  // for unfiled messages: whether it was seen, or may still wait in the program's queue
+	doubts   map[string]bool  // for what is to be offered: whether it was seen, or may still wait in the program's queue
 	losses   map[string]int   // how often a message's turn was cut off
 }
 
@@ -227,8 +227,9 @@ func (h *history) resume(ctx context.Context, o Message, e envelope.Envelope, d 
 	if err != nil {
 		return false, err
 	}
+	own := d == nil && h.traits.Queues && o.Start == h.o.Start // an earlier server gave it to this very program
 	running := h.program.busy() && !over && !h.diedWith(o)
-	if running && !h.traits.Queues { // else it is somebody else's turn
+	if running && (own && !p.seen || !h.traits.Queues) { // else it is somebody else's turn
 		if running, err = h.talk.holds(ctx, o.ID); err != nil {
 			return false, err
 		}
@@ -261,6 +262,9 @@ func (h *history) resume(ctx context.Context, o Message, e envelope.Envelope, d 
 		h.trouble("file expired mail", err)
 		return err == nil, err
 	case !held:
+		if own { // it may wait in the queue, or the conversation's file lags behind
+			h.doubts[o.ID] = false
+		}
 		h.backlog.lost = append(h.backlog.lost, lost{Message: o, text: envelope.Render(e, time.Now()), envelope: e})
 	case o.Wants:
 		h.backlog.lost = append(h.backlog.lost, lost{Message: o})

@@ -1,6 +1,7 @@
 package courier_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -265,6 +266,51 @@ func TestServerStartedAgain(t *testing.T) {
 		if list := p.answers(agent.Owner, id); len(list) != 1 || list[0].Text != want {
 			t.Errorf("answers to %s: %+v, want %q", id, list, want)
 		}
+	}
+}
+
+// TestLostServerStartedAgain: what a killed program's conversation has lost was offered to the
+// next one, whose server dies then, too. It is not offered once more to a program that has it,
+// in a turn that the conversation's file does not show yet or in its queue.
+func TestLostServerStartedAgain(t *testing.T) {
+	t.Parallel()
+	for _, queued := range []bool{false, true} {
+		t.Run(fmt.Sprintf("queued=%v", queued), func(t *testing.T) {
+			t.Parallel()
+			p := mustPost(t)
+			p.mustLeave(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"}, bus.Delivered, agent.Event{MS: 2000, Event: agent.EventSeen, ID: "q-0"})
+			left := testworld.Got(p.home.ReadFile("state/owed/"+string(me)+".json", 1<<10))(t)
+			left = bytes.Replace(left, []byte(`"wants"`), []byte(`"start":"dead","wants"`), 1)
+			testworld.Must(t, p.home.WriteFile("state/owed/"+string(me)+".json", left, false))
+			over := make(chan struct{})
+			p.program.turn = func(string) (time.Duration, string, error) { <-over; return 0, "done", nil }
+			p.program.lags = true
+			if queued {
+				p.program.queue = []string{"typed by a person"}
+			}
+			p.program.mustStart(t)
+			stop := p.run()
+			testworld.Wait(p, "it is offered", func() (is bool) { p.program.set(func() { is = p.program.pushes == 1 }); return is })
+			if !queued {
+				testworld.Wait(p, "it is taken", func() bool { return len(p.program.effects()) == 1 })
+			}
+			stop()
+			looks := 0
+			p.program.set(func() { p.program.last, looks = "", p.program.looks }) // the program would swallow the same text
+			p.run()
+			testworld.Wait(p, "the next server looks around", func() (is bool) { p.program.set(func() { is = p.program.looks > looks+3 }); return is })
+			p.program.set(p.program.catchUp)
+			close(over)
+			p.drop(envelope.Envelope{ID: "next", From: agent.Root, To: me, Text: "next"})
+			testworld.Wait(p, "the next filed", func() bool { return p.count(me, bus.Delivered) == 2 })
+			testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
+			if got := strings.Join(p.program.effects(), " "); got != "q-0 next" {
+				t.Errorf("effects: %s", got)
+			}
+			if list := p.answers(agent.Owner, "q-0"); len(list) != 1 || list[0].Text != "done" {
+				t.Errorf("answers: %+v", list)
+			}
+		})
 	}
 }
 
