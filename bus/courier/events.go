@@ -21,7 +21,7 @@ func (m *Courier) remember(ctx context.Context) {
 		m.program.hooked = m.program.hooked || own
 		switch e.Event.Event {
 		case agent.EventSeen:
-			m.history.see(e.ID, e.MS, "")
+			m.history.see(e.ID, e.Event)
 		case agent.EventPrompt:
 			m.alone.begins(e.Event)
 			if own && strings.HasPrefix(e.Text, noticeMark) {

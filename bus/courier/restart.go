@@ -18,7 +18,8 @@ import (
 type past struct {
 	offered int64 // when, in milliseconds: events of before are of other messages
 	seen    bool
-	turn    string       // the number of the turn that took it
+	turn    string       // the number of the turn that took it, or was told to continue with it
+	here    bool         // that is a turn of this start of the program
 	end     *agent.Event // of its turn
 	left    *deferral    // its turn left work in the background of which there is no result yet
 }
@@ -64,11 +65,11 @@ func (h *history) recall() {
 }
 
 // see notes an event that shows the message in a turn.
-func (h *history) see(id string, ms int64, turn string) {
-	if p := h.past[id]; p != nil && ms >= p.offered {
+func (h *history) see(id string, e agent.Event) {
+	if p := h.past[id]; p != nil && e.MS >= p.offered {
 		p.seen = true
-		if turn != "" && p.end == nil {
-			p.turn = turn
+		if e.Event == agent.EventPrompt && e.ID != "" && p.end == nil {
+			p.turn, p.here = e.ID, e.Start == h.o.Start
 		}
 	}
 }
@@ -76,12 +77,12 @@ func (h *history) see(id string, ms int64, turn string) {
 // prompted notes the event of a turn's beginning.
 func (h *history) prompted(e agent.Event) {
 	for _, id := range e.IDs {
-		h.see(id, e.MS, e.ID)
+		h.see(id, e)
 	}
 	notice := strings.HasPrefix(e.Text, noticeMark)
 	for id, p := range h.past {
 		if p.left != nil && p.left.reported(e) || p.seen && p.end == nil && notice && strings.Contains(e.Text, naming(id, "")) {
-			p.turn = e.ID
+			p.turn, p.here = e.ID, e.Start == h.o.Start
 		}
 	}
 }
@@ -202,7 +203,9 @@ func (h *history) resume(ctx context.Context, o Message, e envelope.Envelope, d 
 	if known := h.past[o.ID]; known != nil {
 		p = *known
 	}
-	o.turn = p.turn
+	if o.turn = p.turn; p.here {
+		o.Start = h.o.Start
+	}
 	if o.Wants {
 		if answered, err := h.answers.answered(ctx, o); answered || err != nil {
 			return answered, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -271,11 +272,20 @@ func TestServerStartedAgain(t *testing.T) {
 
 // TestLostServerStartedAgain: what a killed program's conversation has lost was offered to the
 // next one, whose server dies then, too. It is not offered once more to a program that has it,
-// in a turn that the conversation's file does not show yet or in its queue.
+// in a turn that the conversation's file does not show yet or in its queue; nor is a turn that
+// was cut off pointed out again, while the program continues with it.
 func TestLostServerStartedAgain(t *testing.T) {
 	t.Parallel()
-	for _, queued := range []bool{false, true} {
-		t.Run(fmt.Sprintf("queued=%v", queued), func(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		queued, held bool
+		effects      string
+	}{
+		{"in a turn", false, false, "q-0 next"},
+		{"in the queue", true, false, "q-0 next"},
+		{"named", false, true, "next"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			p := mustPost(t)
 			p.mustLeave(envelope.Envelope{ID: "q-0", From: agent.Owner, To: me, Text: "?"}, bus.Delivered, agent.Event{MS: 2000, Event: agent.EventSeen, ID: "q-0"})
@@ -284,15 +294,15 @@ func TestLostServerStartedAgain(t *testing.T) {
 			testworld.Must(t, p.home.WriteFile("state/owed/"+string(me)+".json", left, false))
 			over := make(chan struct{})
 			p.program.turn = func(string) (time.Duration, string, error) { <-over; return 0, "done", nil }
-			p.program.lags = true
-			if queued {
+			p.program.lags, p.program.held["q-0"] = true, tt.held
+			if tt.queued {
 				p.program.queue = []string{"typed by a person"}
 			}
 			p.program.mustStart(t)
 			stop := p.run()
 			testworld.Wait(p, "it is offered", func() (is bool) { p.program.set(func() { is = p.program.pushes == 1 }); return is })
-			if !queued {
-				testworld.Wait(p, "it is taken", func() bool { return len(p.program.effects()) == 1 })
+			if !tt.queued {
+				testworld.Wait(p, "it is taken", func() (is bool) { p.program.set(func() { is = len(p.program.texts) == 1 }); return is })
 			}
 			stop()
 			looks := 0
@@ -304,9 +314,11 @@ func TestLostServerStartedAgain(t *testing.T) {
 			p.drop(envelope.Envelope{ID: "next", From: agent.Root, To: me, Text: "next"})
 			testworld.Wait(p, "the next filed", func() bool { return p.count(me, bus.Delivered) == 2 })
 			testworld.Wait(p, "nothing owed", func() bool { return p.owed() == "" })
-			if got := strings.Join(p.program.effects(), " "); got != "q-0 next" {
-				t.Errorf("effects: %s", got)
-			}
+			testworld.Equal(t, strings.Join(p.program.effects(), " "), tt.effects, "effects")
+			p.program.set(func() {
+				about := slices.DeleteFunc(p.program.texts, func(text string) bool { return !strings.Contains(text, "q-0") })
+				testworld.Len(t, about, 1, "texts about it")
+			})
 			if list := p.answers(agent.Owner, "q-0"); len(list) != 1 || list[0].Text != "done" {
 				t.Errorf("answers: %+v", list)
 			}
