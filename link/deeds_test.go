@@ -64,7 +64,7 @@ func mustDeeds(t *testing.T, prepare func(laptop, build1 *host)) (w *world, lapt
 // dial connects as a host that does not keep to what others do.
 func (w *world) dial(h *host) *nats.Conn {
 	w.Helper()
-	nc := testworld.Got(nats.Connect("nats://"+w.at, testworld.Got(team.LoadKey(h.home))(w).SignIn(), nats.CustomInboxPrefix(wire.Inbox(h.name))))(w)
+	nc := testworld.Got(nats.Connect("nats://"+w.at, testworld.Got(team.LoadKey(h.home))(w).SignIn(), nats.CustomInboxPrefix(wire.Inbox(h.name)), nats.Timeout(time.Minute)))(w)
 	w.Cleanup(nc.Close)
 	return nc
 }

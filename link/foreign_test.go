@@ -22,9 +22,9 @@ func TestForeignServer(t *testing.T) {
 	laptop, build1 := w.hosts[0], w.hosts[1]
 	laptop.stop()
 	build1.stop()
-	nc := testworld.Got(nats.Connect("nats://"+w.at, w.admin.SignIn()))(t)
+	nc := testworld.Got(nats.Connect("nats://"+w.at, w.admin.SignIn(), nats.Timeout(time.Minute)))(t)
 	defer nc.Close()
-	js := testworld.Got(jetstream.New(nc))(t)
+	js := testworld.Got(jetstream.New(nc, jetstream.WithDefaultTimeout(time.Minute)))(t)
 	names := js.StreamNames(t.Context())
 	for name := range names.Name() {
 		testworld.Must(t, js.DeleteStream(t.Context(), name))

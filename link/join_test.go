@@ -2,6 +2,7 @@ package link_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -15,7 +16,7 @@ func TestJoin(t *testing.T) {
 	w := mustWorld(t, "laptop", "build1")
 	build1 := testworld.Got(team.LoadKey(w.hosts[1].home))(t)
 	for _, name := range []string{"build2", "build3"} {
-		nc := testworld.Got(nats.Connect("nats://"+w.at, build1.SignIn(), nats.CustomInboxPrefix("_INBOX_JOIN.x")))(t)
+		nc := testworld.Got(nats.Connect("nats://"+w.at, build1.SignIn(), nats.CustomInboxPrefix("_INBOX_JOIN.x"), nats.Timeout(time.Minute)))(t)
 		defer nc.Close()
 		a := team.Applicant{
 			Home: testworld.Home(t), Name: name, Conn: nc,

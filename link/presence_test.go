@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"netsky/agent"
@@ -51,10 +50,7 @@ func (h *host) trouble(about string) string {
 // as connects as a host.
 func (w *world) as(h *host) jetstream.JetStream {
 	w.Helper()
-	k := testworld.Got(team.LoadKey(h.home))(w)
-	nc := testworld.Got(nats.Connect("nats://"+w.at, k.SignIn(), nats.CustomInboxPrefix(wire.Inbox(h.name))))(w)
-	w.Cleanup(nc.Close)
-	return testworld.Got(jetstream.New(nc))(w)
+	return testworld.Got(jetstream.New(w.dial(h), jetstream.WithDefaultTimeout(time.Minute)))(w)
 }
 
 // The owner's host hears what each host tells of itself, and nobody else does.

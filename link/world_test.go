@@ -102,13 +102,13 @@ func (w *world) serve() {
 	}
 	s := testworld.Got(server.NewServer(o))(w)
 	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		w.Fatal("the server does not start")
 	}
 	w.at, w.end = s.Addr().String(), func() { s.Shutdown(); s.WaitForShutdown() }
-	nc := testworld.Got(nats.Connect(s.ClientURL(), w.admin.SignIn()))(w)
+	nc := testworld.Got(nats.Connect(s.ClientURL(), w.admin.SignIn(), nats.Timeout(time.Minute)))(w)
 	defer nc.Close()
-	testworld.Must(w, wire.Provision(w.Context(), testworld.Got(jetstream.New(nc))(w), names, wire.DefaultLimits()))
+	testworld.Must(w, wire.Provision(w.Context(), testworld.Got(jetstream.New(nc, jetstream.WithDefaultTimeout(time.Minute)))(w), names, wire.DefaultLimits()))
 }
 
 // link starts the host's link.

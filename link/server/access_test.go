@@ -91,7 +91,7 @@ func TestAllowed(t *testing.T) {
 	testworld.Must(t, errors.Join(build.Conn().Flush(), laptop.Conn().Flush()))
 	deed := wire.DeedSubject("build1", "laptop")
 	testworld.Equal(t, string(testworld.Got(laptop.Conn().Request(deed, nil, time.Minute))(t).Data), deed, "deed")
-	join := testworld.Got(nats.Connect(w.ready().Address, nats.UserInfo(wire.JoinUser, wire.JoinPassword), nats.CustomInboxPrefix(wire.JoinInbox+".1")))(t)
+	join := testworld.Got(nats.Connect(w.ready().Address, nats.UserInfo(wire.JoinUser, wire.JoinPassword), nats.CustomInboxPrefix(wire.JoinInbox+".1"), nats.Timeout(time.Minute)))(t)
 	defer join.Close()
 	testworld.Equal(t, string(testworld.Got(join.Request(wire.JoinSubject+".hello", []byte("hi"), time.Minute))(t).Data), "hi", "join")
 }
@@ -145,7 +145,7 @@ func TestRefused(t *testing.T) {
 	for _, subject := range subscribes {
 		refused("sub "+subject, testworld.Err(evil.SubscribeSync(subject)))
 	}
-	join := testworld.Got(nats.Connect(w.ready().Address, nats.UserInfo(wire.JoinUser, wire.JoinPassword), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})))(t)
+	join := testworld.Got(nats.Connect(w.ready().Address, nats.UserInfo(wire.JoinUser, wire.JoinPassword), nats.Timeout(time.Minute), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})))(t)
 	defer join.Close()
 	for _, subject := range append(publishes, "netsky.mail.build1.laptop", "netsky.deed.laptop.build1") {
 		if strings.HasPrefix(subject, wire.JoinSubject) {

@@ -32,7 +32,7 @@ func broker(t *testing.T) (connect func(...nats.Option) *nats.Conn) {
 		t.Fatal("the server does not answer")
 	}
 	return func(o ...nats.Option) *nats.Conn {
-		nc := testworld.Got(nats.Connect(s.ClientURL(), o...))(t)
+		nc := testworld.Got(nats.Connect(s.ClientURL(), append(o, nats.Timeout(time.Minute))...))(t)
 		t.Cleanup(nc.Close)
 		return nc
 	}
