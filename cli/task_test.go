@@ -69,7 +69,7 @@ func TestTasksSurvive(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t)
 	w.must(t, "netsky", "up", "2", "--type", "demo", "--no-attach")
-	long := w.mustTask(t, "long", "--body", "/busy 3s", "--agent", "1")
+	long := w.mustTask(t, "long", "--body", "/busy 10s", "--agent", "1")
 	after := w.mustTask(t, "after", "--needs", long, "--agent", "2")
 	w.must(t, "netsky", "task", "start", after)
 	w.must(t, "netsky", "task", "start", long)

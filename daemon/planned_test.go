@@ -21,7 +21,7 @@ func TestPlannedRestartOutlivesDaemon(t *testing.T) {
 	w := newWorld(t)
 	p := w.start()
 	w.up(demo{}, "agent0", "agent1")
-	sent := w.mail("agent1", "/busy 2s")
+	sent := w.mail("agent1", "/busy 10s")
 	testworld.WaitOr(t, func() bool { return w.statuses().Find("agent1").State == agent.Busy }, func() string { return "not busy" })
 	was := w.statuses()
 	r := restart.Request{By: agent.Owner, Handoff: "go on"}

@@ -29,7 +29,7 @@ func TestReconcile(t *testing.T) {
 	before := w.statuses()
 	var sent []string
 	for _, id := range []agent.ID{"agent0", "agent1"} {
-		sent = append(sent, w.mail(id, "/busy 2s"))
+		sent = append(sent, w.mail(id, "/busy 10s"))
 	}
 	testworld.WaitOr(t, func() bool {
 		list := w.statuses()

@@ -70,7 +70,7 @@ func TestTurn(t *testing.T) {
 		testworld.WaitOr(t, func() bool { return w.statuses().Find("agent1").State == agent.Busy }, func() string { return "not busy" })
 		return sent.ID
 	}
-	id := busy("/busy 2s")
+	id := busy("/busy 10s")
 	r := w.submit(restart.Request{})
 	w.process(0)
 	a, ok, err := w.l.Bus.FindAnswer(t.Context(), "", agent.Owner, id, time.Time{})
