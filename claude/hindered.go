@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"netsky/agent"
 	"netsky/internal/advice"
@@ -129,12 +130,12 @@ func (e rule) matches(env []string, name string, words []string) bool {
 	return e.Name != nil && *e.Name == name
 }
 
-var variable = regexp.MustCompile(`\$\{(\w+)(:-[^}]*)?\}`)
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{(\w+)(:-[^}]*)?\}`) })
 
 // expand replaces ${NAME} and ${NAME:-default}, as Claude Code does in its lists of MCP servers.
 func expand(env []string, text string) string {
-	return variable.ReplaceAllStringFunc(text, func(m string) string {
-		parts := variable.FindStringSubmatch(m)
+	return variable().ReplaceAllStringFunc(text, func(m string) string {
+		parts := variable().FindStringSubmatch(m)
 		if v := execx.Value(env, parts[1]); v != "" || parts[2] == "" {
 			return v
 		}

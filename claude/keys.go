@@ -172,7 +172,7 @@ type stopper struct {
 	why     string // they may have no effect
 }
 
-var vimMode = regexp.MustCompile(`(?m)^\s*-- [A-Z]+( [A-Z]+)* --`)
+var vimMode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*-- [A-Z]+( [A-Z]+)* --`) })
 
 // stopper returns the one for the session as it is now.
 func (s *Session) stopper(ctx context.Context) *stopper {
@@ -190,7 +190,7 @@ func (s *Session) stopper(ctx context.Context) *stopper {
 	}
 	l := readScreen(plain(screen))
 	switch {
-	case l.composer && vimMode.MatchString(strings.Join(l.lines[l.rules[len(l.rules)-1]+1:], "\n")):
+	case l.composer && vimMode().MatchString(strings.Join(l.lines[l.rules[len(l.rules)-1]+1:], "\n")):
 		p.why += "; its composer is in vim mode (editorMode in Claude Code's settings)"
 		if p.left = [][]string{{control}}; keys != nil {
 			p.left = append(p.left, keys, keys) // the first may only leave the mode
@@ -256,7 +256,7 @@ func cancelKeys(file string) (keys []string, changed bool) {
 	return keys, true
 }
 
-var functionKey = regexp.MustCompile(`^f[0-9]{1,2}$`)
+var functionKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^f[0-9]{1,2}$`) })
 
 // tmuxKeys translates keys as Claude Code names them, "ctrl+x ctrl+k" or "escape"; nil if
 // it can't.
@@ -276,7 +276,7 @@ func tmuxKeys(named string) (keys []string) {
 		switch {
 		case known[last] != "":
 			last = known[last]
-		case functionKey.MatchString(last):
+		case functionKey().MatchString(last):
 			last = strings.ToUpper(last)
 		case len(last) != 1:
 			return nil

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -77,14 +78,14 @@ func manPage(table *cli.App, date time.Time) string {
 
 var (
 	roffEscapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`)
-	quotedWords = regexp.MustCompile("`([^`]+)`")
-	roffControl = regexp.MustCompile(`(?m)^([.'])`)
+	quotedWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("`([^`]+)`") })
+	roffControl = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^([.'])`) })
 )
 
 // roff escapes a text; what is in backquotes is bold.
 func roff(s string) string {
-	s = quotedWords.ReplaceAllString(roffEscapes.Replace(s), `\fB$1\fR`)
-	return roffControl.ReplaceAllString(strings.ReplaceAll(s, "`", `\(ga`), `\&$1`)
+	s = quotedWords().ReplaceAllString(roffEscapes.Replace(s), `\fB$1\fR`)
+	return roffControl().ReplaceAllString(strings.ReplaceAll(s, "`", `\(ga`), `\&$1`)
 }
 
 // packageCommand is for scripts/release.

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 
 	"netsky/home"
 )
@@ -93,13 +94,13 @@ func tableIn(text, name string) (from, to int, ok bool) {
 	return from, to, ok
 }
 
-var commentedKey = regexp.MustCompile(`^# ([a-z_]+) = `)
+var commentedKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^# ([a-z_]+) = `) })
 
 // missing returns the lines of the sample's table whose keys the table does not have, commented out or not.
 func missing(have, sample string) (lines string) {
 	add := false
 	for line := range strings.SplitSeq(sample, "\n") {
-		if key := commentedKey.FindStringSubmatch(line); key != nil { // else it continues the comment above
+		if key := commentedKey().FindStringSubmatch(line); key != nil { // else it continues the comment above
 			add = !regexp.MustCompile(`(?m)^[ \t#]*` + key[1] + `[ \t]*=`).MatchString(have)
 		}
 		if add {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -44,8 +45,8 @@ var fields = [5]struct {
 const star = 1 << 63
 
 var (
-	item     = regexp.MustCompile(`^(\*|(\d+|[a-z]{3})(-(\d+|[a-z]{3}))?)(/\d+)?$`)
-	number   = regexp.MustCompile(`\d+`)
+	item     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\*|(\d+|[a-z]{3})(-(\d+|[a-z]{3}))?)(/\d+)?$`) })
+	number   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\d+`) })
 	weekdays = strings.NewReplacer("sun", "0", "mon", "1", "tue", "2", "wed", "3", "thu", "4", "fri", "5", "sat", "6")
 )
 
@@ -89,14 +90,14 @@ func parseField(i int, text string) (*cron.SpecSchedule, error) {
 	f := fields[i]
 	refused := fmt.Errorf("%.40q: want %d to %d, also as a list or a range, or *, each with or without a step (*/2)", text, f.min, f.max)
 	for part := range strings.SplitSeq(text, ",") {
-		if !item.MatchString(part) {
+		if !item().MatchString(part) {
 			return nil, refused
 		}
 	}
 	if f.name == "weekday" {
 		text = weekdays.Replace(text)
 	}
-	for _, n := range number.FindAllString(text, -1) {
+	for _, n := range number().FindAllString(text, -1) {
 		if v, err := strconv.Atoi(n); err != nil || v > f.max {
 			return nil, refused
 		}

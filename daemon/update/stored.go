@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"netsky/home"
@@ -32,14 +33,14 @@ func load(h home.Dir, rel string) (Run, error) {
 }
 
 var (
-	runID  = regexp.MustCompile(`^self-[0-9]{1,19}$`)
-	digest = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	runID  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^self-[0-9]{1,19}$`) })
+	digest = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 	states = []State{Preparing, Prepared, Stopping, Copying, Installing, Starting, Undoing, Done, Undone, Failed}
 )
 
 // names returns an error unless the run's files are beside its program and in the home's directory of runs.
 func (r Run) names() error {
-	if !runID.MatchString(r.ID) {
+	if !runID().MatchString(r.ID) {
 		return fmt.Errorf("%.100q is not the id of a run", r.ID)
 	}
 	dir, name := filepath.Split(r.Binary)
@@ -69,7 +70,7 @@ func (r Run) whole() error {
 		return fmt.Errorf("%.100q is not a kind of run, or %.100q not a state of one", r.Kind, r.State)
 	case !filepath.IsAbs(r.Binary) || r.Binary != filepath.Clean(r.Binary):
 		return fmt.Errorf("%.200q is not the path of a program", r.Binary)
-	case r.Kind != Restart && r.State != Preparing && !r.State.Over() && !(digest.MatchString(r.From.SHA256) && digest.MatchString(r.To.SHA256)):
+	case r.Kind != Restart && r.State != Preparing && !r.State.Over() && !(digest().MatchString(r.From.SHA256) && digest().MatchString(r.To.SHA256)):
 		return errors.New("a run without the digests of its programs")
 	}
 	return nil

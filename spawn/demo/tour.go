@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -238,7 +239,7 @@ func (t *tour) shell(ctx context.Context, line string) (string, error) {
 	return strings.TrimRight(string(out), "\n"), err
 }
 
-var undoes = regexp.MustCompile("`netsky undo ([0-9a-z]+)`")
+var undoes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("`netsky undo ([0-9a-z]+)`") })
 
 func (t *tour) play(ctx context.Context, s scene) error {
 	for i, line := range s.lines {
@@ -260,7 +261,7 @@ func (t *tour) play(ctx context.Context, s scene) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", line, err)
 		}
-		if m := undoes.FindStringSubmatch(out); m != nil {
+		if m := undoes().FindStringSubmatch(out); m != nil {
 			t.landing = m[1]
 		}
 		if strings.HasPrefix(line, "netsky ask ") || strings.HasPrefix(line, "netsky send ") {

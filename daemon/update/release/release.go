@@ -28,6 +28,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -154,7 +155,7 @@ func (r reader) Read(p []byte) (int, error) {
 // Close closes the file.
 func (a *Archive) Close() error { return a.file.Close() }
 
-var archiveName = regexp.MustCompile(`^netsky_([^_/]+)_([a-z0-9]+)_([a-z0-9]+)\.tar\.gz$`)
+var archiveName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^netsky_([^_/]+)_([a-z0-9]+)_([a-z0-9]+)\.tar\.gz$`) })
 
 // nameOf returns the name of this machine's archive of that version.
 func nameOf(version string) string {
@@ -166,8 +167,8 @@ func fitting(name string) (version string, err error) {
 	if strings.HasSuffix(name, ".deb") {
 		return "", advice.With(fmt.Errorf("%q is a package, which apt installs", name), "`sudo apt install ./%s`, or get %s", name, nameOf("VERSION"))
 	}
-	m := archiveName.FindStringSubmatch(name)
-	if m == nil || !semver.MatchString(m[1]) {
+	m := archiveName().FindStringSubmatch(name)
+	if m == nil || !semver().MatchString(m[1]) {
 		return "", advice.With(fmt.Errorf("%q is not the name of a release", name), "use its own name, as %s", nameOf("VERSION"))
 	}
 	if m[2] != runtime.GOOS || m[3] != runtime.GOARCH {
@@ -212,7 +213,9 @@ func beside(file, name string) ([]byte, error) {
 	return data, err
 }
 
-var sumLine = regexp.MustCompile(`^([0-9a-f]{64}) [ *]([A-Za-z0-9][A-Za-z0-9._+~-]*)$`)
+var sumLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-9a-f]{64}) [ *]([A-Za-z0-9][A-Za-z0-9._+~-]*)$`)
+})
 
 // parseSums returns the digest of the file in a list as sha256sum writes it. A list with a line that
 // sha256sum would not write for files in one directory is refused, as is one that names a file twice:
@@ -222,7 +225,7 @@ func parseSums(data []byte, name string) (digest string, err error) {
 	n := 0
 	for line := range strings.Lines(string(data)) {
 		n++
-		m := sumLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		m := sumLine().FindStringSubmatch(strings.TrimSuffix(line, "\n"))
 		if m == nil {
 			return "", advice.With(fmt.Errorf("line %d is not a digest and the name of a file", n), "download the release's %s again", sumsName)
 		}

@@ -4,16 +4,19 @@ import (
 	"cmp"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // semver is a version as https://semver.org/spec/v2.0.0.html has it.
-var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$`)
+var semver = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$`)
+})
 
 // Compare returns -1, 0 or 1, as a comes before b, is the same or comes after it by the precedence of
 // Semantic Versioning: "0.2.0-rc.1" comes before "0.2.0", and what follows a "+" does not count. What is
 // no version comes before every version.
 func Compare(a, b string) int {
-	v, w := semver.FindStringSubmatch(a), semver.FindStringSubmatch(b)
+	v, w := semver().FindStringSubmatch(a), semver().FindStringSubmatch(b)
 	if v == nil || w == nil {
 		return cmp.Compare(len(v), len(w))
 	}
