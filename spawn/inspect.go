@@ -127,6 +127,14 @@ func (l *Site) Inspect(ctx context.Context) (Statuses, error) {
 	return l.inspect(v, err)
 }
 
+// InspectAll is Inspect, and TickerUp by the same look at the tmux server.
+func (l *Site) InspectAll(ctx context.Context) (list Statuses, ticker bool, err error) {
+	v, err := l.view(ctx)
+	ticker = v.ticker != nil || l.tickerLives()
+	list, err = l.inspect(v, err)
+	return list, ticker, err
+}
+
 // inspect judges by what the tmux server has; tmuxErr is why that is unknown.
 func (l *Site) inspect(v view, tmuxErr error) (Statuses, error) {
 	return l.inspectBy(v, tmuxErr, l.files)

@@ -84,9 +84,9 @@ type Options struct {
 // Collect collects the state. What can't be determined becomes a note.
 func Collect(ctx context.Context, o Options) View {
 	l := o.Launcher
-	list, tmuxErr := l.Inspect(ctx)
+	list, ticker, tmuxErr := l.InspectAll(ctx)
 	v := View{
-		Home: l.Home.Root(), Dirs: []string{}, Agents: view.All(l.Home, list, o.Runtimes), Notes: []string{}, Needs: []attention.Need{},
+		Home: l.Home.Root(), Ticker: ticker, Dirs: []string{}, Agents: view.All(l.Home, list, o.Runtimes), Notes: []string{}, Needs: []attention.Need{},
 		now: time.Now(), version: o.Version, home: words.Tilde(o.UserHome, l.Home.Root()),
 	}
 	if tmuxErr != nil {
@@ -100,9 +100,6 @@ func Collect(ctx context.Context, o Options) View {
 		}
 	}
 	v.place(l.Home, o.UserHome)
-	if on, err := l.TickerUp(ctx); err == nil {
-		v.Ticker = on
-	}
 	v.services(ctx, o, list)
 	if o.Phone != nil {
 		v.Notes = append(v.Notes, o.Phone()...)
