@@ -41,7 +41,7 @@ func isTable(t reflect.Type) bool {
 }
 
 func fieldOf(table reflect.Type, word string) (reflect.StructField, bool) {
-	for _, f := range reflect.VisibleFields(table) {
+	for f := range table.Fields() {
 		if name := nameOf(f); name != "" && strings.EqualFold(name, word) {
 			return f, true
 		}
@@ -67,7 +67,7 @@ func keysOf(path []string) (names []string) {
 	if t == nil || t.Kind() != reflect.Struct || !isTable(t) {
 		return nil
 	}
-	for _, f := range reflect.VisibleFields(t) {
+	for f := range t.Fields() {
 		if name := nameOf(f); name != "" {
 			names = append(names, name)
 		}
