@@ -238,7 +238,9 @@ func (a linkVerbs) join(c *cli.Context) error {
 	s, err := f.Join(c.Context, fleet.JoinRequest{Name: c.String("name"), Address: at, Creds: creds, Yes: c.Bool("yes"), Show: func(code, owner string) {
 		shown = true
 		a.print("%s", code)
-		a.warn("on %s, compare this code and type `netsky link approve %s`; waiting for it, Ctrl-C ends that", owner, code)
+		if at != link.ByTunnel { // there `netsky link invite` has the code, and asks
+			a.warn("on %s, compare this code and type `netsky link approve %s`; waiting for it, Ctrl-C ends that", owner, code)
+		}
 	}})
 	if shown && errors.Is(err, context.Canceled) {
 		return advice.With(errors.New("link join: ended; the request stays for ten minutes"), "the same again goes on with the same code")
@@ -259,9 +261,11 @@ func (a linkVerbs) invite(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	role, err := team.ParseRole(c.String("role"))
-	if err != nil {
-		return usagef("link invite: --%w", err)
+	var role team.Role // it stays as it is
+	if c.IsSet("role") {
+		if role, err = team.ParseRole(c.String("role")); err != nil {
+			return usagef("link invite: --%w", err)
+		}
 	}
 	_, host, err := hostVerbs(a).reach(to)
 	if err != nil {
@@ -271,7 +275,7 @@ func (a linkVerbs) invite(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	a.admitted(q.Name, role)
+	a.admitted(q.Name, q.Role)
 	return nil
 }
 

@@ -294,7 +294,8 @@ func (f Links) Remove(_ context.Context, name string, sure bool) error {
 	if _, err = team.Remove(f.Home, name); err != nil {
 		return err
 	}
-	return f.keepTunnel(name, nil)
+	_, err = f.keepTunnel(name, nil)
+	return err
 }
 
 // Leave forgets the team, after a yes, and says how much mail for other hosts stays here.

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"netsky/agent"
 	"netsky/internal/advice"
 	"netsky/internal/proc"
 	"netsky/link"
@@ -23,7 +25,7 @@ import (
 type InviteRequest struct {
 	Host ssh.Host
 	Name string    // of the host in the team; "" is the name of Host
-	Role team.Role // what it may ask of others
+	Role team.Role // what it may ask of others; "" is a worker, or what it is already
 	Sure bool      // do not ask
 	Says io.Writer // what netsky there says besides
 }
@@ -33,7 +35,8 @@ const askWithin = 30 * time.Second
 
 // Invite has a host join the team. What its netsky shows comes by ssh, so its code is compared
 // here with that of the request. A crash leaves a tunnel to a host that asks no more, which
-// the next Invite takes up.
+// the next Invite takes up. A host that is in the team already gets its tunnel anew, as its
+// address may have changed.
 func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err error) {
 	if err := f.May("link invite"); err != nil {
 		return q, err
@@ -48,18 +51,20 @@ func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err
 		return q, advice.With(usagef("link invite: the team's server is not here, but at %s", self.Server.Address), "`netsky link join %s` on the other host joins", self.Server.Address)
 	}
 	if r.Name == "" {
-		r.Name = r.Host.Name
+		r.Name = nameOf(r.Host)
 	}
 	if r.Name, err = hostName(r.Name); err != nil {
 		return q, err
 	}
 	r.Host.Name = r.Name
-	if err := f.keepTunnel(r.Name, &r.Host); err != nil {
+	had, err := f.keepTunnel(r.Name, &r.Host)
+	if err != nil {
 		return q, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, f.keepTunnel(r.Name, nil))
+			_, kerr := f.keepTunnel(r.Name, had)
+			err = errors.Join(err, kerr)
 		}
 	}()
 	if err := (Daemon(f)).WantDaemon(ctx); err != nil {
@@ -70,18 +75,16 @@ func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err
 	shown, joined := &firstLine{line: make(chan string, 1)}, make(chan error, 1)
 	go func() {
 		client := ssh.Client{Home: f.Home, Environ: f.Environ}
-		joined <- client.Run(ctx, r.Host, nil, shown, r.Says, "", "link", "join", "tunnel:", "--name", r.Name, "--yes")
+		joined <- client.Run(ctx, r.Host, nil, shown, r.Says, "", "link", "join", link.ByTunnel, "--name", r.Name, "--yes")
 	}()
 	select {
 	case line := <-shown.line:
 		if _, none := team.ParseCode(line); none != nil { // it was let in before, and says that it has joined
-			if q.Name = r.Name; !f.holds(r.Name) {
-				err = fmt.Errorf("%s: shows no code, but %.60q", r.Name, line)
-			}
+			q, err = f.again(r)
 			break
 		}
 		if q, err = f.asking(ctx, r.Name, line); err == nil {
-			err = f.letIn(ctx, r, q)
+			q, err = f.letIn(ctx, r, q)
 		}
 	case err = <-joined:
 		if err == nil {
@@ -98,11 +101,39 @@ func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err
 	return q, nil
 }
 
-// holds reports whether the team has a host of that name.
-func (f Links) holds(name string) bool {
+// nameOf returns a name for a host: that of netsky.toml, or of the machine in a destination of ssh's.
+func nameOf(h ssh.Host) string {
+	if h.Name != h.Dest || agent.IsHost(h.Name) {
+		return h.Name
+	}
+	machine, isURL := strings.CutPrefix(h.Dest, "ssh://")
+	machine = machine[strings.LastIndexByte(machine, '@')+1:]
+	if isURL {
+		machine, _, _ = strings.Cut(machine, ":")
+	}
+	return cmp.Or(fitName(machine), h.Name)
+}
+
+// again returns the host of the team that is invited once more, in the role that it is to have now.
+func (f Links) again(r InviteRequest) (q team.Request, err error) {
 	t, err := team.Load(f.Home)
-	_, is := t.Host(name)
-	return err == nil && is
+	if err != nil {
+		return q, err
+	}
+	h, in := t.Host(r.Name)
+	switch {
+	case !in:
+		return q, advice.With(fmt.Errorf("%s: is in a team that is not this one, or was removed from it", r.Name), "`netsky link leave` there, then the same again")
+	case r.Role == "" || r.Role == h.Role:
+		return team.Request{Name: h.Name, Role: h.Role}, nil
+	case !r.Sure:
+		if err := f.sure("link invite", fmt.Sprintf("%s is in the team, as %s. Make it %s? [y/N] ", h.Name, h.Role, r.Role)); err != nil {
+			return q, err
+		}
+	}
+	h.Role = r.Role
+	_, err = team.Admit(f.Home, h)
+	return team.Request{Name: h.Name, Role: h.Role}, err
 }
 
 // asking returns the request of a host with a code, which is about to be here.
@@ -122,32 +153,35 @@ func (f Links) asking(ctx context.Context, name, code string) (team.Request, err
 }
 
 // letIn approves a request, after a yes.
-func (f Links) letIn(ctx context.Context, r InviteRequest, q team.Request) error {
+func (f Links) letIn(ctx context.Context, r InviteRequest, q team.Request) (team.Request, error) {
+	role := cmp.Or(r.Role, team.Worker)
 	if !r.Sure {
-		question := fmt.Sprintf("%s asks to join, and shows the code of its request, %s. Let it in, as %s? [y/N] ", q.Name, q.Code, r.Role)
+		question := fmt.Sprintf("%s asks to join, and shows the code of its request, %s. Let it in, as %s? [y/N] ", q.Name, q.Code, role)
 		if err := f.sure("link invite", question); err != nil {
 			_, rerr := team.Reject(f.Home, q.Code)
-			return errors.Join(err, rerr)
+			return q, errors.Join(err, rerr)
 		}
 	}
-	_, err := f.Approve(ctx, q.Code, r.Role)
-	return err
+	return f.Approve(ctx, q.Code, role)
 }
 
-// keepTunnel has the daemon keep a tunnel to a host open, or with nil no more.
-func (f Links) keepTunnel(name string, to *ssh.Host) error {
+// keepTunnel has the daemon keep a tunnel to a host open, or with nil no more. It returns which
+// it kept before, nil for none.
+func (f Links) keepTunnel(name string, to *ssh.Host) (had *ssh.Host, err error) {
 	list, err := link.LoadTunnels(f.Home)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, is := list[name]; to == nil && !is {
-		return nil
+	if is, ok := list[name]; ok {
+		had = &is
+	} else if to == nil {
+		return nil, nil
 	}
 	delete(list, name)
 	if to != nil {
 		list[name] = *to
 	}
-	return list.Save(f.Home)
+	return had, list.Save(f.Home)
 }
 
 // A firstLine passes on the first line that is written to it.

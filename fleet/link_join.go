@@ -47,7 +47,10 @@ func (f Links) Join(ctx context.Context, r JoinRequest) (s team.Self, err error)
 	if err := f.Make(); err != nil {
 		return s, err
 	}
-	if self, err := team.LoadSelf(f.Home); err == nil {
+	switch self, err := team.LoadSelf(f.Home); {
+	case err == nil && at.Address == link.ByTunnel && self.Server == at && self.Name == r.Name:
+		return self, (Daemon(f)).WantDaemon(ctx) // it is invited again
+	case err == nil:
 		return self, advice.With(fmt.Errorf("this host is in a team already, that of %s, as %s", self.Owner, self.Name), "`netsky link leave` leaves it")
 	}
 	if err := f.afresh(); err != nil {
@@ -129,7 +132,7 @@ func (f Links) awaitTunnel(ctx context.Context) error {
 // tunnel keeps the way to a server up until ctx ends, and waits until it is.
 func (f Links) tunnel(ctx context.Context, way link.Way) error {
 	switch {
-	case strings.HasPrefix(way.Server.Address, "tunnel:"):
+	case way.Server.Address == link.ByTunnel:
 		return f.awaitTunnel(ctx)
 	case !strings.HasPrefix(way.Server.Address, "ssh:"):
 		return nil

@@ -20,7 +20,7 @@ func (e fullError) Error() string {
 
 // refused returns what a refusal by the server means for a parcel.
 func (p parcel) refused(err error) error {
-	if e, is := errors.AsType[*jetstream.APIError](err); is && e.ErrorCode == maxBytesCode && strings.Contains(e.Description, "per subject") {
+	if e, is := errors.AsType[*jetstream.APIError](err); is && e.ErrorCode == maxCode && strings.Contains(e.Description, "per subject") {
 		return fullError{p.To.Host()}
 	}
 	return full(err)

@@ -56,7 +56,7 @@ type Way struct {
 // How the address of a server begins.
 const (
 	bySSH    = "ssh:"    // a tunnel from here
-	byTunnel = "tunnel:" // a tunnel that another host makes
+	ByTunnel = "tunnel:" // a tunnel that another host makes
 	byTLS    = "tls://"
 	byNATS   = "nats://"
 )
@@ -64,8 +64,8 @@ const (
 // Check returns what is wrong with the address.
 func (w Way) Check() error {
 	at := w.Server.Address
-	for _, kind := range []string{bySSH, byTunnel, byTLS, byNATS} {
-		if rest, ok := strings.CutPrefix(at, kind); ok && (rest != "" || kind == byTunnel) {
+	for _, kind := range []string{bySSH, ByTunnel, byTLS, byNATS} {
+		if rest, ok := strings.CutPrefix(at, kind); ok && (rest != "" || kind == ByTunnel) {
 			return nil
 		}
 	}
@@ -144,7 +144,7 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 			return nil, fmt.Errorf("the server of this host does not run: %w", err)
 		}
 		return n.DialContext(ctx, "tcp", s.at())
-	case strings.HasPrefix(at, bySSH), strings.HasPrefix(at, byTunnel):
+	case strings.HasPrefix(at, bySSH), strings.HasPrefix(at, ByTunnel):
 		return n.DialContext(ctx, "unix", d.w.Home.Path(Socket))
 	}
 	return execx.DialContext(&n)(ctx, network, address)
