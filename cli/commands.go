@@ -81,7 +81,7 @@ func isDeed(verb string) bool {
 	case "up", "down", "restart", "agent", "send", "reply", "interrupt", "cancel", "approve", "init", "uninstall", "imessage send", "imessage access allow", "imessage access deny",
 		"work retire", "channel send", "channel route", "channel poison retry", "channel poison drop", "daemon stop", "daemon restart", "self update", "self rollback", "escalate", "watchdog tick", "cron add", "cron rm",
 		"loop", "task add", "task start", "task done", "task block", "task cancel", "note add", "check", "land", "hosts install", "undo", "service install", "service uninstall",
-		"service run", "link serve", "link invite", "link join", "link approve", "link reject", "link remove", "link leave":
+		"service run", "link serve", "link invite", "link join", "link approve", "link reject", "link remove", "link leave", "link move":
 		return true
 	}
 	return false

@@ -73,6 +73,12 @@ func (a linkVerbs) linkCommand() *cli.Command {
 				Flags: []cli.Flag{sure("do not ask")},
 			},
 			{
+				Name: "move", Usage: "use another server of this host's team", ArgsUsage: "[ADDRESS]", Action: a.move, Args: true,
+				Description: "Without ADDRESS this host runs the team's server from now on; then `netsky link move ADDRESS` on each other host, the owner's first.\n" +
+					"With the address of a NATS server, the owner's host comes first. What others have not fetched yet is sent again.",
+				Flags: []cli.Flag{creds, sure("do not ask")},
+			},
+			{
 				Name: "leave", Usage: "forget the team; mail for other hosts stays here", Action: a.leave,
 				Flags: []cli.Flag{sure("do not ask")},
 			},
@@ -181,6 +187,8 @@ func serverLine(v fleet.LinkStatus) string {
 		return "of this host, which does not run: " + s.Error
 	case s.Address == "":
 		return "of this host, which has not started yet"
+	case s.Fingerprint != "":
+		return "of this host, at " + s.Address + ", whose certificate has the fingerprint " + s.Fingerprint
 	default:
 		return "of this host, at " + s.Address
 	}
@@ -334,6 +342,33 @@ func (a linkVerbs) remove(c *cli.Context) error {
 		return err
 	}
 	a.print("%s is in the team no longer, and its key counts no longer", host)
+	return nil
+}
+
+func (a linkVerbs) move(c *cli.Context) error {
+	f, err := a.links()
+	if err != nil {
+		return err
+	}
+	at := ""
+	if c.NArg() > 0 {
+		if at, err = one(c, "the address of the team's server"); err != nil {
+			return err
+		}
+	}
+	creds, err := credsFile(c)
+	if err != nil {
+		return err
+	}
+	s, err := f.Move(c.Context, fleet.MoveRequest{Address: at, Creds: creds, Sure: c.Bool("yes")})
+	if err != nil {
+		return err
+	}
+	if s.Server.Address == "" {
+		a.print("%s runs the server of the team of %s; on each other host: `netsky link move ADDRESS`, such as ssh:USER@HOST", s.Name, s.Owner)
+		return nil
+	}
+	a.print("%s reaches the team of %s at %s", s.Name, s.Owner, s.Server.Address)
 	return nil
 }
 

@@ -18,12 +18,7 @@ import (
 // Two homes become a team by a server that runs already: one shows a code, the other approves it.
 func TestLinkJoin(t *testing.T) {
 	t.Parallel()
-	s := testworld.Got(server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, AlwaysEnableNonce: true}))(t)
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(time.Minute) {
-		t.Fatal("the server does not answer")
-	}
+	s := mustNATS(t)
 	laptop, build1 := mustWorld(t), mustWorld(t)
 	laptop.must(t, "netsky", "link", "serve", "--name", "laptop", "--server", s.ClientURL())
 
@@ -31,6 +26,49 @@ func TestLinkJoin(t *testing.T) {
 	testworld.Contains(t, build1.must(t, "netsky", "link"), "build1 is a host of the team of laptop, by the server at "+s.ClientURL())
 	laptop.must(t, "netsky", "link", "remove", "build1", "--yes")
 	testworld.Lacks(t, laptop.must(t, "netsky", "link"), "build1")
+}
+
+// mustNATS starts a NATS server.
+func mustNATS(t *testing.T) *server.Server {
+	t.Helper()
+	s := testworld.Got(server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, AlwaysEnableNonce: true, JetStream: true, StoreDir: t.TempDir(),
+	}))(t)
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("the server does not answer")
+	}
+	return s
+}
+
+// A team moves from one server to another, the owner's host first.
+func TestLinkMove(t *testing.T) {
+	t.Parallel()
+	one, two := mustNATS(t), mustNATS(t)
+	laptop, build1 := mustWorld(t), mustWorld(t)
+	laptop.must(t, "netsky", "link", "serve", "--name", "laptop", "--server", one.ClientURL())
+	mustJoin(t, build1, laptop, one.ClientURL())
+	status, out := build1.says(t, "", "link", "move", two.ClientURL(), "--yes")
+	testworld.Contains(t, out, two.ClientURL()+": it has nothing of a team")
+	testworld.Equal(t, status, 1, "the exit status")
+	testworld.Equal(t, laptop.must(t, "netsky", "link", "move", two.ClientURL(), "--yes"), "laptop reaches the team of laptop at "+two.ClientURL()+"\n")
+	testworld.Wait(t, "build1 moves", func() bool {
+		status, out = build1.says(t, "", "link", "move", two.ClientURL(), "--yes")
+		return status == 0
+	})
+	one.Shutdown()
+	for _, w := range []*world{laptop, build1} {
+		w.linked(t)
+		testworld.Contains(t, w.must(t, "netsky", "link"), "by the server at "+two.ClientURL())
+	}
+	build1.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
+	testworld.Contains(t, laptop.must(t, "netsky", "ask", "agent0@build1", "are you there?"), "are you there?")
+
+	testworld.Contains(t, laptop.must(t, "netsky", "link", "move", "--yes"), "laptop runs the server of the team of laptop; on each other host: `netsky link move ADDRESS`")
+	testworld.Wait(t, "its server", func() bool {
+		return strings.Contains(laptop.must(t, "netsky", "link"), "by the server of this host, at nats://127.0.0.1:")
+	})
 }
 
 // Of two machines one runs the server, and the other joins by ssh; mail then goes both ways.

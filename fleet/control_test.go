@@ -42,7 +42,7 @@ var noRoute = map[string]string{
 	"imessage access ls": "is decided at a terminal", "imessage access allow": "is decided at a terminal",
 	"imessage access deny": "is decided at a terminal", "imessage access pair": "is decided at a terminal",
 	"link serve": "is decided at a terminal", "link invite": "is decided at a terminal", "link join": "is decided at a terminal", "link approve": "is decided at a terminal",
-	"link reject": "is decided at a terminal", "link remove": "is decided at a terminal", "link leave": "is decided at a terminal",
+	"link reject": "is decided at a terminal", "link remove": "is decided at a terminal", "link leave": "is decided at a terminal", "link move": "is decided at a terminal",
 	"deed on another host": "a deed below /hosts/",
 	"on":                   "runs a verb by ssh", "hosts install": "asks a person at a terminal",
 	"task of another's": "task-add, task-edit and task-start",

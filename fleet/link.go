@@ -195,7 +195,7 @@ func (f Links) serve(r ServeRequest) (s team.Self, err error) {
 		return s, fmt.Errorf("this host is in a team already, as %s, and keeps that name", s.Name)
 	}
 	if s.Server != at {
-		return s, advice.With(fmt.Errorf("the server of this team is elsewhere: %s", s.Server.Address), "`netsky link leave` leaves the team, and ends it if this is the owner's host")
+		return s, advice.With(fmt.Errorf("the server of this team is elsewhere: %s", s.Server.Address), "`netsky link move` changes that")
 	}
 	if at.Address == "" {
 		if err := settings.Save(f.Home); err != nil {

@@ -58,7 +58,11 @@ func (f Links) Join(ctx context.Context, r JoinRequest) (s team.Self, err error)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	nc, at, err := f.reach(ctx, at)
+	way := link.Way{Home: f.Home, SSH: ssh.Client{Home: f.Home, Environ: f.Environ}, Server: at}
+	if err := f.tunnel(ctx, way); err != nil {
+		return s, err
+	}
+	nc, at, err := f.reach(ctx, at, append(team.JoinOptions(at), nats.MaxReconnects(-1)))
 	if err != nil {
 		return s, err
 	}
@@ -89,14 +93,10 @@ func (f Links) checkServer(s team.Server) error {
 	return nil
 }
 
-// reach connects to a server as who is in no team yet, and pins the certificate of one that no
-// authority vouches for: the code that people compare then covers it.
-func (f Links) reach(ctx context.Context, at team.Server) (*nats.Conn, team.Server, error) {
-	options := append(team.JoinOptions(at), nats.MaxReconnects(-1))
-	way := link.Way{Home: f.Home, SSH: ssh.Client{Home: f.Home, Environ: f.Environ}, Server: at}
-	if err := f.tunnel(ctx, way); err != nil {
-		return nil, at, err
-	}
+// reach connects to a server, and pins the certificate of one that no authority vouches for:
+// people compare it, as part of the code for a host that joins.
+func (f Links) reach(ctx context.Context, at team.Server, options []nats.Option) (*nats.Conn, team.Server, error) {
+	way := link.Way{Home: f.Home, Server: at}
 	nc, err := way.Connect(ctx, options...)
 	if unvouched := new(tls.CertificateVerificationError); errors.As(err, &unvouched) && len(unvouched.UnverifiedCertificates) > 0 {
 		sum := sha256.Sum256(unvouched.UnverifiedCertificates[0].Raw)

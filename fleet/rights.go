@@ -41,7 +41,7 @@ var rights = map[string]struct {
 	"approve": {owner, atTerminal}, "dashboard": {owner, atTerminal}, "uninstall": {owner, atTerminal}, "demo": {owner, atTerminal},
 	"self update": {owner, atTerminal}, "self rollback": {owner, atTerminal},
 	"link serve": {owner, atTerminal}, "link invite": {owner, atTerminal}, "link join": {owner, atTerminal}, "link approve": {owner, atTerminal}, "link reject": {owner, atTerminal},
-	"link remove": {owner, atTerminal}, "link leave": {owner, atTerminal},
+	"link remove": {owner, atTerminal}, "link leave": {owner, atTerminal}, "link move": {owner, atTerminal},
 	otherHosts: {owner, atTerminal}, "hosts install": {owner, atTerminal}, "drill": {owner, atTerminal}, "quiet": {owner, atTerminal}, "forget --unproved": {owner, atTerminal}, "check --set": {owner, atTerminal},
 	"imessage access ls": {owner, atTerminal}, "imessage access allow": {owner, atTerminal}, "imessage access deny": {owner, atTerminal},
 	"imessage access pair": {owner, atTerminal},

@@ -26,7 +26,7 @@ func TestRights(t *testing.T) {
 		"approve":              owner, "dashboard": owner, "uninstall": owner, "demo": owner, "hosts install": owner, "deed on another host": owner, "drill": owner, "quiet": owner, "forget --unproved": owner,
 		"check --set": owner, "imessage access ls": owner, "imessage access allow": owner, "imessage access deny": owner,
 		"imessage access pair": owner, "inbox": owner,
-		"link serve": owner, "link join": owner, "link approve": owner, "link reject": owner, "link remove": owner, "link leave": owner, "link": everybody,
+		"link serve": owner, "link join": owner, "link approve": owner, "link reject": owner, "link remove": owner, "link leave": owner, "link move": owner, "link": everybody,
 		"cron add": "yynn", "loop": "yynn", "cron rm": "yynn",
 		"land": "yynn", "undo": "yynn", "ask": everybody, "status": everybody, "note add": everybody,
 	} {

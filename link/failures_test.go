@@ -213,3 +213,23 @@ func (w *world) publishAs(h *host, m *nats.Msg, protocol int) {
 	m.Header = nats.Header{nats.MsgIdHdr: {id}, wire.ProtocolHeader: {fmt.Sprint(protocol)}, wire.SignatureHeader: {base64.RawStdEncoding.EncodeToString(signature)}}
 	testworld.Got(w.as(h).PublishMsg(w.Context(), m))(w)
 }
+
+// What is at the server of before is sent again to the one that the team has moved to.
+func TestMoved(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	build1.stop()
+	laptop.send(agent.Owner, "agent1@build1", "0")
+	testworld.Wait(t, "the server has it", func() bool { return laptop.waiting("agent1@build1") == 0 })
+	t.Cleanup(w.end)
+	w.at, w.store = "", t.TempDir()
+	w.serve()
+	for _, h := range w.hosts {
+		testworld.Got(team.Reach(h.home, team.Server{Address: "nats://" + w.at}))(t)
+	}
+	build1.link()
+	laptop.send(agent.Owner, "agent1@build1", "1")
+	testworld.Wait(t, "all has arrived", func() bool { return len(build1.texts("agent1")) == 2 })
+	testworld.EqualList(t, build1.texts("agent1"), []string{"owner@laptop: 0", "owner@laptop: 1"}, "in order")
+}

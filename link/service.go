@@ -323,17 +323,13 @@ func (s *session) connect(ctx context.Context) (*nats.Conn, error) {
 		s.gone.Store(false)
 		s.connected(nil)
 	}
-	options := []nats.Option{
-		nats.Name(s.self.Name), nats.CustomInboxPrefix(wire.Inbox(s.self.Name)),
+	options := append(SignIn(s.self, s.key),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(reconnect), nats.ReconnectJitter(reconnect/2, reconnect/2),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsOut), nats.ReconnectBufSize(-1), nats.IgnoreAuthErrorAbort(),
 		nats.ConnectHandler(up), nats.ReconnectHandler(up),
 		nats.DisconnectErrHandler(lost), nats.ReconnectErrHandler(lost),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.Log.Warn("link", "error", err) }),
-	}
-	if s.self.Server.Creds == "" {
-		options = append(options, s.key.SignIn())
-	}
+	)
 	return s.way().Connect(ctx, options...)
 }
 

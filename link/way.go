@@ -174,6 +174,12 @@ func (w Way) Hold(ctx context.Context, changed func(ssh.State)) error {
 	}
 }
 
+// Served returns where the server listens on the host to which ssh leads.
+func (w Way) Served(ctx context.Context) (string, error) {
+	dest := strings.TrimPrefix(w.Server.Address, bySSH)
+	return w.servedAt(ctx, ssh.Host{Name: dest, Dest: dest})
+}
+
 // servedAt asks a host where its server listens: always at the same place, once it has begun.
 func (w Way) servedAt(ctx context.Context, there ssh.Host) (string, error) {
 	out, err := w.SSH.Ask(ctx, there, connectTime, nil, `cat "${NETSKY_HOME:-$HOME/.netsky}/`+ServedFile+`"`)

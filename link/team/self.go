@@ -126,6 +126,18 @@ func enter(h home.Dir, s Self, document func(Key) ([]byte, error), k Key) error 
 	return h.Save(SelfFile, s, true)
 }
 
+// Reach changes how this host reaches the server of its team.
+func Reach(h home.Dir, server Server) (s Self, err error) {
+	err = locked(h, func() error {
+		if s, err = LoadSelf(h); err != nil {
+			return err
+		}
+		s.Server = server
+		return h.Save(SelfFile, s, true)
+	})
+	return s, err
+}
+
 // Admit adds a host to the team, or changes its role. Only the owner's host can.
 func Admit(h home.Dir, add Host) (t Team, err error) {
 	err = locked(h, func() error {
