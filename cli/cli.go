@@ -30,6 +30,7 @@ import (
 	"netsky/fleet/plan"
 	"netsky/home"
 	"netsky/internal/execx"
+	"netsky/link/ssh"
 	"netsky/spawn"
 )
 
@@ -48,7 +49,7 @@ const (
 
 // Main runs one command line and returns the exit status.
 func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
-	if f, ok := out.(*os.File); ok && os.Getenv(piped) != "" {
+	if f, ok := out.(*os.File); ok && os.Getenv(ssh.Piped) != "" {
 		ctx = whileRead(ctx, f)
 	}
 	a := newApp(in, out, errs, os.Environ())

@@ -20,6 +20,7 @@ import (
 	"netsky/internal/words"
 	"netsky/link"
 	"netsky/link/server"
+	"netsky/link/ssh"
 	"netsky/link/team"
 )
 
@@ -280,6 +281,9 @@ func (a linkVerbs) invite(c *cli.Context) error {
 		return err
 	}
 	q, err := f.Invite(c.Context, fleet.InviteRequest{Host: host, Name: c.String("name"), Role: role, Sure: c.Bool("yes"), Says: a.err})
+	if errors.Is(err, ssh.ErrNoNetsky) || errors.Is(err, ssh.ErrUnreachable) {
+		return reached(c.Context, host, err)
+	}
 	if err != nil {
 		return err
 	}

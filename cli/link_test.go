@@ -98,9 +98,12 @@ func TestLinkInvite(t *testing.T) {
 	liar := filepath.Join(build1.dir, "liar")
 	testworld.Program(t, liar, "#!/bin/sh\necho joined\n")
 	testworld.Must(t, os.WriteFile(laptop.mustHome(t).Path("netsky.toml"), []byte("[host.liar]\nssh = \"build1\"\nnetsky = \""+liar+"\"\n"), 0o600))
-	if status, out := laptop.says(t, "", "link", "invite", "liar", "--yes"); status != 1 || !strings.Contains(out, `liar: shows no code, but "joined"`) {
+	if status, out := laptop.says(t, "", "link", "invite", "liar", "--yes"); status != 1 || !strings.Contains(out, "liar: is in a team that is not this one") {
 		t.Errorf("one that only says that it has joined: exit status %d\n%s", status, out)
 	}
+	status, out = laptop.says(t, "", "link", "invite", "build1") // who is not asked has not rejected the host
+	testworld.Equal(t, status, 2, "the exit status")
+	testworld.Contains(t, out, "not a terminal; --yes confirms")
 	testworld.Contains(t, laptop.must(t, "netsky", "link", "invite", "build1", "--yes"), "build1 is in the team, as worker")
 	build1.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
 	testworld.Contains(t, laptop.must(t, "netsky", "ask", "agent0@build1", "are you there?"), "are you there?")

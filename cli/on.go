@@ -68,21 +68,17 @@ func (a hostVerbs) on(ctx context.Context, host string, line []string) error {
 	if err != nil {
 		return err
 	}
-	vars := piped + "=1"
+	vars := ssh.Piped + "=1"
 	if self != agent.Owner { // who has there the rights of the one with that name, not the owner's
 		vars += " AGENT_N=" + a.getenv("AGENT_N")
 	}
 	return reached(ctx, h, c.Run(ctx, h, a.in, a.out, a.err, vars, line...))
 }
 
-// piped is a variable of a netsky that another host's runs. Without a terminal, ssh passes no
-// Ctrl-C on, and does not end what it runs when it ends itself.
-const piped = "NETSKY_PIPED"
-
 // whileRead returns a context that also ends once nobody reads the output any more, as after a
 // Ctrl-C over there.
 func whileRead(ctx context.Context, out *os.File) context.Context {
-	os.Unsetenv(piped) // what this one starts is not concerned
+	os.Unsetenv(ssh.Piped) // what this one starts is not concerned
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		for one := []unix.PollFd{{Fd: int32(out.Fd())}}; ; { // that it has no reader is reported unasked

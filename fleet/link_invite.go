@@ -75,7 +75,7 @@ func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err
 	shown, joined := &firstLine{line: make(chan string, 1)}, make(chan error, 1)
 	go func() {
 		client := ssh.Client{Home: f.Home, Environ: f.Environ}
-		joined <- client.Run(ctx, r.Host, nil, shown, r.Says, "", "link", "join", link.ByTunnel, "--name", r.Name, "--yes")
+		joined <- client.Run(ctx, r.Host, nil, shown, r.Says, ssh.Piped+"=1", "link", "join", link.ByTunnel, "--name", r.Name, "--yes")
 	}()
 	select {
 	case line := <-shown.line:
@@ -90,7 +90,9 @@ func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err
 		if err == nil {
 			err = errors.New("it shows no code")
 		}
-		err = fmt.Errorf("%s: `netsky link join` there: %w", r.Name, err)
+		if !errors.Is(err, ssh.ErrNoNetsky) && !errors.Is(err, ssh.ErrUnreachable) {
+			err = fmt.Errorf("%s: `netsky link join` there: %w", r.Name, err)
+		}
 	}
 	if err != nil {
 		return q, err
@@ -158,8 +160,7 @@ func (f Links) letIn(ctx context.Context, r InviteRequest, q team.Request) (team
 	if !r.Sure {
 		question := fmt.Sprintf("%s asks to join, and shows the code of its request, %s. Let it in, as %s? [y/N] ", q.Name, q.Code, role)
 		if err := f.sure("link invite", question); err != nil {
-			_, rerr := team.Reject(f.Home, q.Code)
-			return q, errors.Join(err, rerr)
+			return q, errors.Join(err, team.Drop(f.Home, q))
 		}
 	}
 	return f.Approve(ctx, q.Code, role)

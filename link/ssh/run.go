@@ -30,6 +30,10 @@ var (
 	ErrNoNetsky = errors.New("no netsky is there")
 )
 
+// Piped is a variable of a netsky that another host's runs: "1" has it end once nobody reads its
+// output. Without a terminal, ssh passes no Ctrl-C on, and does not end what it runs when it ends itself.
+const Piped = "NETSKY_PIPED"
+
 // A Failed is the exit status of a netsky on another host.
 type Failed struct{ Status int }
 

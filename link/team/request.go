@@ -123,6 +123,11 @@ func Reject(h home.Dir, code string) (Request, error) {
 	})
 }
 
+// Drop forgets a request, so that its host may ask again at once.
+func Drop(h home.Dir, r Request) error {
+	return locked(h, func() error { return h.Remove(requestFile(r.Key)) })
+}
+
 // decide answers the request of a code.
 func decide(h home.Dir, code string, do func(*Request) error) (r Request, err error) {
 	if code, err = ParseCode(code); err != nil {
