@@ -101,22 +101,23 @@ func TestLinkInvite(t *testing.T) {
 	if status, out := laptop.says(t, "", "link", "invite", "liar", "--yes"); status != 1 || !strings.Contains(out, "liar: is in a team that is not this one") {
 		t.Errorf("one that only says that it has joined: exit status %d\n%s", status, out)
 	}
-	status, out = laptop.says(t, "", "link", "invite", "build1") // who is not asked has not rejected the host
+	status, out = laptop.says(t, "", "link", "invite", "ssh://build1") // who is not asked has not rejected the host
 	testworld.Equal(t, status, 2, "the exit status")
 	testworld.Contains(t, out, "not a terminal; --yes confirms")
-	testworld.Contains(t, laptop.must(t, "netsky", "link", "invite", "build1", "--yes"), "build1 is in the team, as worker")
+	testworld.Contains(t, laptop.must(t, "netsky", "link", "invite", "ssh://build1", "--name", "far", "--yes"), "far is in the team, as worker")
 	build1.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
-	testworld.Contains(t, laptop.must(t, "netsky", "ask", "agent0@build1", "are you there?"), "are you there?")
+	testworld.Contains(t, laptop.must(t, "netsky", "ask", "agent0@far", "are you there?"), "are you there?")
+	testworld.Contains(t, laptop.must(t, "netsky", "--on", "far", "status"), "agent0")
 
 	// Once more it keeps the tunnel, and takes another role only if one is named.
-	said := laptop.must(t, "netsky", "link", "invite", "build1", "--yes")
-	testworld.Contains(t, said, "build1 is in the team, as worker; its agents are agent0@build1 and so on")
-	testworld.Contains(t, laptop.must(t, "netsky", "ask", "agent0@build1", "and now?"), "and now?")
-	testworld.Contains(t, laptop.must(t, "netsky", "link", "invite", "ssh://build1", "--role", "owner", "--yes"), "build1 is in the team, as owner")
-	testworld.Contains(t, laptop.must(t, "netsky", "link", "invite", "build1"), "build1 is in the team, as owner")
-	laptop.must(t, "netsky", "link", "remove", "build1", "--yes")
-	status, out = laptop.says(t, "", "link", "invite", "build1", "--yes")
-	testworld.Contains(t, out, "build1: is in a team that is not this one, or was removed from it")
+	said := laptop.must(t, "netsky", "link", "invite", "far", "--yes")
+	testworld.Contains(t, said, "far is in the team, as worker; its agents are agent0@far and so on")
+	testworld.Contains(t, laptop.must(t, "netsky", "ask", "agent0@far", "and now?"), "and now?")
+	testworld.Contains(t, laptop.must(t, "netsky", "link", "invite", "ssh://build1", "--name", "far", "--role", "owner", "--yes"), "far is in the team, as owner")
+	testworld.Contains(t, laptop.must(t, "netsky", "link", "invite", "far"), "far is in the team, as owner")
+	laptop.must(t, "netsky", "link", "remove", "far", "--yes")
+	status, out = laptop.says(t, "", "link", "invite", "build1", "--name", "far", "--yes")
+	testworld.Contains(t, out, "far: is in a team that is not this one, or was removed from it")
 	testworld.Equal(t, status, 1, "the exit status")
 	testworld.Equal(t, string(testworld.Got(os.ReadFile(laptop.mustHome(t).Path("state/link/tunnels.json")))(t)), "{}\n", "tunnels")
 }

@@ -91,7 +91,8 @@ func whileRead(ctx context.Context, out *os.File) context.Context {
 	return ctx
 }
 
-// hosts returns those of netsky.toml, by name, and what reaches them. Without an error there are no others.
+// hosts returns those of netsky.toml and those invited by another name, in order, and what
+// reaches them. Without an error there are no others.
 func (a hostVerbs) hosts() (c ssh.Client, list []ssh.Host, err error) {
 	h, err := a.home()
 	if err != nil {
@@ -101,20 +102,20 @@ func (a hostVerbs) hosts() (c ssh.Client, list []ssh.Host, err error) {
 	for name, host := range cfg.Host {
 		list = append(list, ssh.Host{Name: name, Dest: cmp.Or(host.SSH, name), Netsky: host.Netsky})
 	}
+	invited, _ := link.LoadTunnels(h) // the link reports what is wrong with them
+	for name, to := range invited {
+		if _, named := cfg.Host[name]; !named {
+			list = append(list, to)
+		}
+	}
 	slices.SortFunc(list, func(x, y ssh.Host) int { return strings.Compare(x.Name, y.Name) })
 	return ssh.Client{Home: h, Environ: a.environ}, list, err
 }
 
-// reach finds a host of netsky.toml, or one to which a tunnel is kept; any other name is a destination of ssh's.
+// reach finds one of the hosts; any other name is a destination of ssh's.
 func (a hostVerbs) reach(name string) (ssh.Client, ssh.Host, error) {
 	c, list, err := a.hosts()
 	i := slices.IndexFunc(list, func(h ssh.Host) bool { return h.Name == name })
-	if i < 0 && c.Home != (home.Dir{}) {
-		tunnels, _ := link.LoadTunnels(c.Home) // `netsky link` says what can't be read
-		if to, ok := tunnels[name]; ok {
-			i, list = len(list), append(list, to)
-		}
-	}
 	switch {
 	case i >= 0: // whatever is wrong elsewhere in the file
 		err = list[i].Check()
