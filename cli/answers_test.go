@@ -106,7 +106,7 @@ type answerTold struct {
 
 // approves answers by text, by a reaction, in a terminal or on the page.
 func (w *phoneWorld) approves(way int, q agent.Approval, allow bool) answerTold {
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), testworld.Patience)
 	defer cancel()
 	word, tapback, flag, button := "yes", 2001, "--deny=false", attention.Allow
 	if !allow {
@@ -135,6 +135,7 @@ func (w *phoneWorld) approves(way int, q agent.Approval, allow bool) answerTold 
 	}
 	n, _ := attention.Find(attention.List(attention.Sources{Approvals: []agent.Approval{q}}), q.Code)
 	body, _ := json.Marshal(map[string]string{"code": q.Code, "digest": n.Digest, "answer": button})
+	var told answerTold
 	for {
 		url, err := w.home.ReadFile("run/url", 1<<10)
 		token, terr := w.home.ReadFile("run/token", 1<<10)
@@ -143,15 +144,18 @@ func (w *phoneWorld) approves(way int, q agent.Approval, allow bool) answerTold 
 			req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 			req.Header.Set("Content-Type", "application/json")
 			if res, err := http.DefaultClient.Do(req); err == nil {
-				defer res.Body.Close()
 				data := make([]byte, 1<<10)
 				n, _ := res.Body.Read(data)
-				return answerTold{ok: res.StatusCode == http.StatusOK, text: string(data[:n])}
+				res.Body.Close()
+				told = answerTold{ok: res.StatusCode == http.StatusOK, text: string(data[:n])}
+				if told.ok || res.StatusCode == http.StatusConflict { // else it was no daemon, or not this one
+					return told
+				}
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return answerTold{}
+			return told
 		case <-time.After(50 * time.Millisecond): // the daemon is being started
 		}
 	}
