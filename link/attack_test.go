@@ -202,3 +202,27 @@ func TestTakesNothing(t *testing.T) {
 	testworld.EqualList(t, evil.texts("agent1"), want, "once, in order")
 	testworld.Wait(t, "nothing is reported", func() bool { return laptop.trouble("mail for build1") == "" && laptop.trouble("mail out") == "" })
 }
+
+// A host writes answers nowhere but where hosts take them: the subject for an answer is chosen by whoever asks, and a
+// server that keeps nobody apart takes from this host what it would not from them.
+func TestAnswersElsewhere(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	evil := w.steal(w.hosts[1])
+	nc := evil.js.Conn()
+	deed := evil.signed(wire.DeedSubject("laptop", "build1"), "m-1", []byte(`{"op":"hello"}`))
+	for subject, inbox := range map[string]string{wire.JoinSubject + ".hello": wire.JoinInbox, deed.Subject: wire.Inbox("build1")} {
+		all := testworld.Got(nc.SubscribeSync("*.answer"))(t)
+		testworld.Wait(t, "an answer", func() bool {
+			for _, reply := range []string{wire.MailStream("x"), "$JS", "evil", inbox} {
+				testworld.Must(t, nc.PublishMsg(&nats.Msg{Subject: subject, Reply: reply + ".answer", Header: deed.Header, Data: deed.Data}))
+			}
+			m, err := all.NextMsg(time.Second)
+			if err == nil {
+				testworld.Equal(t, m.Subject, inbox+".answer", "where it is")
+			}
+			return err == nil
+		})
+		testworld.Must(t, all.Unsubscribe())
+	}
+}

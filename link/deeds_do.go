@@ -58,6 +58,8 @@ func (w *doer) take(m *nats.Msg) {
 	var err error
 	if !ok {
 		err = errors.New("is no host of the team")
+	} else if !team.IsInbox(m.Reply) { // which is not signed
+		err = errors.New("the answer would not go to a host")
 	} else {
 		err = wire.Verify(h.Key, m)
 	}

@@ -48,6 +48,13 @@ func JoinOptions(s Server) []nats.Option {
 	return list
 }
 
+// IsInbox reports whether an answer may be sent to a subject, which whoever asks has chosen: where
+// clients take answers, or what netsky's server makes of that. At a server that keeps nobody apart
+// this host may write what others may not, to remove a stream perhaps.
+func IsInbox(reply string) bool {
+	return strings.HasPrefix(reply, "_INBOX") || strings.HasPrefix(reply, "_R_.")
+}
+
 // A protocol is what all of them begin with.
 type protocol struct {
 	Protocol int `json:"protocol"`

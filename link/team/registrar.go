@@ -67,7 +67,7 @@ func (g *Registrar) Subscribe(nc *nats.Conn) (*nats.Subscription, error) {
 
 // Handle answers one message. What comes too fast gets no answer.
 func (g *Registrar) Handle(m *nats.Msg) {
-	if m.Reply == "" || !g.answers.Allow() {
+	if !IsInbox(m.Reply) || !g.answers.Allow() {
 		return
 	}
 	a, err := g.answer(m.Subject, m.Data)
