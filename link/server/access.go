@@ -67,9 +67,12 @@ type source struct {
 	Subject string `json:"subject"`
 }
 
-// answerWithin is how long who asked may wait for an answer: a host that joins waits for its
-// owner.
-const answerWithin = "15m"
+// Within these times whoever asked has to be answered: the server keeps in memory that they wait, some
+// 700 bytes each. Whoever joins needs no key, and may ask any number of times.
+const (
+	answerWithin = "30s"
+	joinWithin   = "10s"
+)
 
 // noJetStream is what an account without JetStream must import. Otherwise the server answers
 // its requests beside those that are imported, with a refusal.
@@ -135,6 +138,8 @@ func (a *account) give(subscribe []string) {
 		case strings.HasPrefix(subject, "_INBOX"):
 		case strings.HasPrefix(subject, "netsky.told."):
 			a.Imports = append(a.Imports, port{Stream: source{streamsAccount, subject}})
+		case strings.HasPrefix(subject, wire.JoinSubject+"."):
+			a.Exports = append(a.Exports, port{Service: subject, Threshold: joinWithin})
 		default:
 			a.Exports = append(a.Exports, port{Service: subject, Threshold: answerWithin})
 		}
