@@ -124,11 +124,23 @@ func (f Links) Serve(ctx context.Context, r ServeRequest) (v ServeResult, err er
 	if v.Self, err = f.serve(r); err != nil {
 		return v, err
 	}
-	if err := Daemon(f).WantDaemon(ctx); err != nil || v.Server.Address != "" {
+	if err := f.services(ctx); err != nil || v.Server.Address != "" {
 		return v, err
 	}
 	v.Address, err = f.served(ctx)
 	return v, err
+}
+
+// services starts the daemon, which runs the link, and what starts that again: a host of a team
+// may have no agents.
+func (f Links) services(ctx context.Context) error {
+	if err := Daemon(f).WantDaemon(ctx); err != nil {
+		return err
+	}
+	if err := Revival(f).ReviveServices(ctx, func(string, ...any) {}); err != nil {
+		f.warn("%v; nothing starts the daemon again if it dies", err)
+	}
+	return nil
 }
 
 // servesWithin is how long a server may take to start before whoever waits is told that it has

@@ -67,7 +67,7 @@ func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err
 			err = errors.Join(err, kerr)
 		}
 	}()
-	if err := (Daemon(f)).WantDaemon(ctx); err != nil {
+	if err := f.services(ctx); err != nil {
 		return q, err
 	}
 	ctx, stop := context.WithCancel(ctx)

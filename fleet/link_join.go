@@ -49,7 +49,7 @@ func (f Links) Join(ctx context.Context, r JoinRequest) (s team.Self, err error)
 	}
 	switch self, err := team.LoadSelf(f.Home); {
 	case err == nil && at.Address == link.ByTunnel && self.Server == at && self.Name == r.Name:
-		return self, (Daemon(f)).WantDaemon(ctx) // it is invited again
+		return self, f.services(ctx) // it is invited again
 	case err == nil:
 		return self, advice.With(fmt.Errorf("this host is in a team already, that of %s, as %s", self.Owner, self.Name), "`netsky link leave` leaves it")
 	}
@@ -78,7 +78,7 @@ func (f Links) Join(ctx context.Context, r JoinRequest) (s team.Self, err error)
 	if s, err = a.Join(ctx); err != nil {
 		return s, err
 	}
-	return s, Daemon(f).WantDaemon(ctx)
+	return s, f.services(ctx)
 }
 
 // checkServer returns what is wrong with how a server is to be reached.
