@@ -105,7 +105,7 @@ func (a linkVerbs) status(c *cli.Context) error {
 	case c.Bool("json"):
 		return errors.Join(a.writeJSON(v), err)
 	case v.Host == "" && err == nil:
-		a.print("this host belongs to no team; `netsky link serve` founds one, `netsky link join ADDRESS` joins one")
+		a.print("this host belongs to no team; `netsky link serve` founds one, with this as the owner's host; `netsky link join ADDRESS` joins one")
 		return nil
 	case v.Host != "":
 		a.printLink(v, time.Now())
@@ -180,6 +180,8 @@ func longest(hosts []fleet.LinkedHost) (n int) {
 // serverLine says where the server is.
 func serverLine(v fleet.LinkStatus) string {
 	switch s := v.Serves; {
+	case v.Server == link.ByTunnel:
+		return "of " + v.Owner + ", which keeps a tunnel to here"
 	case v.Server != "":
 		return "at " + v.Server
 	case s == nil:
@@ -217,7 +219,7 @@ func (a linkVerbs) serve(c *cli.Context) error {
 		_, port, _ := net.SplitHostPort(strings.TrimPrefix(s.Address, "tls://"))
 		a.print("%s serves the team of %s at %s; others join with `netsky link join tls://HOST:%s`", s.Name, s.Owner, s.Address, port)
 	default:
-		a.print("%s serves the team of %s; others join with `netsky link join ssh:USER@HOST`, as ssh gets to this machine", s.Name, s.Owner)
+		a.print("%s serves the team of %s\nnext: `netsky link invite HOST` has a host join that ssh reaches from here; one that reaches this host by ssh joins with `netsky link join ssh:USER@HOST`", s.Name, s.Owner)
 	}
 	return nil
 }

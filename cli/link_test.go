@@ -76,7 +76,7 @@ func TestLinkBySSH(t *testing.T) {
 	t.Parallel()
 	build1, laptop := mustHosts(t, os.Getenv("PATH")) // build1 reaches laptop as "build1"
 	said := laptop.must(t, "netsky", "link", "serve", "--name", "laptop")
-	testworld.Contains(t, said, "laptop serves the team of laptop; others join with `netsky link join ssh:USER@HOST`")
+	testworld.Contains(t, said, "laptop serves the team of laptop\nnext: ")
 	testworld.Equal(t, mustJoin(t, build1, laptop, "ssh:build1"), "build1 has joined the team of laptop; `netsky link` shows it")
 	build1.linked(t)
 	build1.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
@@ -108,6 +108,7 @@ func TestLinkInvite(t *testing.T) {
 	build1.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
 	testworld.Contains(t, laptop.must(t, "netsky", "ask", "agent0@far", "are you there?"), "are you there?")
 	testworld.Contains(t, laptop.must(t, "netsky", "--on", "far", "status"), "agent0")
+	testworld.Contains(t, laptop.must(t, "netsky", "--on", "far", "link"), "by the server of laptop, which keeps a tunnel to here")
 
 	// Once more it keeps the tunnel, and takes another role only if one is named.
 	said := laptop.must(t, "netsky", "link", "invite", "far", "--yes")

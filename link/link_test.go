@@ -2,6 +2,7 @@ package link_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -200,6 +203,12 @@ func TestTunnelled(t *testing.T) {
 	testworld.Must(t, link.Tunnels{}.Save(laptop.home))
 	testworld.Wait(t, "the tunnel ends", func() bool {
 		r, err := link.LoadReport(build1.home)
-		return err == nil && !r.Connected
+		return err == nil && !r.Connected && strings.HasPrefix(r.Why, "the tunnel from the owner's host is down")
 	})
+}
+
+// A host that is not connected reports that, and not also what it can't send meanwhile.
+func TestTroubles(t *testing.T) {
+	testworld.Equal(t, len(link.Troubles(fmt.Errorf("mail: %w", nats.ErrReconnectBufExceeded))), 0, "troubles without a connection")
+	testworld.Equal(t, link.Troubles(errors.New("full"))["mail"].What, "full")
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/link/ssh"
@@ -127,8 +129,12 @@ func (p *report) tunnelled(st ssh.State) {
 	p.trouble("tunnel", err)
 }
 
-// trouble notes what does not work, or that it does again.
+// trouble notes what does not work, or that it does again. That nothing can be said without a
+// connection is no trouble of its own.
 func (p *report) trouble(about string, err error) {
+	if errors.Is(err, nats.ErrReconnectBufExceeded) {
+		return
+	}
 	p.mu.Lock()
 	old, was := p.r.Troubles[about]
 	p.mu.Unlock()

@@ -145,7 +145,13 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 		}
 		return n.DialContext(ctx, "tcp", s.at())
 	case strings.HasPrefix(at, bySSH), strings.HasPrefix(at, ByTunnel):
-		return n.DialContext(ctx, "unix", d.w.Home.Path(Socket))
+		conn, err := n.DialContext(ctx, "unix", d.w.Home.Path(Socket))
+		if err != nil && at == ByTunnel {
+			err = fmt.Errorf("the tunnel from the owner's host is down: %w", err)
+		} else if err != nil {
+			err = fmt.Errorf("the tunnel is down: %w", err)
+		}
+		return conn, err
 	}
 	return execx.DialContext(&n)(ctx, network, address)
 }
