@@ -42,6 +42,7 @@ type Bus struct {
 	poisoned
 	sender
 	upkeep
+	reports
 	hub      mailbox.Hub
 	refusals refusals
 }
@@ -64,6 +65,7 @@ func New(dir home.Dir, o Options) *Bus {
 	x := &boxes{home: dir, maxBytes: cmp.Or(max(o.MaxBytes, 0), DefaultMaxBytes), keep: cmp.Or(max(o.Keep, 0), DefaultKeep), now: o.Now}
 	b := &Bus{boxes: x, memory: memory{x}, answers: answers{x, x.now()}, poisoned: poisoned{x}, upkeep: upkeep{boxes: x}}
 	b.sender = sender{memory: b.memory, filer: &filer{names: envelope.Namer{Now: x.now}}}
+	b.reports = reports{boxes: x, had: b.memory, post: &b.sender, upkeep: &b.upkeep}
 	b.hub.Open = func() (*fsnotify.Watcher, error) { return fsnotify.NewBufferedWatcher(1024) }
 	b.hub.Boxes, b.hub.Above = b.mailboxDirs, dir.Path(home.Channels)
 	return b

@@ -179,7 +179,12 @@ func (e RefusedError) Unwrap() error { return e.error }
 // that no second copy need be written. When it returns nil, the message survives a
 // power loss. The error is a [RefusedError] if the message is not accepted; any other
 // passes, as [ErrBrake] does.
+//
+// What another netsky acknowledges is for this one, and comes into no mailbox.
 func (b *Bus) Arrive(ctx context.Context, host string, e envelope.Envelope, again bool) error {
+	if is, err := b.acknowledged(ctx, host, e); is {
+		return err
+	}
 	via := ViaLink
 	if own(e) {
 		via = ViaLinkCode
@@ -198,7 +203,7 @@ func (b *Bus) Arrive(ctx context.Context, host string, e envelope.Envelope, agai
 	if errors.Is(err, ErrNoMailbox) { // without the path here
 		err = fmt.Errorf("%s: %w", e.To, ErrNoMailbox)
 	}
-	return b.refuseFrom(e, err)
+	return b.refuseFrom(ctx, e, err)
 }
 
 // Each refusal is told by mail, which waits for a host that may never take it. So no more are told
@@ -229,19 +234,28 @@ func (r *refusals) allow(host string, now time.Time) bool {
 // Refuse tells the sender of a message, an address on that host, that it is not accepted. The
 // error is a [RefusedError], matches [ErrBrake] if too many were told lately, or says why that could
 // not be told.
-func (b *Bus) Refuse(host string, e envelope.Envelope, why error) error {
+func (b *Bus) Refuse(ctx context.Context, host string, e envelope.Envelope, why error) error {
 	e.From, e.To = e.From.At(host), e.To.Local()
-	return b.refuseFrom(e, why)
+	return b.refuseFrom(ctx, e, why)
 }
 
-func (b *Bus) refuseFrom(e envelope.Envelope, why error) error {
-	if e.Kind.Answerable() && e.Validate() == nil {
-		if !b.refusals.allow(e.From.Host(), b.now()) {
-			return mailbox.BrakeError{Kind: mailbox.Rate, Text: fmt.Sprintf("%s: too much of what %s sends is refused: %v", e.From, e.From.Host(), why)}
-		}
+func (b *Bus) refuseFrom(ctx context.Context, e envelope.Envelope, why error) error {
+	if e.Validate() != nil || e.Kind == envelope.KindAck {
+		return RefusedError{why}
+	}
+	if !b.refusals.allow(e.From.Host(), b.now()) {
+		return mailbox.BrakeError{Kind: mailbox.Rate, Text: fmt.Sprintf("%s: too much of what %s sends is refused: %v", e.From, e.From.Host(), why)}
+	}
+	if e.Kind.Answerable() {
 		told := b.answer(e, envelope.Envelope{From: e.To, To: e.From, Kind: envelope.KindError, Text: "not delivered: " + envelope.SafeText(why.Error())})
 		if told != nil && !errors.Is(told, ErrNoMailbox) {
 			return told
+		}
+	}
+	if !errors.Is(why, ErrUsed) { // under that ID another message may be on its way
+		r := DeliveryReport{ID: e.ID, From: e.From.Local(), To: e.To, State: "failed", Reason: "not delivered: " + why.Error()}
+		if err := b.Report(ctx, e.From.Host(), r); err != nil {
+			return err
 		}
 	}
 	return RefusedError{why}

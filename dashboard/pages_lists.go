@@ -325,7 +325,7 @@ func (p *pages) messagesPage(ctx context.Context, sh *shell, q *query) (string, 
 		}
 		err = b.group(q, "state", []grouper{
 			{"Not delivered", words(store.Failed, store.Poisoned, store.Expired), count, "", ""},
-			{"Waiting", words(store.Queued, store.Claimed), count, "", ""},
+			{"Waiting", words(store.Queued, store.SentOn, store.Arrived, store.Claimed), count, "", ""},
 			{"Delivered and answered", words(store.Delivered, store.Answered, store.Cancelled), nil, "", ""},
 		}, anys(list), func(l any) string { return string(l.(letter).State) })
 	}

@@ -124,6 +124,8 @@ func (p *pages) messageRecords(ctx context.Context, db Reader, b *messageBody) e
 	return err
 }
 
+var stageWords = map[store.DeliveryState]string{store.SentOn: "on its way", store.Arrived: "in the inbox there"}
+
 // stagesOf returns queued, delivered and answered, or the state in which the delivery
 // ended instead. A reply to the owner needs no answer.
 func stagesOf(d store.Delivery, answer bool) []stage {
@@ -136,6 +138,8 @@ func stagesOf(d store.Delivery, answer bool) []stage {
 	case store.Failed, store.Poisoned, store.Cancelled, store.Expired:
 		list[0].Past = true
 		return []stage{list[0], {Word: string(d.State), Done: true, At: d.Ended, After: elapsed(d.Queued, d.Ended)}}
+	case store.SentOn, store.Arrived:
+		list[1] = stage{Word: stageWords[d.State], Done: true, At: d.Changed, After: elapsed(d.Queued, d.Changed)}
 	case store.Claimed:
 		list[1] = stage{Word: "in progress", Done: true, At: d.Claimed, After: elapsed(d.Queued, d.Claimed)}
 	}

@@ -89,7 +89,7 @@ func (q *query) word(name string, words ...string) string {
 }
 
 var deliveryStates = []string{
-	string(store.Queued), string(store.Claimed), string(store.Delivered), string(store.Answered),
+	string(store.Queued), string(store.SentOn), string(store.Arrived), string(store.Claimed), string(store.Delivered), string(store.Answered),
 	string(store.Failed), string(store.Poisoned), string(store.Cancelled), string(store.Expired),
 }
 

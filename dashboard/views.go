@@ -217,7 +217,7 @@ var glyphs = []string{
 func glyph(word any) string {
 	w := fmt.Sprint(word)
 	switch w {
-	case "input_pending", "phone_waits":
+	case "input_pending", "phone_waits", "sent", "arrived":
 		w = "queued"
 	case "input_consumed", "phone_heard", "phone_sent":
 		w = "delivered"
@@ -255,7 +255,7 @@ func tone(word any) string {
 		return "busy"
 	case "idle", "delivered", "answered", "done", "well", "phone_heard", "phone_sent", "checked", "proved", "passed", "landed", "pushed":
 		return "good"
-	case "waiting", "queued", "open", "phone_waits", "phone_unconfirmed", "ahead", store.LevelWarn:
+	case "waiting", "queued", "sent", "arrived", "open", "phone_waits", "phone_unconfirmed", "ahead", store.LevelWarn:
 		return "wait"
 	case "blocked", "hung", "dead", "crash-looping", "failed", "poisoned", "phone_failed", "conflict", "gone", "broken", store.LevelError:
 		return "bad"

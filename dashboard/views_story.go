@@ -109,7 +109,7 @@ func (m *moment) hop(step moment) {
 
 // befalls words the steps of a delivery; each is followed by an agent's name.
 var befalls = map[string]string{
-	"queued": "waits in the inbox of", "claimed": "taken by", "delivered": "delivered to", "answered": "answered by",
+	"queued": "waits in the inbox of", "sent": "on its way to", "arrived": "in the inbox of", "claimed": "taken by", "delivered": "delivered to", "answered": "answered by",
 	"failed": "failed at", "poisoned": "unreadable to", "cancelled": "taken back from", "expired": "expired at",
 	"input_pending": "submitted to", "input_consumed": "taken up by", "input_cancelled": "not taken up by",
 	"phone_heard": "read from the phone of", "phone_waits": "waits to be texted to", "phone_sent": "texted to",

@@ -117,7 +117,7 @@ var box = shape{
 // shapes are those of the directories in ownNames. Old names stay here, as homes keep
 // their files.
 var shapes = map[string]shape{
-	"channels": {dirs: map[string]shape{"agent": {boxes: &box}, "link": {hosts: &shape{files: `left`, boxes: &box}}}},
+	"channels": {dirs: map[string]shape{"agent": {boxes: &box}, "link": {hosts: &shape{files: `left|\.?reports(\.tmp)?`, boxes: &box}}}},
 	"state": {
 		files: `(owner-read|root|(ticker|daemon|dashboard|escalation|schedules|attention|upkeep|phone|phone-access|phone-pairing|agreed|landing|forecast|tmux)\.json)`,
 		dirs: map[string]shape{

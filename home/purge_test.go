@@ -20,14 +20,14 @@ func TestPurge(t *testing.T) {
 		left  []string
 	}{
 		{"a home as it was made", nil, nil},
-		{"in use", all(dirs("channels/agent/agent1/inbox", "channels/agent/owner/poison", "workspaces/agent1/p/.git", "workspaces/.scratch/abcde23456/tree", "run/brakes", "state/codex-ui/agent1/log", "state/unproved", "state/self", "state/link/join", "state/link/hosts", "state/link/server/jetstream", "channels/agent/agent1/attach"),
+		{"in use", all(dirs("channels/agent/agent1/inbox", "channels/agent/owner/poison", "workspaces/agent1/p/.git", "workspaces/.scratch/abcde23456/tree", "run/brakes", "state/codex-ui/agent1/log", "state/unproved", "state/self", "state/link/join", "state/link/hosts", "channels/link/build1", "state/link/server/jetstream", "channels/agent/agent1/attach"),
 			files("netsky.toml", "tmux.conf", "meta.db", "meta.db-wal", "meta.db-shm", "meta.db-restore", ".tmp-1-1", "channels/agent/agent1/seen", "channels/agent/agent1/journal",
 				"logs/check-abcde23456.log", "workspaces/.scratch/abcde23456/repository", "workspaces/.scratch/abcde23456/tree/x",
 				"channels/agent/agent1/inbox/x.json", "workspaces/agent1/p/.git/HEAD", "channels/agent/agent1/attach/a.png",
 				"logs/netsky.jsonl", "logs/netsky-2026-11-22T07-23-29.123.jsonl", "logs/daemon.log", "run/url", "run/token", "run/daemon.pid", "run/cx-1.json",
 				"run/brakes/agent1-owner", "run/lock/up", "run/lock/receiver-owner", "run/lock/codex-agentinfinity", "run/lock/escalate", "run/lock/phone", "run/lock/check-agent1", "run/lock/landing", "run/lock/self", "logs/supervisor.log",
 				"state/self/run.json", "state/self/installed.json", "state/self/look.json", "state/self/check.db", "state/self/.tmp-0-0", "state/self/self-17.db", "state/self/self-17-undone.db-wal", "state/self/self-17-aside.db-ab12",
-				"state/link/key", "state/link/self.json", "state/link/team.json", "state/link/server.json", "state/link/asked.json", "state/link/report.json", "state/link/sent.json", "state/link/tunnels.json", "state/link/report.json", "state/link/hosts/build1.json", "state/link/join/U"+strings.Repeat("A", 55)+".json", "state/link/server/jetstream/x", "run/link.sock", "run/link-server.json", "run/lock/link", "run/lock/link-server",
+				"channels/link/build1/reports", "state/link/key", "state/link/self.json", "state/link/team.json", "state/link/server.json", "state/link/asked.json", "state/link/report.json", "state/link/sent.json", "state/link/tunnels.json", "state/link/report.json", "state/link/hosts/build1.json", "state/link/join/U"+strings.Repeat("A", 55)+".json", "state/link/server/jetstream/x", "run/link.sock", "run/link-server.json", "run/lock/link", "run/lock/link-server",
 				"state/owner-read", "state/attention.json", "state/daemon.json", "state/phone-access.json", "state/phone-pairing.json",
 				"state/unproved/agent1.json", "state/events/agent1.jsonl", "state/events/agent1.jsonl.1", "state/launch/agent1.json", "state/launch/.tmp-12-3", "state/prompts/agent0.md",
 				"state/desired/daemon", "state/desired/agent9999", "state/spool/00000000000000000001-0000000001-ab12.json", "state/codex/agent1.json.bad-17", "state/demo/agent1.edits.json",

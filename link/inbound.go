@@ -197,7 +197,7 @@ func (b *inbound) again(ctx context.Context) error {
 // the system's.
 func (b *inbound) arrive(ctx context.Context, m jetstream.Msg, e envelope.Envelope, why error) (err error) {
 	if why != nil {
-		err = b.Bus.Refuse(b.from.Name, e, why)
+		err = b.Bus.Refuse(ctx, b.from.Name, e, why)
 	} else {
 		err = b.accept(ctx, m, e)
 	}
@@ -207,7 +207,9 @@ func (b *inbound) arrive(ctx context.Context, m jetstream.Msg, e envelope.Envelo
 	if err != nil {
 		return err
 	}
-	b.host(b.from.Name, func(h *HostReport) { h.Received, h.LastIn = h.Received+1, now() })
+	if !bus.IsReport(e.ID) {
+		b.host(b.from.Name, func(h *HostReport) { h.Received, h.LastIn = h.Received+1, now() })
+	}
 	return m.Ack()
 }
 

@@ -283,7 +283,9 @@ func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, 
 			o.sent.set(o.last)
 			done = append(done, p.d)
 		}
-		o.host(p.To.Host(), func(h *HostReport) { h.Sent, h.LastSent = h.Sent+1, now() })
+		if !bus.IsReport(p.ID) {
+			o.host(p.To.Host(), func(h *HostReport) { h.Sent, h.LastSent = h.Sent+1, now() })
+		}
 	}
 	if len(done) > 0 {
 		select {

@@ -14,6 +14,8 @@ type DeliveryState string
 
 const (
 	Queued    DeliveryState = "queued"
+	SentOn    DeliveryState = "sent"    // to another host: it has left this one
+	Arrived   DeliveryState = "arrived" // in the inbox there, as that host says
 	Claimed   DeliveryState = "claimed"
 	Delivered DeliveryState = "delivered"
 	Answered  DeliveryState = "answered"
@@ -23,12 +25,16 @@ const (
 	Expired   DeliveryState = "expired"
 )
 
-// rank orders the states a mailbox can report, so that late news are recognised. Of a
+// rank orders the states that a mailbox or another host can report, so that late news are recognised. Of a
 // message in several places the most final state counts: delivered, whatever became of a
 // copy; and expired, which is delivered with a reason that arrives a moment later.
 func (s DeliveryState) rank() (int, error) {
 	switch s {
 	case Queued:
+		return -2, nil
+	case SentOn:
+		return -1, nil
+	case Arrived:
 		return 0, nil
 	case Claimed:
 		return 1, nil
@@ -70,7 +76,7 @@ type Delivery struct {
 }
 
 // UpsertDelivery records where a message is now. Within one attempt a state only moves
-// forward: queued, claimed, then its end, of which delivered and expired are final; a
+// forward: queued, to another host sent and arrived, claimed, then its end, of which delivered and expired are final; a
 // higher number of Attempts starts again. The message must be recorded. Answered is not
 // set directly: it is derived from the answer's own record. A copy that was filed unread
 // changes nothing about one that was delivered.
@@ -107,6 +113,7 @@ func (d UpsertDelivery) apply(t *tx) error {
 	switch d.State {
 	case Queued:
 		stamp(&queued, d.Time)
+	case SentOn, Arrived:
 	case Claimed:
 		claimed = d.Time
 	case Delivered:
@@ -182,16 +189,16 @@ func (db Mail) Waiting(ctx context.Context, target agent.ID) ([]Delivery, error)
 		" FROM deliveries WHERE filed IN ('queued', 'claimed') AND target = ? ORDER BY seq", target)
 }
 
-// An Arrival is a delivery that has come to its end, without what was delivered.
+// An Arrival is a delivery that has come to its end, or has left for another host, without what was delivered.
 type Arrival struct {
 	From          agent.ID
 	Queued, Filed Time
 }
 
-// Arrivals calls f for each finished delivery to a mailbox, in no order.
+// Arrivals calls f for each of these deliveries to a mailbox, in no order.
 func (db Mail) Arrivals(ctx context.Context, target agent.ID, f func(Arrival)) error {
 	rows, err := db.read.Load().QueryContext(ctx, `SELECT sender, queued, iif(delivered > 0, delivered, ended) FROM deliveries
-		WHERE target = ? AND filed IN ('delivered', 'expired', 'cancelled')`, target)
+		WHERE target = ? AND filed IN ('sent', 'arrived', 'delivered', 'expired', 'cancelled')`, target)
 	if err != nil {
 		return err
 	}

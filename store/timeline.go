@@ -201,7 +201,7 @@ func (t *Timeline) add(at Time, kind string, who, to agent.ID, text, ref string)
 
 // rankOf orders events of the same millisecond as they must have happened.
 func rankOf(kind string) int {
-	order := []string{"session_start", "task_created", "message", "queued", "input_pending", "claimed", "delivered",
+	order := []string{"session_start", "task_created", "message", "queued", "sent", "arrived", "input_pending", "claimed", "delivered",
 		"input_consumed", "task_started", "answered"}
 	if i := slices.Index(order, kind); i >= 0 {
 		return i

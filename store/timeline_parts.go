@@ -129,6 +129,9 @@ func (t *Timeline) deliveries(ctx context.Context, q Querier, cond string, args 
 			}
 		}
 		t.add(d.Queued, string(Queued), d.Target, "", "", d.Message)
+		if d.Filed == SentOn || d.Filed == Arrived {
+			t.add(d.Changed, string(d.Filed), d.Target, "", "", d.Message)
+		}
 		t.add(d.Claimed, string(Claimed), d.Target, "", "", d.Message)
 		t.add(d.Delivered, string(Delivered), d.Target, "", d.Reason, d.Message)
 		if d.State == Answered { // an error may also say why it was not delivered

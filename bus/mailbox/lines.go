@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"golang.org/x/sys/unix"
 
 	"netsky/home"
 )
 
-// Lines is a file of a mailbox to which the holder of the mailbox's lock, its only writer,
-// appends lines. A crash leaves at most half a line at the end, which readers skip; what is
+// Lines is a file of a mailbox, or of a host's mailboxes, to which its only writer, such as the
+// holder of the mailbox's lock, appends lines. A crash leaves at most half a line at the end, which readers skip; what is
 // not known to be whole is replaced by a new file.
 type Lines struct {
 	Home  home.Dir
@@ -66,6 +67,60 @@ func openLines(dir int, name, path string, flags int) (fd int, size int64, err e
 }
 
 func (l *Lines) path() string { return l.Home.Path(l.Box, l.Name) }
+
+// Open opens the file, and creates it if it is missing, for a writer that does not read it.
+func (l *Lines) Open() error {
+	if err := l.reopen(); err != nil {
+		return err
+	}
+	return l.each(func([]byte) error { return nil })
+}
+
+// A LinesAt is a place in such a file. The zero value is the beginning.
+type LinesAt struct {
+	ino  uint64
+	size int64
+}
+
+// ReadLines calls fn with each line of the file behind a place, and returns the place behind
+// them. A file that was replaced since is read from its beginning; a missing one has no lines.
+func ReadLines(h home.Dir, box, name string, since LinesAt, fn func(line []byte)) (LinesAt, error) {
+	dir, err := OpenDir(h, box)
+	if errors.Is(err, fs.ErrNotExist) {
+		return LinesAt{}, nil
+	}
+	if err != nil {
+		return since, err
+	}
+	defer unix.Close(dir)
+	fd, size, err := openLines(dir, name, h.Path(box, name), unix.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return LinesAt{}, nil
+	}
+	if err != nil {
+		return since, err
+	}
+	defer unix.Close(fd)
+	st, err := Fstat(fd)
+	if err != nil {
+		return since, err
+	}
+	if st.Ino != since.ino || size < since.size {
+		since = LinesAt{ino: st.Ino}
+	}
+	in := bufio.NewReaderSize(io.NewSectionReader(ReaderAt(fd), since.size, size-since.size), 64<<10)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF { // the beginning of a line is no line yet
+			return since, nil
+		}
+		if err != nil {
+			return since, fmt.Errorf("read %s: %w", h.Path(box, name), err)
+		}
+		fn(line)
+		since.size += int64(len(line))
+	}
+}
 
 // Close closes the file.
 func (l *Lines) Close() {

@@ -83,7 +83,14 @@ func becameOf(list []store.Delivery) string {
 	d := list[0]
 	switch d.State {
 	case store.Queued:
+		if d.Target.Host() != "" {
+			return "waiting for the link to " + d.Target.Host()
+		}
 		return "waiting in the inbox"
+	case store.SentOn:
+		return "on its way to " + d.Target.Host()
+	case store.Arrived:
+		return "waiting in the inbox on " + d.Target.Host()
 	case store.Claimed:
 		return "in progress"
 	case store.Answered:

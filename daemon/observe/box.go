@@ -23,6 +23,7 @@ type box struct {
 	gone    map[uint64]bool // messages that left inbox/ or claimed/ in this pass
 	arrived map[uint64]bool // messages that arrived in any place in this pass
 	missing map[uint64]bool // deliveries without a file in the last pass
+	held    bool            // files in it are not read yet, as their host was told something a moment ago
 	checked time.Time       // when the records were last asked what waits
 }
 
@@ -76,6 +77,9 @@ func (o *Observer) statFile(id agent.ID, at bus.Place, name string) mark {
 // not on record.
 func (o *Observer) remember(ctx context.Context, id agent.ID, p *place, names []string) error {
 	key := func(from string, sent, arrived store.Time) uint64 {
+		if id.Host() != "" {
+			arrived = 0 // by another host's clock, if at all
+		}
 		return o.hash(from, strconv.FormatInt(int64(sent), 10), strconv.FormatInt(int64(arrived), 10))
 	}
 	keys := make([]uint64, len(names))

@@ -22,8 +22,11 @@ type found struct {
 	ops   []store.Op
 	whose uint64 // hash of the message and its sender
 	bytes int    // of text
+	tells []told
 	// unsettled: read it again, for it is still being written, or its .why is.
 	unsettled bool
+	// ours: nothing is recorded of it, as it is one netsky's acknowledgement to another.
+	ours bool
 }
 
 // read turns one file into records. A missing file yields none.
@@ -37,6 +40,9 @@ func (o *Observer) read(ctx context.Context, id agent.ID, at bus.Place, name str
 	}
 	if e.Err != nil && at != bus.Poison {
 		return found{unsettled: true}, nil // the bus has not judged it yet
+	}
+	if e.Err == nil && id.Host() != "" && bus.IsReport(e.Envelope.ID) {
+		return found{ours: true}, nil
 	}
 	msg := message(e)
 	f := found{whose: o.hash(msg.ID, string(msg.From)), bytes: len(msg.Text)}
@@ -53,30 +59,35 @@ func (o *Observer) read(ctx context.Context, id agent.ID, at bus.Place, name str
 	if at == bus.Poison && e.Err == nil && msg.From == id && msg.To != "" {
 		target = msg.To // it was in the outbox
 	}
-	attempts, err := o.attempts(ctx, msg, target, at)
-	if err != nil {
+	was, err := o.DB.Delivery(ctx, msg.ID, msg.From, target)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return found{}, err
 	}
+	attempts := attemptsOf(was, at)
 	d := store.UpsertDelivery{Message: msg.ID, From: msg.From, Target: target, State: state, Attempts: attempts,
 		Reason: reason, Queued: store.At(e.Time)}
 	if m != (mark{}) {
 		d.Time = store.At(time.Unix(0, m.ctime))
 	}
 	f.ops = []store.Op{msg, d}
+	if was.Filed != state || was.Attempts != attempts { // else its host has been told
+		f.tells = tellsOf(d)
+	}
 	return f, nil
 }
 
-// verdict interprets the place of a file. It is not sure if a .why that may be about to be
+// verdict interprets the place of a file. What is for another host has been delivered there when
+// that host says so. It is not sure if a .why that may be about to be
 // written could say otherwise.
 func verdict(e bus.Entry, m mark) (state store.DeliveryState, reason string, sure bool) {
-	moved := time.Unix(0, m.ctime)
+	moved, away := time.Unix(0, m.ctime), e.Mailbox.Host() != ""
 	fresh := e.Why == "" && time.Since(moved) < settleTime
-	switch e.Place {
-	case bus.Inbox:
+	switch {
+	case e.Place == bus.Inbox, away && e.Place == bus.Claimed:
 		return store.Queued, "", true
-	case bus.Claimed:
+	case e.Place == bus.Claimed:
 		return store.Claimed, "", true
-	case bus.Poison:
+	case e.Place == bus.Poison:
 		return store.Poisoned, e.Fact(), !fresh
 	}
 	switch e.Reason {
@@ -85,32 +96,28 @@ func verdict(e bus.Entry, m mark) (state store.DeliveryState, reason string, sur
 	case mailbox.Retracted:
 		return store.Cancelled, e.Fact(), true
 	}
+	if state, reason = store.Delivered, e.Fact(); away {
+		state, reason = store.SentOn, ""
+	}
 	late := !e.Envelope.Expires.IsZero() && !moved.Before(e.Envelope.Expires)
-	return store.Delivered, e.Fact(), !fresh || !late && !e.Envelope.Kind.Control()
+	return state, reason, !fresh || !late && !e.Envelope.Kind.Control()
 }
 
-// attempts returns the number of the attempt that a state belongs to. A file that is back
-// where it was before, or out of poison/ again, starts a new one; records never go back by
-// themselves.
-func (o *Observer) attempts(ctx context.Context, m store.UpsertMessage, target agent.ID, at bus.Place) (int, error) {
-	d, err := o.DB.Delivery(ctx, m.ID, m.From, target)
-	if errors.Is(err, store.ErrNotFound) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
+// attemptsOf returns the number of the attempt that a file belongs to, of whose delivery that is on
+// record. A file that is back where it was before, or out of poison/ again, starts a new one; records
+// never go back by themselves.
+func attemptsOf(was store.Delivery, at bus.Place) int {
 	back := false
-	switch d.Filed {
+	switch was.Filed {
 	case store.Poisoned, store.Cancelled:
 		back = at == bus.Inbox || at == bus.Claimed
 	case store.Claimed:
-		back = at == bus.Inbox
+		back = at == bus.Inbox && was.Target.Host() == ""
 	}
 	if back {
-		return d.Attempts + 1, nil
+		return was.Attempts + 1
 	}
-	return d.Attempts, nil
+	return was.Attempts
 }
 
 // message returns the record of an envelope. An invalid one gets an ID from its place, so

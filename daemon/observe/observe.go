@@ -8,8 +8,12 @@
 // the records don't show to be unchanged, and recording twice changes nothing. What was
 // pruned from a mailbox stays recorded.
 //
-// It only lists and reads. It takes no lock, and a mailbox works the same with or without
+// In the mailboxes it only lists and reads. It takes no lock, and a mailbox works the same with or without
 // it.
+//
+// What becomes of a message from another host, that host is told by mail, before it is recorded:
+// a crash in between tells it again, under the same id. What other hosts say of messages from
+// here is in a file for each host, which is recorded too.
 //
 // It cannot know what happened between two looks: a message that was queued, claimed and
 // delivered in the meantime is found delivered, with the times in its file.
@@ -34,7 +38,7 @@ const (
 	lookAgain = time.Second           // when something could not be settled
 	retryMin  = time.Second           // after a failure, doubled each time
 	retryMax  = 30 * time.Second
-	fileEvery = time.Second // how often the database's file is checked while nothing else happens
+	fileEvery = time.Second // how often the database's file, and other hosts' reports, are checked while nothing else happens
 )
 
 // An Observer mirrors all mailboxes of a bus into a database. All fields but Log must be
@@ -50,6 +54,7 @@ type Observer struct {
 	boxes map[agent.ID]*box // nil: no pass yet
 	fresh int64             // DB.Replaced when boxes was created
 	later bool              // something wants another look soon
+	others
 }
 
 // Run mirrors until ctx ends: everything once, then changes. A failing database or
@@ -65,7 +70,7 @@ func (o *Observer) Run(ctx context.Context) error {
 	retry, failing := retryMin, false
 	for {
 		began := time.Now()
-		later, err := o.sync(ctx)
+		later, err := o.sync(ctx, false)
 		took := time.Since(began)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -110,7 +115,7 @@ func (o *Observer) rest(ctx context.Context, d time.Duration, hint <-chan struct
 		case <-hint:
 			return true
 		case <-tick.C:
-			if err := o.DB.Refresh(ctx); err != nil || o.DB.Replaced() != was {
+			if err := o.DB.Refresh(ctx); err != nil || o.DB.Replaced() != was || o.heard() {
 				return ctx.Err() == nil // the next pass meets the error too
 			}
 		}
@@ -144,11 +149,11 @@ func (o *Observer) warn(text string, args ...any) {
 // was called is recorded, except files that are still being written or explained. A
 // missing file is recorded as cancelled only by the second pass that misses it.
 func (o *Observer) Sync(ctx context.Context) error {
-	_, err := o.sync(ctx)
+	_, err := o.sync(ctx, true)
 	return err
 }
 
-func (o *Observer) sync(ctx context.Context) (later bool, err error) {
+func (o *Observer) sync(ctx context.Context, all bool) (later bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err := o.DB.Refresh(ctx); err != nil {
@@ -156,8 +161,10 @@ func (o *Observer) sync(ctx context.Context) (later bool, err error) {
 	}
 	if o.boxes == nil || o.DB.Replaced() != o.fresh {
 		o.boxes, o.fresh, o.seed = make(map[agent.ID]*box), o.DB.Replaced(), maphash.MakeSeed()
+		o.others = others{}
 	}
 	o.later = false
+	reports, herr := o.hear(all) // first, so that what they are about is found
 	ids, err := o.Bus.All()
 	if err != nil {
 		return false, err
@@ -182,6 +189,10 @@ func (o *Observer) sync(ctx context.Context) (later bool, err error) {
 			delete(o.boxes, id)
 		}
 	}
+	if len(errs) == 0 {
+		errs = append(errs, o.believe(ctx, reports))
+	}
+	errs = append(errs, herr)
 	if o.DB.Replaced() != o.fresh { // earlier records may be lost
 		o.boxes, o.later = nil, true
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"netsky/agent"
@@ -22,7 +23,10 @@ const (
 
 // pass brings one mailbox up to date.
 func (o *Observer) pass(ctx context.Context, b *box) error {
-	b.gone, b.arrived = make(map[uint64]bool), make(map[uint64]bool)
+	if !b.held { // else what a pass before has missed is looked for once all is read
+		b.gone, b.arrived = make(map[uint64]bool), make(map[uint64]bool)
+	}
+	b.held = false
 	for _, at := range bus.Places() {
 		p := b.places[at]
 		if err := o.look(ctx, b, at, p); err != nil {
@@ -32,6 +36,10 @@ func (o *Observer) pass(ctx context.Context, b *box) error {
 		if len(p.waiting) > 0 && (at == bus.Delivered || at == bus.Poison) {
 			o.later = true // a file written to another place gives a hint
 		}
+	}
+	if b.held {
+		o.later = true
+		return nil
 	}
 	return o.settleMissing(ctx, b)
 }
@@ -59,6 +67,10 @@ func (o *Observer) look(ctx context.Context, b *box, at bus.Place, p *place) err
 		if _, ok := p.known[h]; ok {
 			continue
 		}
+		if o.holds(b.id, name) {
+			waiting[h], b.held = mark{}, true
+			continue
+		}
 		m := o.statFile(b.id, at, name)
 		if was, ok := p.waiting[h]; ok && m == was && at != bus.Delivered && at != bus.Poison {
 			waiting[h] = m
@@ -67,6 +79,9 @@ func (o *Observer) look(ctx context.Context, b *box, at bus.Place, p *place) err
 		f, err := o.read(ctx, b.id, at, name, m)
 		if err != nil {
 			return err
+		}
+		if f.ours {
+			p.known[h] = 0
 		}
 		if f.unsettled {
 			waiting[h] = m
@@ -119,6 +134,7 @@ type writer struct {
 	known map[uint64]uint64
 
 	ops   []store.Op
+	tells []told
 	bytes int
 	names map[uint64]uint64
 }
@@ -133,7 +149,7 @@ func (w *writer) add(ctx context.Context, name uint64, f found) error {
 	if len(f.ops) == 0 {
 		return nil
 	}
-	w.ops, w.names[name] = append(w.ops, f.ops...), f.whose
+	w.ops, w.tells, w.names[name] = append(w.ops, f.ops...), append(w.tells, f.tells...), f.whose
 	if w.bytes += f.bytes; len(w.ops) < maxOps && w.bytes < maxBytes {
 		return nil
 	}
@@ -141,7 +157,7 @@ func (w *writer) add(ctx context.Context, name uint64, f found) error {
 }
 
 func (w *writer) flush(ctx context.Context) error {
-	if err := w.o.DB.Apply(ctx, w.ops...); err != nil {
+	if err := w.o.record(ctx, w.ops, w.tells); err != nil {
 		return err
 	}
 	for name, whose := range w.names {
@@ -149,7 +165,7 @@ func (w *writer) flush(ctx context.Context) error {
 		w.box.arrived[whose] = true
 	}
 	clear(w.names)
-	w.ops, w.bytes = w.ops[:0], 0
+	w.ops, w.tells, w.bytes = w.ops[:0], w.tells[:0], 0
 	return nil
 }
 
@@ -176,16 +192,21 @@ func (o *Observer) settleMissing(ctx context.Context, b *box) error {
 	}
 	missing := make(map[uint64]bool)
 	var ops []store.Op
+	var tells []told
+	cancel := func(d store.UpsertDelivery) {
+		d.State, d.Time = store.Cancelled, store.At(time.Now())
+		ops, tells = append(ops, d), append(tells, tellsOf(d)...)
+	}
 	for _, d := range waiting {
 		whose := o.hash(d.Message, string(d.From))
 		switch {
+		case d.Filed == store.Claimed && b.id.Host() != "": // there
 		case there[whose] || b.arrived[whose]:
 		case !b.missing[whose] || time.Since(d.Changed.Time()) < settleTime:
 			missing[whose] = true
 			o.later = true
 		default:
-			ops = append(ops, store.UpsertDelivery{Message: d.Message, From: d.From, Target: b.id,
-				State: store.Cancelled, Attempts: d.Attempts, Reason: "removed from the mailbox"})
+			cancel(store.UpsertDelivery{Message: d.Message, From: d.From, Target: b.id, Attempts: d.Attempts, Reason: "removed from the mailbox"})
 		}
 	}
 	poisoned, err := o.poisoned(ctx, b)
@@ -201,11 +222,10 @@ func (o *Observer) settleMissing(ctx context.Context, b *box) error {
 			missing[whose] = true
 			o.later = true
 		default: // a new attempt, as within one a poisoned delivery stays poisoned
-			ops = append(ops, store.UpsertDelivery{Message: d.Message, From: d.From, Target: d.Target,
-				State: store.Cancelled, Attempts: d.Attempts + 1, Reason: "removed from poison/"})
+			cancel(store.UpsertDelivery{Message: d.Message, From: d.From, Target: d.Target, Attempts: d.Attempts + 1, Reason: "removed from poison/"})
 		}
 	}
-	if err := o.DB.Apply(ctx, ops...); err != nil {
+	if err := o.record(ctx, ops, tells); err != nil {
 		return err
 	}
 	b.missing, b.checked = missing, time.Now()
@@ -213,7 +233,8 @@ func (o *Observer) settleMissing(ctx context.Context, b *box) error {
 }
 
 // poisoned returns the deliveries that the records have as poisoned and whose file the
-// mailbox may hold: those to it, and those from its outbox.
+// mailbox may hold: those to it, and those from its outbox; of what is for another host, that host
+// knows more.
 func (o *Observer) poisoned(ctx context.Context, b *box) (all []store.Delivery, err error) {
 	for _, f := range []store.DeliveryFilter{{Target: b.id, State: store.Poisoned}, {From: b.id, State: store.Poisoned}} {
 		for {
@@ -221,7 +242,7 @@ func (o *Observer) poisoned(ctx context.Context, b *box) (all []store.Delivery, 
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, l.Items...)
+			all = append(all, slices.DeleteFunc(l.Items, func(d store.Delivery) bool { return d.Target.Host() != "" })...)
 			if l.Cursor == "" {
 				break
 			}
