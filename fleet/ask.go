@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"time"
 
@@ -98,7 +99,7 @@ const mourning = 5 * time.Second
 func (p *question) wait(ctx context.Context, w *bus.Watch) (answer bus.Entry, err error) {
 	wctx, cancel := context.WithTimeout(ctx, p.Wait)
 	defer cancel()
-	there, err := p.Launcher.Bus.Watch(wctx, append(append(bus.Spots(p.Agent), bus.Spot{Mailbox: p.Agent}), shows...)...) // where the message goes
+	there, err := p.Launcher.Bus.Watch(wctx, append(append(bus.Spots(p.Agent), bus.Spot{Mailbox: p.Agent}, bus.Spot{Dir: path.Dir(home.Mailbox(p.Agent))}), shows...)...) // where the message goes, and what another host reports of it
 	if err != nil {
 		return answer, err
 	}
@@ -167,6 +168,7 @@ func (p *question) look(ctx context.Context, deaths *proc.Watcher) *sighting {
 	e, err := p.Launcher.Bus.Find(p.Agent, p.file)
 	l.place, l.why, l.nowhere = e.Place, e.Why, errors.Is(err, fs.ErrNotExist)
 	if p.Agent.Host() != "" {
+		l.there, _, _ = p.Launcher.Bus.LastReport(p.Agent, p.Actor, p.id)
 		if r, err := link.LoadReport(h); err != nil {
 			l.link = "the link has not run here yet"
 		} else {

@@ -10,6 +10,7 @@ import (
 	"netsky/cost/breaker"
 	"netsky/internal/advice"
 	"netsky/spawn"
+	"netsky/store"
 )
 
 // A sighting is what is seen at one time of a message that has no answer yet, and of the agent
@@ -18,16 +19,17 @@ type sighting struct {
 	at      time.Time
 	known   bool // the agent's status is
 	agent   spawn.Status
-	returns bool            // a start of it may be under way
-	place   bus.Place       // of the message; "" if that is not known
-	why     string          // it was put aside there
-	nowhere bool            // it is in no place
-	message courier.Message // as the agent's courier has it; zero if it does not
-	owed    bool            // the courier or the next one answers it, or gives it to the model again
-	fault   agent.Fault     // why the model can't take it, or anything; zero: it can
-	breaker breaker.State   // of the fault's account
-	asks    *agent.Approval // the agent's question for permission, if the sender can answer it
-	link    string          // to another host: why nothing goes there now
+	returns bool               // a start of it may be under way
+	place   bus.Place          // of the message; "" if that is not known
+	why     string             // it was put aside there
+	nowhere bool               // it is in no place
+	message courier.Message    // as the agent's courier has it; zero if it does not
+	owed    bool               // the courier or the next one answers it, or gives it to the model again
+	fault   agent.Fault        // why the model can't take it, or anything; zero: it can
+	breaker breaker.State      // of the fault's account
+	asks    *agent.Approval    // the agent's question for permission, if the sender can answer it
+	link    string             // to another host: why nothing goes there now
+	there   bus.DeliveryReport // what that host has said last of the message
 }
 
 // A course is what was judged of a message so far.
@@ -42,6 +44,7 @@ type course struct {
 	start   string // its start id then
 	state   agent.State
 	detail  string
+	left    bool // for another host
 	taken   bool
 	gone    time.Time // when it was first seen not alive; zero while it is alive
 	renewed bool      // it was started again, and nothing yet shows what that start does about the message
@@ -65,15 +68,16 @@ func (c *course) by(t time.Time) {
 // as an error, that no answer can be expected.
 func (c *course) judge(l *sighting) error {
 	c.due = time.Time{}
-	if !c.taken && l.place == bus.Delivered {
-		c.taken = true
-		if host := c.to.Host(); host != "" {
-			c.say("sent on to %s", host)
-		} else {
-			c.say("%s has it", c.to)
-		}
+	left := l.place == bus.Delivered && c.to.Host() != ""
+	if left && !c.left {
+		c.left = true
+		c.say("sent on to %s", c.to.Host())
 	}
-	if !c.taken && l.link != "" && l.link != c.held {
+	if !c.taken && l.place == bus.Delivered && (!left || l.there.State == string(store.Delivered)) {
+		c.taken = true
+		c.say("%s has it", c.to)
+	}
+	if !left && l.link != "" && l.link != c.held {
 		c.held = l.link
 		c.warn("the message %s waits here: %s; `netsky link` shows more", c.id, l.link)
 	}
@@ -193,6 +197,9 @@ func (c *course) restarted(l *sighting, again bool) error {
 // cancelled returns an error if the message is in none of the agent's places any more, or
 // was taken back.
 func (c *course) cancelled(l *sighting) error {
+	if l.there.State == string(store.Cancelled) {
+		return fmt.Errorf("the message %s was cancelled on %s (%s): there will be no answer", c.id, c.to.Host(), l.there.Reason)
+	}
 	aside := l.place == bus.Delivered && l.why != ""
 	if !aside && !l.nowhere {
 		c.missing = 0
@@ -234,10 +241,8 @@ func (c *course) whereabouts(l *sighting) string {
 	switch host := c.to.Host(); {
 	case l.place == "":
 		return "no longer in its mailbox"
-	case host != "" && l.place == bus.Delivered:
-		return "sent on to " + host
 	case host != "":
-		return "waiting for the link to " + host + " (`netsky link` shows it)"
+		return elsewhere(host, l.place, l.there)
 	case l.place == bus.Inbox:
 		return "waiting in its inbox"
 	case l.place == bus.Claimed && (!c.gone.IsZero() || !c.up):

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"time"
 
@@ -215,10 +216,10 @@ func (m Mail) Await(ctx context.Context, r AwaitRequest) (v AwaitResult, err err
 	if err != nil {
 		return v, err
 	}
-	at, arrived := to, func() (string, error) { return m.delivered(to, r.SendResult) }
+	spots, arrived := bus.Spots(to), func() (string, error) { return m.delivered(to, r.SendResult) }
 	switch {
 	case r.Until == "answered":
-		at, arrived = m.Actor, func() (string, error) {
+		spots, arrived = bus.Spots(m.Actor), func() (string, error) {
 			e, ok, err := b.FindAnswer(ctx, to, m.Actor, r.ID, r.sent)
 			if !ok {
 				return "", err
@@ -228,14 +229,15 @@ func (m Mail) Await(ctx context.Context, r AwaitRequest) (v AwaitResult, err err
 	case r.Until != "delivered":
 		return v, usagef("await: %q: must be delivered or answered", r.Until)
 	case to.Host() != "":
-		return v, usagef("await: %s is on another host, which does not say when it is delivered; \"answered\" can be waited for", to)
+		spots = append(spots, bus.Spot{Dir: path.Dir(home.Mailbox(to))}) // what its host reports
+		arrived = func() (string, error) { return m.deliveredThere(to, r.SendResult) }
 	case r.Again:
 		return AwaitResult{"delivered"}, nil
 	}
 	limit := cmp.Or(r.Timeout, 10*time.Minute)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	w, err := b.Watch(ctx, bus.Spots(at)...)
+	w, err := b.Watch(ctx, spots...)
 	if err != nil {
 		return v, err
 	}
@@ -243,7 +245,7 @@ func (m Mail) Await(ctx context.Context, r AwaitRequest) (v AwaitResult, err err
 	for {
 		select {
 		case <-ctx.Done():
-			return v, partly(fmt.Errorf("%s: sent, but not %s within %v", r.ID, r.Until, limit))
+			return v, partly(fmt.Errorf("%s: sent, but not %s within %v%s", r.ID, r.Until, limit, m.whereabouts(to, r.SendResult)))
 		case <-w.C:
 		}
 		if v.Text, err = arrived(); v.Text != "" || err != nil && ctx.Err() == nil {
@@ -265,6 +267,50 @@ func (m Mail) delivered(to agent.ID, r SendResult) (string, error) {
 		return "delivered", nil
 	}
 	return "", nil
+}
+
+// deliveredThere is delivered for an agent on another host.
+func (m Mail) deliveredThere(to agent.ID, r SendResult) (string, error) {
+	last, ok, err := m.Launcher.Bus.LastReport(to, m.Actor, r.ID)
+	switch {
+	case err != nil || !ok && r.Again:
+		return "", err
+	case !ok:
+		_, err := m.delivered(to, r) // where it waits for the link
+		return "", err
+	}
+	switch store.DeliveryState(last.State) {
+	case store.Delivered:
+		return "delivered", nil
+	case store.Queued, store.Claimed:
+		return "", nil
+	}
+	return "", fmt.Errorf("%s: %s on %s: %s", r.ID, last.State, to.Host(), last.Reason)
+}
+
+// whereabouts says, behind a comma, where a message to another host is; "" for one to this.
+func (m Mail) whereabouts(to agent.ID, r SendResult) string {
+	if to.Host() == "" {
+		return ""
+	}
+	e, _ := m.Launcher.Bus.Find(to, r.File)
+	last, _, _ := m.Launcher.Bus.LastReport(to, m.Actor, r.ID)
+	return ", as it is " + elsewhere(to.Host(), e.Place, last)
+}
+
+// elsewhere says where a message is that was sent to another host.
+func elsewhere(host string, here bus.Place, last bus.DeliveryReport) string {
+	switch state := store.DeliveryState(last.State); {
+	case state == store.Queued:
+		return "in its inbox on " + host
+	case state == store.Claimed:
+		return "in progress on " + host
+	case state != "":
+		return last.State + " on " + host
+	case here == bus.Delivered:
+		return "sent on to " + host
+	}
+	return "waiting for the link to " + host + " (`netsky link` shows it)"
 }
 
 // wholeID returns the ID of the message that begins so, if the records have one; else the word itself:
