@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"netsky/agent"
 )
 
 // memoryFile holds what the owner was told and that is not over.
@@ -34,6 +36,9 @@ func (s *standing) mail(n int) string {
 	}
 	return fmt.Sprintf("%s-%d", s.ID, n)
 }
+
+// from returns whom the mail about it is from.
+func (s *standing) from() agent.ID { return cmp.Or(s.About, agent.Root) }
 
 // overAfter is how many passes must miss a thing before it is over: a screen may be half drawn, a file half
 // written.

@@ -220,7 +220,7 @@ func (t *Teller) failed(what string, err error) {
 // tell sends the mail.
 func (t *Teller) tell(ctx context.Context, s *standing) error {
 	e := envelope.Envelope{
-		ID: s.mail(s.Times), From: cmp.Or(s.About, agent.Root), To: cmp.Or(s.To, agent.Owner), Kind: envelope.KindNotice, Via: "code", Text: s.Text, Time: time.Now(),
+		ID: s.mail(s.Times), From: s.from(), To: cmp.Or(s.To, agent.Owner), Kind: envelope.KindNotice, Via: "code", Text: s.Text, Time: time.Now(),
 	}
 	level := store.LevelWarn
 	if s.Kind == Dialog {
@@ -259,6 +259,9 @@ func (t *Teller) over(ctx context.Context, s *standing) error {
 	}
 	if s.ToldMS == 0 || s.Kind == Conflict || s.Kind == Gone {
 		return nil
+	}
+	if err := t.o.Bus.Settle(ctx, bus.SettledMail{ID: s.ID, All: s.Every > 0, From: s.from(), Read: acted}); err != nil {
+		return err
 	}
 	return t.mark(func(id string) bool { return id == s.ID || s.Every > 0 && strings.HasPrefix(id, s.ID+"-") }, as)
 }

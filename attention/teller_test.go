@@ -531,3 +531,35 @@ func TestTellConflict(t *testing.T) {
 		told("- a.txt;- a.txt - b.txt;")
 	})
 }
+
+// Where the owner is reached on another host, what is over is told there, each mail that was about it.
+func TestTellElsewhere(t *testing.T) {
+	t.Parallel()
+	tells(t, func(d *desk) {
+		d.o.Repage = 30 * time.Minute
+		testworld.Must(t, d.bus.Link("laptop"))
+		testworld.Must(t, d.home.Save(home.LinkSelf, map[string]string{"name": "build1", "owner": "laptop"}, false))
+		testworld.Must(t, hang.Save(d.home, "agent1", hang.Record{Start: "s-agent1", SinceMS: time.Now().UnixMilli(), What: "busy"}))
+		d.mistake("netsky.toml: line 1 is wrong")
+		d.sees(attention.Seen{Agent: one("agent1", agent.Hung, nil), Alive: true})
+		d.again()
+		d.after(40 * time.Minute)
+		d.mistake("")
+		d.sees(attention.Seen{Agent: one("agent1", agent.Idle, nil), Alive: true})
+		d.after(time.Minute)
+		d.stop()
+		d.stop = nil
+		var told, over []string
+		for _, e := range testworld.Got(d.bus.List("owner@laptop", bus.Inbox, 0))(t) {
+			if e.Envelope.Kind != envelope.KindAck {
+				told = append(told, e.Envelope.ID)
+			} else {
+				over = append(over, string(e.Envelope.Extra["settled"]))
+			}
+		}
+		testworld.Len(t, told, 3, "a mistake, and twice that an agent hangs")
+		slices.Sort(told)
+		testworld.Contains(t, strings.Join(over, ""), `"id":"`+told[0]+`","from":"agent0","read":true`, "the owner has corrected it")
+		testworld.Contains(t, strings.Join(over, ""), `"id":"`+strings.TrimSuffix(told[1], "-0")+`","all":true,"from":"agent1"`)
+	})
+}

@@ -368,6 +368,9 @@ func (d Desk) settled(ctx context.Context, q agent.Approval, how string, fields 
 	if err == nil && !shown[q.Mail] {
 		err = home.ShownMail(d.Home).Mark(q.Mail)
 	}
+	if err == nil {
+		err = d.Bus.Settle(context.WithoutCancel(ctx), bus.SettledMail{ID: q.MailID(), From: q.Agent, Read: true})
+	}
 	if err != nil {
 		d.Warn(fmt.Errorf("cannot mark the message about %s as read: %w", q.Code, err))
 	}
