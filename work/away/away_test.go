@@ -122,6 +122,32 @@ func TestBase(t *testing.T) {
 	testworld.Equal(t, p.brought(), done)
 }
 
+// Where an agent works in a repository of its own, nothing is started that its configuration or its hooks name.
+func TestDoubted(t *testing.T) {
+	t.Parallel()
+	p := mustPair(t)
+	mark := filepath.Join(t.TempDir(), "mark")
+	evil := testworld.Program(t, filepath.Join(t.TempDir(), "evil"), "#!/bin/sh\necho \"$0 $*\" >> "+mark+"\nexit 1\n")
+	p.there.Commit("attributes", ".gitattributes", "*.txt filter=evil\n")
+	p.here.Git("pull", "-q", p.there.Dir, "work")
+	for _, key := range []string{"filter.evil.clean", "core.fsmonitor", "remote.origin.uploadpack", "core.sshCommand", "uploadpack.packObjectsHook", "core.alternateRefsCommand", "credential.helper"} {
+		p.there.Git("config", key, evil)
+	}
+	for _, hook := range []string{"reference-transaction", "post-index-change", "pre-auto-gc", "post-merge"} {
+		testworld.Program(t, filepath.Join(p.there.Dir, ".git", "hooks", hook), "#!/bin/sh\necho "+hook+" >> "+mark+"\n")
+	}
+	p.there.Write("a.txt", "changed\n")
+	os.Remove(mark)
+	p.here.Commit("pushed", "b.txt", "b\n")
+	p.here.Git("push", "-q")
+	testworld.Must(t, p.begin(p.ask))
+	p.here.Commit("own", "b.txt", "b\nc\n")
+	testworld.Must(t, p.begin(p.ask))
+	testworld.Equal(t, p.mustBring().Away.Dirty, 1)
+	said, _ := os.ReadFile(mark)
+	testworld.Equal(t, string(said), "", "what was started")
+}
+
 // Without a commit in common nothing crosses.
 func TestUnrelated(t *testing.T) {
 	t.Parallel()

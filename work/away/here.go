@@ -155,7 +155,8 @@ func take(ctx context.Context, h home.Dir, w tree.Worktree, there There, pack *o
 	case !isCommit(there.Head):
 		return fmt.Errorf("%s: %q is no commit: its work %w", w.Agent, word(there.Head), ErrRefused)
 	}
-	if err := add(ctx, h, w.Repo, there.Head, pack); err != nil {
+	d := git.Dir{Path: w.Repo}
+	if err := add(ctx, h, d, there.Head, pack); err != nil {
 		return fmt.Errorf("%s: %w", w.Agent, err)
 	}
 	before, err := git.Repo{Top: w.Repo}.Commit(ctx, w.Branch)
@@ -163,14 +164,14 @@ func take(ctx context.Context, h home.Dir, w tree.Worktree, there There, pack *o
 		return err
 	}
 	if before != "" && before != there.Head {
-		if _, err := (git.Dir{Path: w.Repo}).Run(ctx, 256, "merge-base", "--is-ancestor", before, there.Head); err != nil { // made anew there
-			if err := setRef(ctx, w.Repo, retire.Refs+retire.Name(w.Agent, before), before); err != nil {
+		if _, err := d.Run(ctx, 256, "merge-base", "--is-ancestor", before, there.Head); err != nil { // made anew there
+			if err := setRef(ctx, d, retire.Refs+retire.Name(w.Agent, before), before); err != nil {
 				return err
 			}
 		}
 	}
 	if before != there.Head {
-		if err := setRef(ctx, w.Repo, w.Branch, there.Head); err != nil {
+		if err := setRef(ctx, d, w.Branch, there.Head); err != nil {
 			return err
 		}
 	}

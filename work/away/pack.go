@@ -110,7 +110,7 @@ func pack(ctx context.Context, d git.Dir, commit string, have []string, w io.Wri
 var bounded = append([]string{"GIT_ALLOC_LIMIT=512m"}, alone...)
 
 // add adds a foreign pack to a repository, which has all of the commit then. An empty one is none.
-func add(ctx context.Context, h home.Dir, common, commit string, pack *os.File) error {
+func add(ctx context.Context, h home.Dir, d git.Dir, commit string, pack *os.File) error {
 	info, err := pack.Stat()
 	if err != nil {
 		return err
@@ -121,12 +121,14 @@ func add(ctx context.Context, h home.Dir, common, commit string, pack *os.File) 
 		}
 		return fmt.Errorf("what came %w: %s: %w", ErrRefused, what, err)
 	}
-	scratch, err := git.OpenScratch(h, common)
+	scratch, err := git.OpenScratch(h, d.Path)
 	if err != nil {
 		return err
 	}
 	defer scratch.Close() // what is left is removed with what a crash leaves
-	apart := git.Dir{Path: common, Within: packTime, Env: append(scratch.Env(), bounded...)}
+	d.Within, d.Env = packTime, bounded
+	apart := d
+	apart.Env = append(scratch.Env(), bounded...)
 	if info.Size() > 0 {
 		if err := index(ctx, apart, pack, "--strict"); err != nil {
 			return refused("git index-pack", err)
@@ -145,7 +147,8 @@ func add(ctx context.Context, h home.Dir, common, commit string, pack *os.File) 
 	if info.Size() == 0 {
 		return nil
 	}
-	return index(ctx, git.Dir{Path: common, Acts: true, Hooks: git.NoHooks, Within: packTime, Env: bounded}, pack)
+	d.Acts, d.Hooks = true, git.NoHooks
+	return index(ctx, d, pack)
 }
 
 // index reads a pack into where that git has its objects.

@@ -48,6 +48,7 @@ const fetchTime = 2 * time.Minute
 // Tell adds to there how the repository of an agent is, of which Head is known, and writes to w, as a pack, the
 // commits of Head that the asker lacks. An asker that has nothing in common with it gets none.
 func Tell(ctx context.Context, h home.Dir, r git.Repo, q Request, there *There, w io.Writer) error {
+	r = r.Doubt()
 	d := r.Look()
 	have, err := known(ctx, d, q.Have)
 	if err != nil || len(have) == 0 {
@@ -107,8 +108,11 @@ func based(ctx context.Context, h home.Dir, r git.Repo, q Request) (bool, error)
 		return is, err
 	}
 	if remote := upstream(ctx, r.Look()); q.Fetch && remote != "" {
-		// What can't be fetched is sent by the asker.
-		_, _ = r.Act(fetchTime).Run(ctx, 4096, "fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--", remote)
+		d := r.Act(fetchTime)
+		d.Reaches = true
+		// Of several programs named for the other end git takes the first, so that one is named here. What can't be
+		// fetched is sent by the asker.
+		_, _ = d.Run(ctx, 4096, "fetch", "--upload-pack=git-upload-pack", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--", remote)
 		if is, err := has(); err != nil || is {
 			return is, err
 		}
@@ -124,10 +128,11 @@ func based(ctx context.Context, h home.Dir, r git.Repo, q Request) (bool, error)
 	if _, err := f.Write(q.Pack); err != nil {
 		return false, err
 	}
-	if err := add(ctx, h, r.Common, q.Base, f); err != nil {
+	at := git.Dir{Path: r.Common, Doubted: r.Look().Doubted}
+	if err := add(ctx, h, at, q.Base, f); err != nil {
 		return false, err
 	}
-	return true, setRef(ctx, r.Common, Base+string(q.Agent), q.Base)
+	return true, setRef(ctx, at, Base+string(q.Agent), q.Base)
 }
 
 // spool returns a file that has no name any more.
@@ -145,8 +150,8 @@ func spool(h home.Dir) (*os.File, error) {
 }
 
 // setRef sets a ref below refs/netsky. The owner's hooks are not asked.
-func setRef(ctx context.Context, common, ref, commit string) error {
-	d := git.Dir{Path: common, Acts: true, Hooks: git.NoHooks}
+func setRef(ctx context.Context, d git.Dir, ref, commit string) error {
+	d.Acts, d.Hooks = true, git.NoHooks
 	if _, err := d.Run(ctx, 4096, "update-ref", "--no-deref", "-m", "netsky: from another host", ref, commit); err != nil {
 		return fmt.Errorf("%s: %w", ref, err)
 	}
@@ -159,7 +164,7 @@ func Alone(ctx context.Context, dir, userHome string, there *There) (git.Repo, e
 	if errors.Is(err, git.ErrNone) || errors.Is(err, git.ErrUnborn) || errors.Is(err, git.ErrBare) {
 		return r, nil
 	}
-	if err == nil {
+	if r = r.Doubt(); err == nil {
 		there.Dir = r.Top
 		there.Branch, there.Head, err = r.Head(ctx)
 	}

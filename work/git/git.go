@@ -32,6 +32,7 @@ type Dir struct {
 	Acts    bool          // what runs may change something
 	Hooks   string        // where one that acts finds hooks; "" is where git does
 	Doubted []string      // scopes of the configuration that an agent can write: no program is started that they name
+	Reaches bool          // it may reach other repositories, though Doubted has Local
 	Within  time.Duration // how long it may take; 0 is a minute
 	Holds   []*os.File    // stay open until it ends, even if its caller ends before: a lock, say
 }

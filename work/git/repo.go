@@ -31,7 +31,8 @@ type Repo struct {
 	Git    string // that worktree's own git directory: its index, its HEAD
 	Hooks  string // where one that acts finds hooks; "" is where git does
 
-	pinned bool
+	pinned  bool
+	doubted bool
 }
 
 // Pin returns a linked worktree whose repository is not looked for: git takes it from here, whatever is
@@ -40,6 +41,13 @@ type Repo struct {
 // runs no hooks, unless Hooks is set: a relative core.hooksPath leads into the worktree.
 func Pin(top, entry, common string) Repo {
 	return Repo{Top: top, Sub: ".", Common: common, Git: entry, Hooks: NoHooks, pinned: true}
+}
+
+// Doubt returns the repository as one in which an agent can write all: no program is started that it names, and
+// no hook of its.
+func (r Repo) Doubt() Repo {
+	r.Hooks, r.doubted = NoHooks, true
+	return r
 }
 
 // dir returns a git in the worktree's root.
@@ -51,6 +59,9 @@ func (r Repo) dir() Dir {
 		if r.Hooks != "" && !errors.Is(err, fs.ErrNotExist) { // an agent works there
 			d.Doubted = []string{Own}
 		}
+	}
+	if r.doubted {
+		d.Doubted = []string{Local, Own}
 	}
 	return d
 }
