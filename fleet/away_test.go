@@ -12,6 +12,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/fleet"
+	"netsky/internal/advice"
 	"netsky/internal/testworld"
 	"netsky/link/team"
 	"netsky/spawn"
@@ -149,6 +150,24 @@ func TestRetireAway(t *testing.T) {
 	testworld.Fails(t, err, "no such file")
 	testworld.Equal(t, y.here.Git("for-each-ref", "refs/netsky/hosts"), "")
 	testworld.Equal(t, y.there.Read("b.txt"), "b\n")
+}
+
+// An agent whose work conflicts with the owner's branch has that in its repository.
+func TestConflictAway(t *testing.T) {
+	t.Parallel()
+	y := mustYard(t)
+	testworld.Must(t, y.start(y.add("one"), true))
+	y.there.Commit("theirs", "a.txt", "theirs\n")
+	y.here.Commit("mine", "a.txt", "mine\n")
+	w := fleet.Work{Fleet: y.fleet}
+	_, err := w.Land(t.Context(), fleet.LandRequest{Agent: worker, LandOptions: land.LandOptions{Unchecked: true}})
+	testworld.Fails(t, err, "conflict in 1 file")
+	testworld.Contains(t, advice.Of(err), "merge refs/netsky/base/agent1 into your branch")
+	testworld.Contains(t, strings.Join(y.mail(), "\n"), "Merge refs/netsky/base/agent1, which is main here")
+	_, _ = y.there.Try("merge", "refs/netsky/base/agent1")
+	y.there.Commit("both", "a.txt", "mine\ntheirs\n")
+	testworld.Got(w.Land(t.Context(), fleet.LandRequest{Agent: worker, LandOptions: land.LandOptions{Unchecked: true}}))(t)
+	testworld.Equal(t, y.here.Read("a.txt"), "mine\ntheirs\n")
 }
 
 // A host that is away gets no task, unless it may wait and is known; one that is gone for good sends no work.

@@ -84,65 +84,71 @@ func (ask Ask) ask(ctx context.Context, h home.Dir, q Request) (There, *os.File,
 // nothing is done.
 func Begin(ctx context.Context, h home.Dir, w tree.Worktree, ask Ask, ready func(There) error) error {
 	return locked(ctx, h, w.Agent, func() error {
-		have, err := Have(ctx, w)
-		if err != nil {
-			return err
-		}
-		q := Request{Agent: w.Agent.Local(), Base: w.From, Have: have, Fetch: true}
-		there, f, err := ask.ask(ctx, h, q)
+		there, f, err := ask.based(ctx, h, w, Request{Base: w.From, Fetch: true}, ready)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		if err := ready(there); err != nil {
-			return err
-		}
 		if there.Common != "" && !there.Based {
-			if q.Pack, err = base(ctx, w, there.Common); err != nil {
-				return err
-			}
-			var again *os.File
-			if there, again, err = ask.ask(ctx, h, q); err != nil {
-				return err
-			}
-			defer again.Close()
-			if f = again; !there.Based {
-				return fmt.Errorf("%s: the commit %.12s, at which its work is to begin, %w there", w.Agent, w.From, ErrRefused)
-			}
+			return advice.With(fmt.Errorf("%s: its repository lacks %.12s, and what leads to that takes more than %d KiB", w.Agent, w.From, MaxBase>>10),
+				"push it to where that repository fetches from")
 		}
 		return take(ctx, h, w, there, f)
 	})
 }
 
-// base returns the commit that work is to begin at, as a pack for those who have another.
-func base(ctx context.Context, w tree.Worktree, common string) ([]byte, error) {
-	out := &git.Head{Limit: MaxBase + 1}
-	err := pack(ctx, git.Dir{Path: w.Repo}, w.From, []string{common}, out)
-	if errors.Is(err, errFull) || out.Len() > MaxBase {
-		err = advice.With(fmt.Errorf("%s: its repository lacks %.12s, and what leads to that takes more than %d KiB", w.Agent, w.From, MaxBase>>10),
-			"push it to where that repository fetches from")
-	}
-	return []byte(out.String()), err
-}
-
-// Bring brings what an agent on another host has committed since.
+// Bring brings what an agent on another host has committed since. Its host gets the commit that the work would land on
+// now, if that takes little, so that the agent can merge it.
 func Bring(ctx context.Context, h home.Dir, id agent.ID, ask Ask) error {
 	return locked(ctx, h, id, func() error {
 		w, err := tree.Load(h, id)
 		if err != nil {
 			return err
 		}
-		have, err := Have(ctx, w)
+		target, err := git.Repo{Top: w.Repo}.Commit(ctx, w.Base)
 		if err != nil {
 			return err
 		}
-		there, f, err := ask.ask(ctx, h, Request{Agent: id.Local(), Have: have})
+		there, f, err := ask.based(ctx, h, w, Request{Base: target}, func(There) error { return nil })
 		if err != nil {
 			return err
 		}
 		defer f.Close()
 		return take(ctx, h, w, there, f)
 	})
+}
+
+// based asks, and once more with the request's base if that is not there and takes little.
+func (ask Ask) based(ctx context.Context, h home.Dir, w tree.Worktree, q Request, ready func(There) error) (There, *os.File, error) {
+	q.Agent = w.Agent.Local()
+	var err error
+	if q.Have, err = Have(ctx, w); err != nil {
+		return There{}, nil, err
+	}
+	there, f, err := ask.ask(ctx, h, q)
+	if err != nil {
+		return there, nil, err
+	}
+	if err = ready(there); err == nil && q.Base != "" && there.Common != "" && !there.Based {
+		if q.Pack, err = packed(ctx, w, q.Base, there.Common); err == nil && q.Pack != nil {
+			f.Close()
+			return ask.ask(ctx, h, q)
+		}
+	}
+	if err != nil {
+		f.Close()
+	}
+	return there, f, err
+}
+
+// packed returns a commit as a pack for those who have another, nil if that is more than a request brings.
+func packed(ctx context.Context, w tree.Worktree, commit, common string) ([]byte, error) {
+	out := &git.Head{Limit: MaxBase + 1}
+	err := pack(ctx, git.Dir{Path: w.Repo}, commit, []string{common}, out)
+	if errors.Is(err, errFull) || err == nil && out.Len() > MaxBase {
+		return nil, nil
+	}
+	return []byte(out.String()), err
 }
 
 // take takes what a host tells of an agent's work, with the pack that came with it.

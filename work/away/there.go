@@ -39,9 +39,6 @@ type There struct {
 	Common string      `json:"common,omitempty"` // the first of Have that is there
 }
 
-// Base is where a host keeps what an agent's work is to begin at.
-const Base = "refs/netsky/base/"
-
 // fetchTime limits the fetch of a base.
 const fetchTime = 2 * time.Minute
 
@@ -97,42 +94,49 @@ func harmless(address string) string {
 	return u.String()
 }
 
-// based reports whether the repository has the request's base, once it was looked for as that says.
-func based(ctx context.Context, h home.Dir, r git.Repo, q Request) (bool, error) {
-	has := func() (bool, error) {
-		list, err := known(ctx, r.Look(), []string{q.Base})
-		return len(list) > 0, err
+// based reports whether the repository has the request's base, once it was looked for as that says. Its ref is set to it.
+func based(ctx context.Context, h home.Dir, r git.Repo, q Request) (is bool, err error) {
+	at := git.Dir{Path: r.Common, Doubted: r.Look().Doubted}
+	has := func() bool {
+		if err == nil && !is {
+			var list []string
+			list, err = known(ctx, at, []string{q.Base})
+			is = len(list) > 0
+		}
+		return is
 	}
-	is, err := has()
-	if err != nil || is {
-		return is, err
-	}
-	if remote := upstream(ctx, r.Look()); q.Fetch && remote != "" {
+	if remote := upstream(ctx, at); !has() && q.Fetch && remote != "" {
 		d := r.Act(fetchTime)
 		d.Reaches = true
 		// Of several programs named for the other end git takes the first, so that one is named here. What can't be
 		// fetched is sent by the asker.
 		_, _ = d.Run(ctx, 4096, "fetch", "--upload-pack=git-upload-pack", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--", remote)
-		if is, err := has(); err != nil || is {
-			return is, err
-		}
 	}
-	if len(q.Pack) == 0 {
-		return false, nil
+	if !has() && err == nil && len(q.Pack) > 0 {
+		err = unpack(ctx, h, at, q)
+		is = err == nil
 	}
+	if err != nil || !is {
+		return false, err
+	}
+	ref := tree.BaseRef(q.Agent)
+	if now, err := (git.Repo{Top: at.Path}).Doubt().Commit(ctx, ref); err != nil || now == q.Base {
+		return true, err
+	}
+	return true, setRef(ctx, at, ref, q.Base)
+}
+
+// unpack adds the request's base.
+func unpack(ctx context.Context, h home.Dir, at git.Dir, q Request) error {
 	f, err := spool(h)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer f.Close()
 	if _, err := f.Write(q.Pack); err != nil {
-		return false, err
+		return err
 	}
-	at := git.Dir{Path: r.Common, Doubted: r.Look().Doubted}
-	if err := add(ctx, h, at, q.Base, f); err != nil {
-		return false, err
-	}
-	return true, setRef(ctx, at, Base+string(q.Agent), q.Base)
+	return add(ctx, h, at, q.Base, f)
 }
 
 // spool returns a file that has no name any more.

@@ -115,7 +115,7 @@ func (c Crew) begins(ctx context.Context, w tree.Worktree) string {
 	if w.Base != "" {
 		text += " of " + git.Branch(w.Base)
 	}
-	text += ", which is there: if your branch lacks it, `git merge` it first."
+	text += ", which is there as " + tree.BaseRef(w.Agent) + ": if your branch lacks it, merge that first."
 	if w.Away.Branch != "" {
 		text += fmt.Sprintf(" What you commit on your branch %s is fetched from there; you need not push it.", git.Branch(w.Away.Branch))
 	}

@@ -132,6 +132,10 @@ func (d Desk) tell(id agent.ID, m Merge, conflict error) {
 	}
 	text := fmt.Sprintf("%v\n\nYour work cannot land as it is. Merge %s into your branch %s, resolve these, run the check again, and say so.\n(%s at %s, your branch at %s)",
 		conflict, git.Branch(m.Target), git.Branch(m.Branch), git.Branch(m.Target), short(m.Onto), short(m.Head))
+	if id.Host() != "" { // where there are no branches of this repository
+		text = fmt.Sprintf("%v\n\nYour work cannot land as it is. Merge %s, which is %s here, into your branch, resolve these, and say so.\n(%s at %s, your branch at %s)",
+			conflict, tree.BaseRef(id), git.Branch(m.Target), git.Branch(m.Target), short(m.Onto), short(m.Head))
+	}
 	if err := d.Tell(id, "conflict-"+envelope.Digest(m.Onto, m.Head), text); err != nil {
 		d.say("%s was not told: %v", id, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"netsky/agent"
 	"netsky/internal/advice"
 	"netsky/work/git"
 	"netsky/work/tree"
@@ -85,6 +86,9 @@ func (e *ConflictError) Advice() string {
 
 // Resolve returns the command that has an agent resolve what its branch and the target conflict in.
 func Resolve(who, target string) string {
+	if id := agent.ID(who); id.Host() != "" {
+		target = tree.BaseRef(id)
+	}
 	return order(who, "merge "+target+" into your branch and resolve the conflicts", target)
 }
 

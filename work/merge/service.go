@@ -218,7 +218,11 @@ func (c Conflict) Message(id agent.ID) string {
 	case len(c.Files) > maxNamed:
 		fmt.Fprintf(&b, "- %d more\n", n)
 	}
-	if other := c.With(id); c.Target == "" {
+	other := c.With(id)
+	if id.Host() != "" && agent.ID(other).Host() == "" && c.Target == "" {
+		other += ", of the host that this comes from,"
+	}
+	if c.Target == "" {
 		fmt.Fprintf(&b, "%s gets the same message. If it matters for what you are doing, agree with it who changes these files; whoever lands second has to merge what the other has landed and resolve the rest.", other)
 	} else {
 		fmt.Fprintf(&b, "Merge %s into your branch and resolve the conflicts before your work is to land.", other)

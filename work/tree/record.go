@@ -41,6 +41,10 @@ type Away struct {
 	Seen   store.Time `json:"seen"`
 }
 
+// BaseRef returns where an agent's host has what the agent's work begins at, or would land on, in the owner's
+// repository on another host.
+func BaseRef(id agent.ID) string { return "refs/netsky/base/" + string(id.Local()) }
+
 // Short returns the branch's name without refs/heads/.
 func (w Worktree) Short() string { return git.Branch(w.Branch) }
 
