@@ -16,7 +16,9 @@ func (a taskVerbs) taskStartCommand() *cli.Command {
 		Name: "start", Usage: "give a task to an agent", ArgsUsage: "ID",
 		Description: "Starts the agent, as `netsky agent` does, unless it is up or --queue is given, and sends it the task. Its answer closes the\n" +
 			"task. A task that needs others starts by itself when those are proved, or, without a check, closed; `after`\n" +
-			"under [work] chooses. The task of an agent that has ended goes on when the agent is up again, or is given to another here. The other options are those of `netsky agent`.",
+			"under [work] chooses. The task of an agent that has ended goes on when the agent is up again, or is given to another here. The other options are those of `netsky agent`.\n\n" +
+			"An agent on another host of your team, such as 3@build1, must be up there, in a clone of the repository here. What it\n" +
+			"commits is brought here, for `netsky work`, `diff`, `check` and `land`.",
 		Flags: startFlags(
 			&cli.StringFlag{Name: "agent", Usage: "`AGENT` does it", DefaultText: "its assignee"},
 			&cli.BoolFlag{Name: "queue", Usage: "do not start the agent: the task waits in its mailbox"},

@@ -32,13 +32,18 @@ func TestWorkThere(t *testing.T) {
 	testworld.Equal(t, there.Git("rev-parse", "origin/main"), own, "fetched there")
 	testworld.Contains(t, laptop.must(t, "netsky", "work"), "agent2@build1  dirty 1")
 
-	commit := laptop.must(t, "netsky", "ask", "2@build1", "/commit done")
-	testworld.Contains(t, commit, "committed")
+	id = strings.TrimSpace(laptop.must(t, "netsky", "task", "add", "two", "--body", "/commit done", "--agent", "2@build1"))
+	laptop.must(t, "netsky", "task", "start", id)
+	show := func(word string) func() bool {
+		return func() bool { return strings.Contains(laptop.must(t, "netsky", "task", "show", id), word) }
+	}
+	testworld.Wait(t, "the task is answered", show("claimed"))
 	testworld.Contains(t, laptop.must(t, "netsky", "diff", "2@build1"), "+a line")
 	status, out := laptop.says(t, "", "check", "2@build1", "--set", "test -e b.txt", "--yes")
 	if status != 0 || !strings.Contains(out, "passed") {
 		t.Errorf("check: %d: %s", status, out)
 	}
+	testworld.Wait(t, "the task is proved", show("proved"))
 	landed := laptop.must(t, "netsky", "land", "2@build1")
 	testworld.Contains(t, landed, "agent2@build1: landed on main")
 	testworld.Equal(t, here.Read("b.txt"), "a line\n")

@@ -16,6 +16,7 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
+	"netsky/bus/envelope"
 	"netsky/config"
 	"netsky/fleet/plan"
 	"netsky/home"
@@ -119,6 +120,7 @@ func (f over) bySSH(err error, id agent.ID, there away.There) error {
 func (w Work) ask(id agent.ID) away.Ask {
 	return func(ctx context.Context, q away.Request, out io.Writer) (there away.There, err error) {
 		err = Host{w.Fleet, id.Host()}.do(ctx, workDeed, q, &there, out)
+		there.State = agent.State(envelope.Plain(envelope.Line(string(there.State), 40)))
 		if err != nil && Status(err) == 2 {
 			err = away.Refuse(err)
 		}
@@ -136,20 +138,25 @@ func (w Work) Bring(ctx context.Context, id agent.ID) error {
 	return away.Bring(ctx, w.Home, id, w.ask(id))
 }
 
-// Freshen brings what agents on other hosts have committed, all of them if none is named. What does not come
-// within that time stays as it was seen last, and is warned of.
+// Freshen brings what agents on other hosts have committed, all of them if none is named: at once from several hosts,
+// which do few deeds at a time. What does not come within that time stays as it was seen last, and is warned of.
 func (w Work) Freshen(ctx context.Context, within time.Duration, ids ...agent.ID) {
 	list, _ := tree.List(w.Home) // one that can't be read is reported by whoever uses it
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	var all sync.WaitGroup
+	of := make(map[string][]tree.Worktree)
 	for _, one := range list {
-		if one.Away == nil || len(ids) > 0 && !slices.Contains(ids, one.Agent) {
-			continue
+		if one.Away != nil && (len(ids) == 0 || slices.Contains(ids, one.Agent)) {
+			of[one.Agent.Host()] = append(of[one.Agent.Host()], one)
 		}
+	}
+	var all sync.WaitGroup
+	for _, there := range of {
 		all.Go(func() {
-			if err := w.Bring(ctx, one.Agent); err != nil {
-				w.UI.Warn(fmt.Errorf("%s's work is as of %s ago: %w", one.Agent, words.Ago(time.Since(one.Away.Seen.Time())), err))
+			for _, one := range there {
+				if err := w.Bring(ctx, one.Agent); err != nil {
+					w.UI.Warn(fmt.Errorf("%s's work is as of %s ago: %w", one.Agent, words.Ago(time.Since(one.Away.Seen.Time())), err))
+				}
 			}
 		})
 	}

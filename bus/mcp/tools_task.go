@@ -132,7 +132,7 @@ const taskStartSchema = `{
 	"type": "object",
 	"properties": {
 		"id": {"type": "string", "description": "the id of the task, or at least its first six characters"},
-		"agent": {"type": "string", "description": "who does it, such as agent1; if left out, its assignee"}
+		"agent": {"type": "string", "description": "who does it, such as agent1, or agent1@build1 on another host; if left out, its assignee"}
 	},
 	"required": ["id"],
 	"additionalProperties": false

@@ -148,7 +148,7 @@ func (s *Service) ended() (any bool) {
 				continue
 			}
 			one := watched{id: w.Agent}
-			if entry, err := tree.Link(w.Dir); err == nil {
+			if entry, err := tree.Link(w.Dir); err == nil && w.Away == nil { // else the record is written
 				one.index = filepath.Join(entry, "index")
 			}
 			s.watched = append(s.watched, one)
