@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -16,8 +17,11 @@ import (
 	"netsky/internal/testworld"
 	"netsky/link/team"
 	"netsky/spawn"
+	"netsky/work"
 	"netsky/work/away"
+	"netsky/work/git"
 	"netsky/work/land"
+	"netsky/work/merge"
 	"netsky/work/record"
 	"netsky/work/task"
 	"netsky/work/tree"
@@ -168,6 +172,28 @@ func TestConflictAway(t *testing.T) {
 	y.there.Commit("both", "a.txt", "mine\ntheirs\n")
 	testworld.Got(w.Land(t.Context(), fleet.LandRequest{Agent: worker, LandOptions: land.LandOptions{Unchecked: true}}))(t)
 	testworld.Equal(t, y.here.Read("a.txt"), "mine\ntheirs\n")
+}
+
+// The work of agents here and elsewhere is merged to see whether it conflicts; that of none is taken for another's.
+func TestForecastAway(t *testing.T) {
+	t.Parallel()
+	y := mustYard(t)
+	testworld.Must(t, y.start(y.add("one"), true))
+	r := testworld.Got(git.Open(t.Context(), y.here.Dir, ""))(t)
+	own := testworld.Got(tree.Make(t.Context(), y.fleet.Home, "agent1", r, true))(t)
+	y.here.At(own.Dir).Commit("ours", "a.txt", "ours\n")
+	y.there.Commit("theirs", "a.txt", "theirs\n")
+	fleet.Work{Fleet: y.fleet}.Freshen(t.Context(), time.Minute)
+	fc := merge.New(y.fleet.Home)
+	defer fc.Close()
+	c := testworld.Got(fc.Look(t.Context()))(t)
+	testworld.Equal(t, len(c.Conflicts), 1, "conflicts")
+	testworld.Equal(t, fmt.Sprint(c.Conflicts[0].Agents, c.Conflicts[0].Files), "[agent1 agent1@build1] [a.txt]")
+	testworld.Contains(t, c.Conflicts[0].Message(worker), "agent1, of the host that this comes from, gets the same message")
+	rd := work.New(y.fleet.Home, work.Options{})
+	defer rd.Close()
+	list := testworld.Got(rd.States(t.Context()))(t)
+	testworld.Equal(t, fmt.Sprint(len(list), list[1].Agent, list[1].State, list[1].Dir, list[1].Ahead, list[1].Gone), fmt.Sprint(2, worker, "conflict", y.there.Dir, 1, false))
 }
 
 // A host that is away gets no task, unless it may wait and is known; one that is gone for good sends no work.

@@ -162,7 +162,7 @@ func take(ctx context.Context, h home.Dir, w tree.Worktree, there There, pack *o
 		return fmt.Errorf("%s: %q is no commit: its work %w", w.Agent, word(there.Head), ErrRefused)
 	}
 	d := git.Dir{Path: w.Repo}
-	if err := add(ctx, h, d, there.Head, pack); err != nil {
+	if err := add(ctx, h, d, there.Head, w.From, pack); err != nil {
 		return fmt.Errorf("%s: %w", w.Agent, err)
 	}
 	before, err := git.Repo{Top: w.Repo}.Commit(ctx, w.Branch)

@@ -2,6 +2,7 @@ package away
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ const (
 	MaxBase = 600 << 10
 
 	maxFiles = 1 << 20         // of a commit
+	maxMore  = 1 << 30         // bytes that its files may have beyond those of one that is known
 	packTime = 5 * time.Minute // for a git that packs or unpacks
 )
 
@@ -107,10 +109,11 @@ func pack(ctx context.Context, d git.Dir, commit string, have []string, w io.Wri
 }
 
 // bounded keeps a git from taking too much memory for one object.
-var bounded = append([]string{"GIT_ALLOC_LIMIT=512m"}, alone...)
+var bounded = append([]string{"GIT_ALLOC_LIMIT=256m"}, alone...)
 
-// add adds a foreign pack to a repository, which has all of the commit then. An empty one is none.
-func add(ctx context.Context, h home.Dir, d git.Dir, commit string, pack *os.File) error {
+// add adds a foreign pack to a repository, which has all of the commit then. An empty one is none. like is a commit that
+// it is built on.
+func add(ctx context.Context, h home.Dir, d git.Dir, commit, like string, pack *os.File) error {
 	info, err := pack.Stat()
 	if err != nil {
 		return err
@@ -119,7 +122,7 @@ func add(ctx context.Context, h home.Dir, d git.Dir, commit string, pack *os.Fil
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("what came %w: %s: %w", ErrRefused, what, err)
+		return fmt.Errorf("what came %w: %s: %w", ErrRefused, what, cmp.Or(err, errFull))
 	}
 	scratch, err := git.OpenScratch(h, d.Path)
 	if err != nil {
@@ -140,12 +143,15 @@ func add(ctx context.Context, h home.Dir, d git.Dir, commit string, pack *os.Fil
 	if _, err := apart.Run(ctx, 256, "rev-list", "--objects", "--quiet", commit, "--not", "--all"); err != nil {
 		return refused("it is not whole", err)
 	}
-	files := &counter{}
-	if err := apart.Stream(ctx, nil, files, nil, "ls-tree", "-r", "-z", "--format=", commit); err != nil {
-		return refused(fmt.Sprintf("its files, which are %d or more", files.n), err)
-	}
 	if info.Size() == 0 {
 		return nil
+	}
+	before, err := sizes(ctx, d, like)
+	if err != nil {
+		return err
+	}
+	if now, err := sizes(ctx, apart, commit); err != nil || now.bytes > before.bytes+maxMore {
+		return refused(fmt.Sprintf("its files are %d or more, with %d bytes or more", now.files, now.bytes), err)
 	}
 	d.Acts, d.Hooks = true, git.NoHooks
 	return index(ctx, d, pack)
@@ -157,18 +163,35 @@ func index(ctx context.Context, d git.Dir, pack *os.File, how ...string) error {
 		return err
 	}
 	said := &git.Head{Limit: 4096}
-	err := d.Stream(ctx, bufio.NewReader(pack), io.Discard, said, append([]string{"index-pack", "--stdin", "--fix-thin", fmt.Sprintf("--max-input-size=%d", MaxPack)}, how...)...)
+	err := d.Stream(ctx, bufio.NewReader(pack), io.Discard, said, append([]string{"-c", "core.bigFileThreshold=32m", "index-pack", "--stdin", "--fix-thin", fmt.Sprintf("--max-input-size=%d", MaxPack)}, how...)...)
 	if err != nil && said.Len() > 0 {
 		err = errors.New(strings.TrimSpace(said.String()))
 	}
 	return err
 }
 
-// A counter counts a byte for each file, up to maxFiles.
-type counter struct{ n int }
+// sizes returns how many files a commit has, and their bytes. It fails if they are too many.
+func sizes(ctx context.Context, d git.Dir, commit string) (s summer, err error) {
+	err = d.Stream(ctx, nil, &s, nil, "ls-tree", "-r", "--format=%(objectsize)", commit)
+	return s, err
+}
 
-func (c *counter) Write(p []byte) (int, error) {
-	if c.n += len(p); c.n > maxFiles {
+// A summer adds the numbers that are written to it, a line each.
+type summer struct {
+	files, bytes int64
+	at           int64 // of a line that has not ended
+}
+
+func (s *summer) Write(p []byte) (int, error) {
+	for _, c := range p {
+		switch {
+		case c == '\n':
+			s.files, s.bytes, s.at = s.files+1, s.bytes+s.at, 0
+		case c >= '0' && c <= '9' && s.at < 1<<40:
+			s.at = s.at*10 + int64(c-'0')
+		}
+	}
+	if s.files > maxFiles {
 		return 0, errFull
 	}
 	return len(p), nil

@@ -53,7 +53,7 @@ func Tell(ctx context.Context, h home.Dir, r git.Repo, q Request, there *There, 
 	}
 	there.Common = have[0]
 	if isCommit(q.Base) {
-		if there.Based, err = based(ctx, h, r, q); err != nil {
+		if there.Based, err = based(ctx, h, r, q, have[0]); err != nil {
 			return err
 		}
 	}
@@ -95,7 +95,8 @@ func harmless(address string) string {
 }
 
 // based reports whether the repository has the request's base, once it was looked for as that says. Its ref is set to it.
-func based(ctx context.Context, h home.Dir, r git.Repo, q Request) (is bool, err error) {
+// like is a commit that it shares with the asker.
+func based(ctx context.Context, h home.Dir, r git.Repo, q Request, like string) (is bool, err error) {
 	at := git.Dir{Path: r.Common, Doubted: r.Look().Doubted}
 	has := func() bool {
 		if err == nil && !is {
@@ -113,7 +114,7 @@ func based(ctx context.Context, h home.Dir, r git.Repo, q Request) (is bool, err
 		_, _ = d.Run(ctx, 4096, "fetch", "--upload-pack=git-upload-pack", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--", remote)
 	}
 	if !has() && err == nil && len(q.Pack) > 0 {
-		err = unpack(ctx, h, at, q)
+		err = unpack(ctx, h, at, q, like)
 		is = err == nil
 	}
 	if err != nil || !is {
@@ -127,7 +128,7 @@ func based(ctx context.Context, h home.Dir, r git.Repo, q Request) (is bool, err
 }
 
 // unpack adds the request's base.
-func unpack(ctx context.Context, h home.Dir, at git.Dir, q Request) error {
+func unpack(ctx context.Context, h home.Dir, at git.Dir, q Request, like string) error {
 	f, err := spool(h)
 	if err != nil {
 		return err
@@ -136,7 +137,7 @@ func unpack(ctx context.Context, h home.Dir, at git.Dir, q Request) error {
 	if _, err := f.Write(q.Pack); err != nil {
 		return err
 	}
-	return add(ctx, h, at, q.Base, f)
+	return add(ctx, h, at, q.Base, like, f)
 }
 
 // spool returns a file that has no name any more.
