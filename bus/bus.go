@@ -44,7 +44,7 @@ type Bus struct {
 	upkeep
 	reports
 	hub      mailbox.Hub
-	refusals refusals
+	refusals perHost
 }
 
 // Errors that callers test for.
@@ -65,7 +65,8 @@ func New(dir home.Dir, o Options) *Bus {
 	x := &boxes{home: dir, maxBytes: cmp.Or(max(o.MaxBytes, 0), DefaultMaxBytes), keep: cmp.Or(max(o.Keep, 0), DefaultKeep), now: o.Now}
 	b := &Bus{boxes: x, memory: memory{x}, answers: answers{x, x.now()}, poisoned: poisoned{x}, upkeep: upkeep{boxes: x}}
 	b.sender = sender{memory: b.memory, filer: &filer{names: envelope.Namer{Now: x.now}}}
-	b.reports = reports{boxes: x, had: b.memory, post: &b.sender, upkeep: &b.upkeep}
+	b.refusals.every, b.refusals.burst = refusalEvery, refusalBurst
+	b.reports = reports{limit: perHost{every: reportEvery, burst: reportBurst}, boxes: x, had: b.memory, post: &b.sender, upkeep: &b.upkeep}
 	b.hub.Open = func() (*fsnotify.Watcher, error) { return fsnotify.NewBufferedWatcher(1024) }
 	b.hub.Boxes, b.hub.Above = b.mailboxDirs, dir.Path(home.Channels)
 	return b

@@ -213,20 +213,23 @@ const (
 	refusalBurst = 200
 )
 
-// refusals limits them.
-type refusals struct {
-	mu sync.Mutex
-	of map[string]*rate.Limiter // by host
+// A perHost limits what each host may have done here.
+type perHost struct {
+	every time.Duration
+	burst int
+
+	mu sync.Mutex // guards the field below
+	of map[string]*rate.Limiter
 }
 
-func (r *refusals) allow(host string, now time.Time) bool {
+func (r *perHost) allow(host string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of == nil {
 		r.of = make(map[string]*rate.Limiter)
 	}
 	if r.of[host] == nil {
-		r.of[host] = rate.NewLimiter(rate.Every(refusalEvery), refusalBurst)
+		r.of[host] = rate.NewLimiter(rate.Every(r.every), r.burst)
 	}
 	return r.of[host].AllowN(now, 1)
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"netsky/agent"
 	"netsky/bus/envelope"
@@ -50,6 +51,9 @@ const (
 	mostReports = 1000      // that are read of one
 	maxReason   = 300       // bytes
 	leastBound  = 1 << 20
+	// A host that sends more reports than this has them wait on their way.
+	reportEvery = 10 * time.Millisecond
+	reportBurst = 1000
 )
 
 // ReportsFile returns the file of the home with what a host has reported.
@@ -65,6 +69,7 @@ type reports struct {
 	had    memory
 	post   *sender
 	upkeep *upkeep
+	limit  perHost
 
 	mu   sync.Mutex // guards the field below
 	kept map[string]*reportLines
@@ -108,14 +113,16 @@ func (b *reports) acknowledge(ctx context.Context, to agent.ID, field string, v 
 
 // acknowledged takes a message from that host if it is one that no mailbox gets.
 func (b *reports) acknowledged(ctx context.Context, host string, e envelope.Envelope) (is bool, err error) {
-	if e.Kind != envelope.KindAck || e.Via != "code" {
+	if e.Kind != envelope.KindAck || e.Via != "code" || e.Extra[reportsField] == nil && e.Extra[settledField] == nil {
 		return false, nil
+	}
+	if !b.limit.allow(host, b.now()) {
+		return true, mailbox.BrakeError{Kind: mailbox.Rate, Text: host + ": too many reports from there"}
 	}
 	var reports []DeliveryReport
 	var settled []SettledMail
 	for field, list := range map[string]any{reportsField: &reports, settledField: &settled} {
 		if data, ok := e.Extra[field]; ok {
-			is = true
 			if err := json.Unmarshal(data, list); err != nil {
 				return true, RefusedError{fmt.Errorf("%s: %w", field, err)}
 			}
@@ -127,7 +134,7 @@ func (b *reports) acknowledged(ctx context.Context, host string, e envelope.Enve
 	if len(settled) > 0 {
 		err = errors.Join(err, b.settled(host, settled))
 	}
-	return is, err
+	return true, err
 }
 
 // reported keeps what a host says of messages that were sent there.

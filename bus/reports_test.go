@@ -79,6 +79,17 @@ func TestReports(t *testing.T) {
 	testworld.Must(t, laptop.Arrive(t.Context(), "build1", forged, false))
 	testworld.Len(t, reported(t, laptop, "build1"), 4, "an agent's word does not count")
 
+	flood, flooding := 0, forged
+	flooding.Via = "code"
+	at := time.Now()
+	stopped := bus.New(h, bus.Options{Now: func() time.Time { return at }})
+	for range 1100 {
+		if errors.Is(stopped.Arrive(t.Context(), "build2", flooding, false), bus.ErrBrake) {
+			flood++
+		}
+	}
+	testworld.Equal(t, flood, 100, "a flood waits on its way")
+
 	f := testworld.Got(os.OpenFile(h.Path(bus.ReportsFile("build1")), os.O_APPEND|os.O_WRONLY, 0))(t)
 	testworld.Must(t, testworld.Err(f.WriteString(`{"id":"m-1","fr`))) // a crash while it was written
 	testworld.Must(t, f.Close())

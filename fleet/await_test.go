@@ -17,7 +17,7 @@ func TestAwaitElsewhere(t *testing.T) {
 	testworld.Must(t, s.bus.Link("build1"))
 	there := testworld.Bus(t, testworld.FastHome(t))
 	testworld.Must(t, there.Link("here"))
-	m := fleet.Mail{Fleet: d.Fleet}
+	m := fleet.Mail(d)
 	pass := func(b *bus.Bus, box agent.ID, take func(*bus.Delivery) error) {
 		t.Helper()
 		r := testworld.Got(b.Receive(t.Context(), box, bus.ReceiveOptions{Carry: true}))(t)
