@@ -130,15 +130,19 @@ func TestAgentElsewhere(t *testing.T) {
 	w.showHosts(t)
 	testworld.Must(t, w.bus.Link("build1"))
 	w.apply(t, store.UpsertMessage{ID: "m-far", From: "owner", To: "agent3@build1", Text: "port 7717", Time: store.At(time.Now())},
-		store.UpsertDelivery{Message: "m-far", Target: "agent3@build1", State: store.Queued})
+		store.UpsertDelivery{Message: "m-far", Target: "agent3@build1", State: store.Queued},
+		store.UpsertMessage{ID: "m-there", From: "owner", To: "agent3@build1", Text: "port 7718", Time: store.At(time.Now())},
+		store.UpsertDelivery{Message: "m-there", Target: "agent3@build1", State: store.Arrived, Queued: store.At(time.Now())})
 	page := w.mustPage(t, "/agents/agent3@build1")
 	for _, want := range []string{
 		`<div class="hail agent tone-wait">`, "sudo apt-get install clang", "netsky approve fghij@build1", "netsky attach agent3@build1", "netsky peek agent3@build1",
-		"Waiting for the link", "port 7717", "<option selected>agent3@build1</option>", `href="/agents/agent1@build1"`, "build1, netsky 0.1.0",
+		"Not delivered yet", "port 7717", "port 7718", "arrived</span>", "<option selected>agent3@build1</option>", `href="/agents/agent1@build1"`, "build1, netsky 0.1.0",
 	} {
 		testworld.Contains(t, page, want, "its page")
 	}
 	testworld.Lacks(t, page, "data-pane", "its page")
+	testworld.Contains(t, w.mustPage(t, "/messages/m-there"), "in the inbox there", "one that has arrived")
+	testworld.Contains(t, w.mustPage(t, "/messages?state=arrived"), "port 7718", "messages in that state")
 	page = w.mustPage(t, "/agents/agent1@build2")
 	for _, want := range []string{`<div class="hail agent tone-busy stale">`, `<span class="sub">as of 12m ago</span>`, "None yet."} {
 		testworld.Contains(t, page, want, "the page of one of a silent host")

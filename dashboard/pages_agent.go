@@ -92,7 +92,7 @@ type agentBody struct {
 	Session  *store.Session
 	Sessions []store.Session // the ones before
 	Tasks    []Task
-	Queue    []letter // waiting in its inbox, or claimed
+	Queue    []letter // waiting in its inbox or on the way there, or claimed
 	Mail     []letter
 	Logs     []store.Log
 	Branch   string        // of its worktree; "" if it has none
@@ -175,7 +175,7 @@ func (p *pages) agentRecords(ctx context.Context, sh *shell, db Reader, id agent
 		}
 		b.Tasks = append(b.Tasks, p.tasks.told(ctx, l.Items)...)
 	}
-	for _, state := range []store.DeliveryState{store.Claimed, store.Queued} {
+	for _, state := range []store.DeliveryState{store.Claimed, store.Arrived, store.SentOn, store.Queued} {
 		l, err := inState(ctx, db, store.DeliveryFilter{Target: id, State: state, Page: store.Page{Limit: 5}})
 		if err != nil {
 			return err
