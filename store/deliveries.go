@@ -189,6 +189,13 @@ func (db Mail) Waiting(ctx context.Context, target agent.ID) ([]Delivery, error)
 		" FROM deliveries WHERE filed IN ('queued', 'claimed') AND target = ? ORDER BY seq", target)
 }
 
+// Unheard lists the deliveries to an address on another host that have left this one before
+// that time, and of which nothing was heard since.
+func (db Mail) Unheard(ctx context.Context, target agent.ID, before Time) ([]Delivery, error) {
+	return Collect(ctx, db.read.Load(), scanDelivery, "SELECT "+deliveryColumns+
+		" FROM deliveries WHERE filed = 'sent' AND target = ? AND changed < ? AND answer = '' ORDER BY seq", target, before)
+}
+
 // An Arrival is a delivery that has come to its end, or has left for another host, without what was delivered.
 type Arrival struct {
 	From          agent.ID

@@ -150,6 +150,9 @@ func (o *Observer) believe(ctx context.Context, h hearing) error {
 		u := store.UpsertDelivery{
 			Message: r.ID, From: r.From, Target: to, State: state, Attempts: max(r.Attempts, d.Attempts), Reason: r.Reason, Time: max(store.Time(r.MS), d.Queued),
 		}
+		if d.Filed == store.Failed && (state == store.Arrived || state == store.Claimed) {
+			u.Attempts++ // it was thought to be lost
+		}
 		if d.Filed == u.State && d.Attempts == u.Attempts && d.Reason == u.Reason {
 			continue
 		}
@@ -165,6 +168,25 @@ func (o *Observer) believe(ctx context.Context, h hearing) error {
 	}
 	o.upTo = h.read
 	return nil
+}
+
+// serverKeeps is how long the team's server keeps mail, and slack what a host may take to say that it has it.
+const serverKeeps, slack = 7 * 24 * time.Hour, 24 * time.Hour
+
+// lost returns what is recorded of messages for another host that the server keeps no longer, and of which that
+// host has said nothing. What it says later still counts.
+func (o *Observer) lost(ctx context.Context, box agent.ID) (ops []store.Op, err error) {
+	if box.Host() == "" {
+		return nil, nil
+	}
+	list, err := o.DB.Unheard(ctx, box, store.At(time.Now().Add(-serverKeeps-slack)))
+	for _, d := range list {
+		ops = append(ops, store.UpsertDelivery{
+			Message: d.Message, From: d.From, Target: box, State: store.Failed, Attempts: d.Attempts,
+			Reason: "the team's server keeps mail for 7 days, and " + box.Host() + " has not said that it has this",
+		})
+	}
+	return ops, err
 }
 
 // unread reports whether files of the mailbox are not recorded yet.

@@ -1,6 +1,7 @@
 package observe_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -103,6 +104,32 @@ func TestSentAway(t *testing.T) {
 	was("m-2", "delivered")
 }
 
+// A message of which nothing is heard is not on its way for ever; what is heard of it later counts.
+func TestSentAndLost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "agent0")
+	testworld.Must(t, r.bus.Link("build1"))
+	r.send("m-1", "agent0", far)
+	r.send("m-2", "agent0", far)
+	r.carry(far)
+	r.sync()
+	mustSQL(t, r.home, "UPDATE deliveries SET changed = changed - 8*24*3600*1000 - 1000 WHERE message = 'm-1'")
+	r.obs = &observe.Observer{Bus: r.bus, DB: r.db}
+	r.sync()
+	testworld.Equal(t, r.state("m-1", far).State, store.Failed)
+	testworld.Contains(t, r.state("m-1", far).Reason, "build1 has not said that it has this")
+	testworld.Equal(t, r.state("m-2", far).State, store.SentOn)
+	other := newRig(t)
+	testworld.Must(t, other.bus.Link("laptop"))
+	for _, state := range []store.DeliveryState{store.Queued, store.Delivered} {
+		testworld.Must(t, other.bus.Report(t.Context(), "laptop", bus.DeliveryReport{ID: "m-1", From: "agent0", To: "agent3", State: string(state)}))
+		other.carry("agent0@laptop", r)
+		r.sync()
+		want := map[store.DeliveryState]store.DeliveryState{store.Queued: store.Arrived}[state]
+		testworld.Equal(t, r.state("m-1", far).State, cmp.Or(want, state))
+	}
+}
+
 // A host is told what becomes of messages from there, before that is recorded, and once.
 func TestTellsHosts(t *testing.T) {
 	t.Parallel()
@@ -147,6 +174,7 @@ func TestTellsHostsTogether(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "agent1")
 	testworld.Must(t, r.bus.Link("laptop"))
+	testworld.Must(t, r.bus.Make("agent0@laptop"))
 	r.run()
 	const n = 300
 	for i := range n {

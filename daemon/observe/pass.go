@@ -225,7 +225,11 @@ func (o *Observer) settleMissing(ctx context.Context, b *box) error {
 			cancel(store.UpsertDelivery{Message: d.Message, From: d.From, Target: d.Target, Attempts: d.Attempts + 1, Reason: "removed from poison/"})
 		}
 	}
-	if err := o.record(ctx, ops, tells); err != nil {
+	lost, err := o.lost(ctx, b.id)
+	if err != nil {
+		return err
+	}
+	if err := o.record(ctx, append(ops, lost...), tells); err != nil {
 		return err
 	}
 	b.missing, b.checked = missing, time.Now()
