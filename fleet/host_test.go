@@ -58,6 +58,10 @@ func mustHosts(t *testing.T) (build1 socket, on fleet.Host, said *steps) {
 		if host == "killed" {
 			return nil
 		}
+		if host == "slow" {
+			<-ctx.Done()
+			return ctx.Err()
+		}
 		if host != "build1" {
 			return errors.New(host + ": is gone; nothing was done")
 		}
@@ -106,6 +110,10 @@ func TestAsked(t *testing.T) {
 	testworld.Fails(t, err, "build2: is gone; nothing was done")
 	err = fleet.Host{Fleet: on.Fleet, Name: "killed"}.Do(t.Context(), "down", map[string]any{"agents": []string{"agent1"}}, new(any))
 	testworld.Fails(t, err, "killed: the daemon here has ended meanwhile; down: it is not known whether it was done")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("it has not ended"))
+	defer cancel()
+	err = fleet.Host{Fleet: on.Fleet, Name: "slow"}.Do(ctx, "down", map[string]any{"agents": []string{"agent1"}}, new(any))
+	testworld.Fails(t, err, "slow: down: it has not ended; it is not known whether it was done")
 	g := *on.Fleet
 	g.Home = testworld.FastHome(t)
 	testworld.Fails(t, fleet.Host{Fleet: &g, Name: "build1"}.Do(t.Context(), "down", nil, new(any)), "build1: down: nothing was done: daemon: not running")
@@ -175,6 +183,7 @@ func TestAnswerElsewhere(t *testing.T) {
 	n.Digest = "another"
 	_, err = by.Answer(t.Context(), shown(n), true)
 	testworld.Fails(t, err, "it is not pending: allowed")
+	testworld.Fails(t, testworld.Err(by.Stop(t.Context(), "agent1@build2")), "build2: is gone; nothing was done")
 	gone := shown(n)
 	gone.Host = "build2"
 	_, err = by.Answer(t.Context(), gone, true)

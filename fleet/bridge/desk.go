@@ -45,10 +45,15 @@ const (
 
 // Answer implements [phone.Desk].
 func (d Desk) Answer(ctx context.Context, n attention.Need, allow bool) (string, error) {
+	if n.Host != "" {
+		var cancel context.CancelFunc
+		ctx, cancel = within(ctx)
+		defer cancel()
+	}
 	v, err := fleet.Answers{Fleet: d.Fleet}.Decide(ctx, fleet.DecideRequest{Code: n.Code, Deny: !allow, By: fleet.ByPhone, Shown: n})
 	switch {
-	case n.Host != "" && err != nil && v.Dialog == nil: // it says itself whether it was answered
-		return "", fmt.Errorf("%s: %w", n.Code, err)
+	case n.Host != "":
+		return d.answeredAt(ctx, n, allow, v, err)
 	case n.Kind == attention.Dialog:
 		return d.dialog(ctx, n, allow, v.Dialog, err)
 	case n.Kind == attention.Budget && v.Budget == "" && err != nil:
@@ -64,15 +69,17 @@ func (d Desk) Answer(ctx context.Context, n attention.Need, allow bool) (string,
 	case err != nil && !errors.Is(err, agent.ErrUntaken):
 		return "", fmt.Errorf("%s was possibly not answered: %w", n.Code, err)
 	}
-	if v.Request == nil { // another host has answered something else
-		return n.Code + " was answered", nil
-	}
-	line, _ := v.Request.Brief(200)
-	what := fmt.Sprintf("%s: %s: %s: %s: %s.", n.Code, approve.Verdict(allow), v.Request.Agent, v.Request.Tool, line)
+	what := answered(n, allow, v)
 	if err != nil {
 		what += " But it has not been read yet."
 	}
 	return what, nil
+}
+
+// answered says what an answer to a request was to.
+func answered(n attention.Need, allow bool, v fleet.DecideResult) string {
+	line, _ := v.Request.Brief(200)
+	return fmt.Sprintf("%s: %s: %s: %s: %s.", n.Code, approve.Verdict(allow), v.Request.Agent, v.Request.Tool, line)
 }
 
 // unread waits until the asker has read the answer to its question, which removes the
@@ -138,7 +145,7 @@ func (d Desk) Peek(ctx context.Context, id agent.ID, n int) (string, error) {
 	var v fleet.PeekResult
 	var err error
 	if r := (fleet.PeekRequest{Agent: id.Local(), Lines: n}); id.Host() != "" {
-		err = fleet.Host{Fleet: d.Fleet, Name: id.Host()}.Do(ctx, "peek", r, &v)
+		err = d.doAt(ctx, id.Host(), "peek", r, &v)
 	} else {
 		v, err = fleet.Panes{Fleet: d.Fleet}.Peek(ctx, r)
 	}
@@ -161,42 +168,6 @@ func (d Desk) Stop(ctx context.Context, id agent.ID) (string, error) {
 		return fmt.Sprintf("%s is %s: there is nothing to end.", id, r.Was.State), nil
 	}
 	return fmt.Sprintf("%s: its turn has ended; the agent stays up (on the computer, `netsky down %[1]s` ends it).", id), nil
-}
-
-// stopAt is Stop for an agent on another host.
-func (d Desk) stopAt(ctx context.Context, id agent.ID) (string, error) {
-	var r fleet.InterruptResult
-	err := fleet.Host{Fleet: d.Fleet, Name: id.Host()}.Do(ctx, "interrupt", fleet.InterruptRequest{Agent: id.Local()}, &r)
-	switch {
-	case err != nil:
-		return "", err
-	case !r.Ended:
-		return fmt.Sprintf("%s: no turn is running: there is nothing to end.", id), nil
-	}
-	return fmt.Sprintf("%s: its turn has ended; the agent stays up.", id), nil
-}
-
-// waitsAt is Waits for an agent on another host, by what that has told.
-func (d Desk) waitsAt(id agent.ID) string {
-	now := time.Now()
-	list, _ := attention.Hosts(d.Home, now)
-	i := slices.IndexFunc(list, func(h attention.Host) bool { return h.Name == id.Host() })
-	if i < 0 {
-		return ""
-	}
-	if asOf := list[i].AsOf(now); asOf != "" {
-		return fmt.Sprintf("%s may be away (%s): your message waits until it is back.", id.Host(), asOf)
-	}
-	for _, a := range list[i].Agents {
-		switch {
-		case a.ID != id:
-		case a.State == agent.Down, a.State == agent.Dead, a.State == agent.CrashLooping:
-			return fmt.Sprintf("%s is %s: your message waits until it is up.", id, a.State)
-		case a.State == agent.Blocked, a.State == agent.Hung, a.State == agent.Waiting:
-			return fmt.Sprintf("%s is %s: your message waits.", id, a.State)
-		}
-	}
-	return ""
 }
 
 // Waits implements [phone.Desk].
