@@ -38,8 +38,10 @@ func (a paneVerbs) peek(c *cli.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case host != "" && (c.NArg() > 1 || c.Bool("follow")):
-		return usagef("peek: of another host, one agent is shown, once; `netsky --on %s peek %s --follow` follows it", host, ids[0])
+	case host != "" && c.NArg() > 1:
+		return usagef("peek: takes one agent, not %d", c.NArg())
+	case host != "" && c.Bool("follow"):
+		return a.followAt(c.Context, host, fleet.PeekRequest{Agent: ids[0], Lines: n})
 	case host != "":
 		return there(a.app, c, host, "peek", fleet.PeekRequest{Agent: ids[0], Lines: n}, a.pane)
 	}
@@ -53,7 +55,9 @@ func (a paneVerbs) peek(c *cli.Context) error {
 	}
 	r := fleet.PeekRequest{Agent: id, Lines: n}
 	if c.Bool("follow") {
-		return a.followPane(c.Context, f, r)
+		return a.followPane(c.Context, 300*time.Millisecond, func(ctx context.Context) (fleet.PeekResult, error) {
+			return fleet.Panes{Fleet: f}.Peek(ctx, r)
+		})
 	}
 	v, err := fleet.Panes{Fleet: f}.Peek(c.Context, r)
 	if err != nil {
@@ -72,14 +76,26 @@ func (a paneVerbs) pane(v fleet.PeekResult) {
 	}
 }
 
-func (a paneVerbs) followPane(ctx context.Context, f *fleet.Fleet, r fleet.PeekRequest) error {
+// followAt follows the screen of an agent on another host.
+func (a paneVerbs) followAt(ctx context.Context, host string, r fleet.PeekRequest) error {
+	f, err := a.fleet()
+	if err != nil {
+		return err
+	}
+	return a.followPane(ctx, 2*time.Second, func(ctx context.Context) (v fleet.PeekResult, err error) {
+		err = fleet.Host{Fleet: f, Name: host}.Do(ctx, "peek", r, &v)
+		return v, err
+	})
+}
+
+func (a paneVerbs) followPane(ctx context.Context, every time.Duration, look func(context.Context) (fleet.PeekResult, error)) error {
 	if _, ok := view.Width(a.out); !ok {
 		return usagef("peek --follow: not a terminal")
 	}
-	tick := time.NewTicker(300 * time.Millisecond)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for before := "\x00"; ; {
-		v, err := fleet.Panes{Fleet: f}.Peek(ctx, r)
+		v, err := look(ctx)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}

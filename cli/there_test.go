@@ -63,6 +63,8 @@ func TestThere(t *testing.T) {
 	}{
 		{"peek 1@build1 -n 5", 0, "demo"},
 		{"peek 7@build1", 1, "agent7"},
+		{"peek 1@build1 --follow", 2, "peek --follow: not a terminal"},
+		{"peek 1@build1 2@build1", 2, "peek: takes one agent, not 2"},
 		{"peek 1@nohost", 1, "nohost: no host of the team has that name; peek: nothing was done"},
 		{"peek 1@laptop", 2, "is on this host: write agent1"},
 		{"down agent1 agent1@build1", 2, "agent1: names no agent of build1"},
@@ -84,6 +86,7 @@ func TestThere(t *testing.T) {
 			t.Errorf("%s: status %d, want %d: %q, want %q", tt.line, status, tt.status, out, tt.want)
 		}
 	}
+	laptop.follows(t, "1@build1", "demo")
 	status, out := build1.says(t, "", "peek", "agent1@laptop")
 	if status != 1 || !strings.Contains(out, "build1 has the role worker") {
 		t.Errorf("a worker asks: %d, %s", status, out)
@@ -110,6 +113,16 @@ func TestThere(t *testing.T) {
 		return status == http.StatusOK
 	}, func() string { return out })
 	testworld.Equal(t, build1.given(t, q), "denied", "what the page has answered")
+}
+
+// follows follows an agent's screen, which shows that, until Ctrl-C.
+func (w *world) follows(t *testing.T, who, shows string) {
+	t.Helper()
+	s := w.mustScreen(t, "far", "env PS1='$ ' sh")
+	s.types("netsky peek "+who+" --follow; echo rc=$?", "Enter")
+	s.shows(shows)
+	s.keys("C-c")
+	s.shows("rc=0")
 }
 
 // answersOnPage answers an item in the dashboard, as it is listed, and returns what that says.
