@@ -105,7 +105,7 @@ func (d *decisions) decide(ctx context.Context, f map[string]string) (a Answered
 		return a, http.StatusConflict, fmt.Errorf("nothing was answered: %s is not what you were shown; now it says: %s (digest %s)", code, n.Line(), n.Digest)
 	}
 	// Once it is begun, it does not depend on the browser.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), answerTime, fmt.Errorf("it has not ended within %v", answerTime))
 	defer cancel()
 	q, err := d.Answer(ctx, n, allow)
 	switch {
