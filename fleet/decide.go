@@ -121,6 +121,9 @@ func (p Page) Answer(ctx context.Context, n attention.Need, allow bool) (agent.A
 	if v.Request == nil {
 		return agent.Approval{}, err
 	}
+	if err == nil && n.There != nil {
+		Host{p.Fleet, n.Host}.settled(ctx, n.Code)
+	}
 	return *v.Request, err
 }
 

@@ -13,12 +13,15 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/daemon"
 	"netsky/internal/advice"
+	"netsky/internal/proc"
 	"netsky/store"
 )
 
@@ -193,6 +196,19 @@ func (f Host) Answer(ctx context.Context, code, digest string, deny bool) (v Dec
 		err = fmt.Errorf("%s: does not say what it answered", f.Name)
 	}
 	return v, err
+}
+
+// toldTime is how long a host may take to tell that an item is settled, after it has said so.
+const toldTime = 10 * time.Second
+
+// settled returns once the host does not list an item any more, so that a page does not show it again.
+func (f Host) settled(ctx context.Context, code string) {
+	for end := time.Now().Add(toldTime); time.Now().Before(end); {
+		list, err := attention.Hosts(f.Home, time.Now())
+		if _, ok := attention.Find(attention.List(attention.Sources{Hosts: list}), code); !ok || err != nil || proc.Sleep(ctx, 100*time.Millisecond) != nil {
+			return
+		}
+	}
 }
 
 // elsewhere answers an item of another host, as it was when that told of it last.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 	"netsky/fleet/bridge"
 	"netsky/home"
 	"netsky/internal/testworld"
+	"netsky/link"
+	"netsky/link/team"
 )
 
 // noCrossing says why another host can't ask for a deed.
@@ -188,6 +191,39 @@ func TestAnswerElsewhere(t *testing.T) {
 	gone.Host = "build2"
 	_, err = by.Answer(t.Context(), gone, true)
 	testworld.Fails(t, err, q.Code+"@build1: build2: is gone; nothing was done")
+}
+
+// The page has answered once its list lacks the item, too, as that host tells of it.
+func TestAnswerSettles(t *testing.T) {
+	t.Parallel()
+	build1, on, _ := mustHosts(t)
+	desk := approve.Desk{Home: build1.home, Bus: build1.bus, Warn: func(err error) { t.Error(err) }}
+	q := testworld.Got(desk.Ask(t.Context(), agent.Approval{Agent: "agent1", Start: "s1", Tool: "Bash", Text: "make"}))(t)
+	testworld.Must(t, testworld.Err(team.Found(on.Home, "laptop", team.Server{})))
+	key := testworld.Got(team.MakeKey(testworld.FastHome(t)))(t)
+	testworld.Must(t, testworld.Err(team.Admit(on.Home, team.Host{Name: "build1", Key: key.Public(), Role: team.Worker})))
+	tells := func(list []agent.Approval) error {
+		needs, err := attention.TellNeeds(attention.List(attention.Sources{Approvals: list}))
+		return errors.Join(err, on.Home.Save(link.Heard+"/build1.json", link.Host{Name: "build1", Seen: time.Now(), Needs: needs}, false))
+	}
+	testworld.Must(t, tells([]agent.Approval{q}))
+	var told atomic.Bool
+	go func() { // the agent's program, then its host
+		for t.Context().Err() == nil {
+			if a, ok, _ := home.Approvals(build1.home).Answered(q.Code); ok {
+				desk.Settle(context.WithoutCancel(t.Context()), q, agent.Outcome{How: approve.Verdict(a.Allow), Answer: a})
+				time.Sleep(200 * time.Millisecond)
+				told.Store(true)
+				_ = tells(nil)
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	hosts := testworld.Got(attention.Hosts(on.Home, time.Now()))(t)
+	n, _ := attention.Find(attention.List(attention.Sources{Hosts: hosts}), q.Code+"@build1")
+	testworld.Must(t, testworld.Err(fleet.Page{Fleet: on.Fleet}.Answer(t.Context(), n, true)))
+	testworld.Equal(t, told.Load(), true, "it was told when the page had its answer")
 }
 
 // An agent of another host is asked over the control socket as one of this host, and its answer is waited for; what else
