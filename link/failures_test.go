@@ -15,6 +15,7 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
+	"netsky/home"
 	"netsky/internal/testworld"
 	"netsky/link"
 	"netsky/link/team"
@@ -232,4 +233,17 @@ func TestMoved(t *testing.T) {
 	laptop.send(agent.Owner, "agent1@build1", "1")
 	testworld.Wait(t, "all has arrived", func() bool { return len(build1.texts("agent1")) == 2 })
 	testworld.EqualList(t, build1.texts("agent1"), []string{"owner@laptop: 0", "owner@laptop: 1"}, "in order")
+}
+
+// What was wrong with one mailbox is said as long as it is.
+func TestMailboxAgain(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	lock := testworld.Got(laptop.home.WaitLock(t.Context(), home.ReceiverLock("agent1@build1"), nil))(t) // as if another took its mail
+	laptop.send(agent.Owner, "agent1@build1", "it arrives")
+	testworld.Wait(t, "it is said", func() bool { return laptop.trouble("mail for agent1@build1") != "" })
+	testworld.Must(t, lock.Unlock())
+	testworld.Wait(t, "it arrives", func() bool { return len(build1.texts("agent1")) == 1 })
+	testworld.Wait(t, "nothing is wrong", func() bool { return laptop.trouble("mail for agent1@build1") == "" })
 }

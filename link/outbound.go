@@ -212,6 +212,7 @@ func (o *outbound) read(ctx context.Context, id agent.ID) error {
 		return quiet(ctx, err)
 	}
 	defer r.Close()
+	o.trouble("mail for "+string(id), nil)
 	for {
 		for !o.nc.IsConnected() || o.isAside(id.Host()) {
 			if err := proc.Sleep(ctx, lookEvery/4); err != nil {

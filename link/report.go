@@ -45,8 +45,20 @@ type HostReport struct {
 	LastIn   time.Time `json:"last_received,omitzero"`
 }
 
-// LoadReport returns how the link was when it was last written.
-func LoadReport(h home.Dir) (Report, error) { return home.Load[Report](h, ReportFile) }
+// LoadReport returns how the link was when it was last written, or that a full disk keeps it
+// from being written.
+func LoadReport(h home.Dir) (Report, error) {
+	r, err := home.Load[Report](h, ReportFile)
+	if err == nil && time.Since(r.Seen) > 2*reportEvery {
+		if full := home.Room(h.Root(), reportRoom); full != nil {
+			r.Connected, r.Since, r.Seen, r.Why = false, r.Seen, now(), "nothing is known of it since then: "+full.Error()
+		}
+	}
+	return r, err
+}
+
+// reportRoom is the space that a report needs, in bytes.
+const reportRoom = 64 << 10
 
 // silent is after how long without a new report the link counts as ended.
 const silent = 2 * time.Minute
@@ -133,7 +145,7 @@ func (p *report) tunnelled(st ssh.State) {
 // connection is no trouble of its own.
 func (p *report) trouble(about string, err error) {
 	if errors.Is(err, nats.ErrReconnectBufExceeded) {
-		return
+		return // there is no connection, which is said
 	}
 	p.mu.Lock()
 	old, was := p.r.Troubles[about]

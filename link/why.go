@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -18,6 +19,8 @@ func (s *session) explain(err error) error {
 	switch {
 	case s.gone.Load():
 		return s.removed()
+	case errors.Is(err, io.EOF), errors.Is(err, nats.ErrNoServers):
+		return errors.New("the server does not run, or has closed the connection")
 	case errors.Is(err, nats.ErrNkeysNotSupported):
 		return fmt.Errorf("the NATS server knows no keys: have its administrator add the user { nkey: %s }, or give you a file with credentials, for `netsky link join --creds FILE` after `netsky link leave`", s.key.Public())
 	case refused && s.self.Server.Creds != "":
