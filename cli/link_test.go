@@ -83,6 +83,9 @@ func TestLinkBySSH(t *testing.T) {
 	answer := laptop.must(t, "netsky", "ask", "agent0@build1", "are you there?")
 	testworld.Contains(t, answer, "are you there?")
 	laptop.must(t, "netsky", "link", "remove", "build1", "--yes")
+	testworld.Wait(t, "build1 says that it was removed", func() bool {
+		return strings.Contains(build1.must(t, "netsky", "link"), "laptop has removed this host from the team: `netsky link leave`")
+	})
 	testworld.Contains(t, build1.must(t, "netsky", "link", "leave", "--yes"), "left the team; 0 messages for other hosts stay here")
 }
 

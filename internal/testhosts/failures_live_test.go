@@ -4,6 +4,9 @@ package testhosts_test
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -83,4 +86,59 @@ func TestFullDisk(t *testing.T) {
 			return why
 		})
 	}
+}
+
+// mustLater builds a netsky of the next protocol.
+func mustLater(t *testing.T) (program string) {
+	t.Helper()
+	root, dir := testworld.Got(filepath.Abs("../.."))(t), t.TempDir()
+	file := filepath.Join(root, "link/wire/wire.go")
+	was := string(testworld.Got(os.ReadFile(file))(t))
+	now := strings.Replace(was, "const Protocol = 1\n", "const Protocol = 2\n", 1)
+	if now == was {
+		t.Fatal(file, "names no protocol")
+	}
+	overlay, next := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "wire.go")
+	testworld.Must(t, os.WriteFile(next, []byte(now), 0o600))
+	testworld.Must(t, os.WriteFile(overlay, fmt.Appendf(nil, `{"Replace":{%q:%q}}`, file, next), 0o600))
+	program = filepath.Join(dir, "netsky")
+	build := exec.Command("go", "build", "-overlay", overlay, "-o", program, "netsky")
+	build.Dir = root
+	testworld.Must(t, run(build))
+	return program
+}
+
+// Mail of a later netsky waits until its receiver is one, too; mail to it arrives.
+func TestLaterNetsky(t *testing.T) {
+	later := mustLater(t)
+	s := &soak{T: t, world: testhosts.New(t, "laptop", "build1")}
+	laptop, build1 := s.world.Host("laptop"), s.world.Host("build1")
+	s.up(laptop)
+	s.up(build1)
+	s.team()
+	update := func(h *testhosts.Host) {
+		t.Helper()
+		h.Install(t, later)
+		h.Run(t, "daemon", "restart")
+	}
+	send := func(from, to *testhosts.Host, text string) {
+		t.Helper()
+		testworld.Must(t, run(from.Command("env", "AGENT_N=1", "netsky", "channel", "send", "agent1@"+to.Name, text)))
+	}
+	arrived := func(h *testhosts.Host, text string) bool {
+		out, _ := h.Command("sh", "-c", "cat .netsky/channels/agent/agent1/*/*.json").Output() // one may be moved meanwhile
+		return strings.Contains(string(out), text)
+	}
+	update(build1)
+	send(laptop, build1, "of the one before")
+	testworld.Wait(t, "it arrives", func() bool { return arrived(build1, "of the one before") })
+	send(build1, laptop, "of the next")
+	testworld.Wait(t, "it is said", func() bool {
+		return strings.Contains(laptop.Run(t, "link"), "mail from build1, since") && strings.Contains(laptop.Run(t, "link"), "is of protocol 2, and this netsky speaks 1: update this one")
+	})
+	testworld.Equal(t, arrived(laptop, "of the next"), false, "it has arrived")
+	update(laptop)
+	testworld.Wait(t, "it arrives", func() bool { return arrived(laptop, "of the next") })
+	send(build1, laptop, "of two of the next")
+	testworld.Wait(t, "it arrives", func() bool { return arrived(laptop, "of two of the next") })
 }
