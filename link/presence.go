@@ -146,14 +146,35 @@ func (s *session) hear(ctx context.Context) error {
 	defer sub.Unsubscribe()
 	again := s.nc.StatusChanged(nats.CONNECTED)
 	defer s.nc.RemoveStatusListener(again)
-	due := time.NewTimer(0)
+	due, soon := time.NewTimer(0), time.NewTimer(lookEvery)
 	defer due.Stop()
+	defer soon.Stop()
+	taken, waits := make(map[string]time.Time), make(map[string]*nats.Msg) // by key
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case m := <-told:
-			s.take(m, true)
+			// No host tells a key twice in a second; of one that does, the last counts.
+			name, key := wire.StateOf(m)
+			switch _, is := s.team.Host(name); {
+			case !is || key != wire.StateKey(name) && key != wire.NeedsKey(name):
+			case time.Since(taken[key]) < lookEvery:
+				if len(waits) == 0 {
+					soon.Reset(lookEvery)
+				}
+				waits[key] = m
+			default:
+				taken[key] = time.Now()
+				s.take(m, true)
+			}
+			continue
+		case <-soon.C:
+			for key, m := range waits {
+				taken[key] = time.Now()
+				s.take(m, true)
+			}
+			clear(waits)
 			continue
 		case <-again: // what was told meanwhile is asked for
 		case <-due.C:

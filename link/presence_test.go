@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -144,4 +145,38 @@ func TestCopiedHome(t *testing.T) {
 		return build1.trouble("this home") != "" && copied.trouble("this home") != ""
 	})
 	testworld.Contains(t, build1.trouble("this home"), "another home on the team's server is build1 too", "its report")
+}
+
+// A host that tells something all the time is heard once a second, and its last word counts.
+func TestHeardFlood(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop := w.hosts[0]
+	evil := w.steal(w.hosts[1])
+	tell := func(i int) {
+		testworld.Must(t, wire.PutState(t.Context(), evil.js, evil.key, wire.NeedsKey("build1"), fmt.Sprint("build1.needs ", time.Now().UnixNano()), fmt.Appendf(nil, "[%d]", i)))
+	}
+	heard := func(i int) {
+		t.Helper()
+		testworld.Wait(t, "what it tells", func() bool { return string(laptop.heard("build1").Needs) == fmt.Sprintf("[%d]", i) })
+	}
+	tell(0)
+	heard(0)
+	f := testworld.Got(fsnotify.NewBufferedWatcher(10_000))(t)
+	defer f.Close()
+	testworld.Must(t, f.Add(laptop.home.Path(link.Heard)))
+	begin := time.Now()
+	for i := range 300 {
+		tell(i)
+	}
+	heard(299)
+	most, n := int(time.Since(begin)/time.Second)+3, 0
+	for len(f.Events) > 0 {
+		if e := <-f.Events; e.Op.Has(fsnotify.Create) && e.Name == laptop.home.Path(link.Heard, "build1.json") {
+			n++
+		}
+	}
+	if n > most {
+		t.Errorf("it was written down %d times, want at most %d", n, most)
+	}
 }
