@@ -5,14 +5,17 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/bus/courier"
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/internal/testworld"
@@ -279,11 +282,13 @@ func TestLostServerStartedAgain(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		queued, held bool
+		idle         bool // each server finds the program idle at first, and it is not
 		effects      string
 	}{
-		{"in a turn", false, false, "q-0 next"},
-		{"in the queue", true, false, "q-0 next"},
-		{"named", false, true, "next"},
+		{"in a turn", false, false, false, "q-0 next"},
+		{"in the queue", true, false, false, "q-0 next"},
+		{"in the queue of one that seems idle", true, false, true, "q-0 next"},
+		{"named", false, true, false, "next"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -299,12 +304,17 @@ func TestLostServerStartedAgain(t *testing.T) {
 				p.program.queue = []string{"typed by a person"}
 			}
 			p.program.mustStart(t)
+			it := &idler{program: p.program}
+			if p.options.Runtime = it; tt.idle {
+				it.looks.Store(math.MaxInt32)
+			}
 			stop := p.run()
 			testworld.Wait(p, "it is offered", func() (is bool) { p.program.set(func() { is = p.program.pushes == 1 }); return is })
 			if !tt.queued {
 				testworld.Wait(p, "it is taken", func() (is bool) { p.program.set(func() { is = len(p.program.texts) == 1 }); return is })
 			}
 			stop()
+			it.looks.Store(min(1, it.looks.Load()))
 			looks := 0
 			p.program.set(func() { p.program.last, looks = "", p.program.looks }) // the program would swallow the same text
 			p.run()
@@ -324,6 +334,20 @@ func TestLostServerStartedAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An idler is a program that says for some looks that it is idle, whatever it does.
+type idler struct {
+	*program
+	looks atomic.Int32
+}
+
+func (p *idler) State(ctx context.Context) courier.Condition {
+	c := p.program.State(ctx)
+	if p.looks.Add(-1) >= 0 {
+		c.State, c.Takes = agent.Idle, true
+	}
+	return c
 }
 
 // TestEndedWhileSettling: a server that is told to end while it settles what

@@ -61,6 +61,6 @@ func (m *Courier) look(ctx context.Context, now time.Time) {
 func (m *Courier) resumeReport() {
 	r, err := m.o.Home.LoadReport(m.o.Agent)
 	if err == nil && r.Start == m.o.Start {
-		m.program.Report = r
+		m.program.Report, m.program.since = r, time.Now() // it may have changed since
 	}
 }
