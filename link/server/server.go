@@ -155,6 +155,7 @@ func (s *Server) options(t team.Team) (*server.Options, State, error) {
 
 // start starts the server and waits until it answers.
 func (s *Server) start(ctx context.Context, o *server.Options) (err error) {
+	slowClock()
 	if s.nats, err = server.NewServer(o); err != nil {
 		return err
 	}
