@@ -85,6 +85,10 @@ func (b *inbound) consume(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
+		again := tick.C
+		if len(b.held) == 0 {
+			again = nil // else the ticker would wake the process for nothing
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -94,7 +98,7 @@ func (b *inbound) consume(ctx context.Context) error {
 			if err := b.take(ctx, m); err != nil {
 				return err
 			}
-		case <-tick.C:
+		case <-again:
 			if err := b.again(ctx); err != nil {
 				return err
 			}

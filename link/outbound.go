@@ -166,7 +166,7 @@ func (o *outbound) gather(ctx context.Context, readers *sync.WaitGroup) {
 			})
 		}
 		o.count(ids)
-		if proc.SleepUntil(ctx, lookEvery, hint) != nil {
+		if proc.SleepUntil(ctx, proc.Tick(lookEvery), hint) != nil {
 			return
 		}
 	}

@@ -59,7 +59,7 @@ func (s *session) tell(ctx context.Context) error {
 				s.trouble("what this host tells", err)
 			}
 		}
-		if err := proc.Sleep(ctx, tellEvery); err != nil {
+		if err := proc.Sleep(ctx, proc.Tick(tellEvery)); err != nil {
 			return err
 		}
 	}

@@ -183,7 +183,7 @@ func (s *session) carry(ctx context.Context) error {
 func (s *session) watchTeam(ctx context.Context) error {
 	seen := ""
 	for {
-		if err := proc.Sleep(ctx, lookEvery); err != nil {
+		if err := proc.Sleep(ctx, proc.Tick(lookEvery)); err != nil {
 			return err
 		}
 		files := stamps(s.Home, team.SelfFile, team.TeamFile)

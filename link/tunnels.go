@@ -59,7 +59,7 @@ func (s *session) tunnels(ctx context.Context) error {
 				s.trouble("tunnel to "+to.Name, nil)
 			}
 		}
-		if err := proc.Sleep(ctx, lookEvery); err != nil {
+		if err := proc.Sleep(ctx, proc.Tick(lookEvery)); err != nil {
 			for _, cancel := range running {
 				cancel()
 			}
