@@ -1,9 +1,15 @@
 package cli_test
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"netsky/internal/testworld"
 )
@@ -28,4 +34,57 @@ func BenchmarkOn(b *testing.B) {
 			compare(b, run("netsky", "--on", "build1", "status"), run(s.Bin+"/ssh", "-o", kept, "build1", "true"))
 		})
 	}
+}
+
+// BenchmarkIdleLink tells what an idle team of two hosts costs, in shares of one core over a minute: the server,
+// and on each host the daemon beyond one of a home without a team.
+func BenchmarkIdleLink(b *testing.B) {
+	here, there, alone := mustWorld(b), mustWorld(b), mustWorld(b)
+	s := testworld.StartSSHD(b, append(there.env, "PATH="+os.Getenv("PATH"))...)
+	here.env = append(here.env, "PATH="+s.Bin+":"+os.Getenv("PATH"))
+	var list []int
+	for _, w := range []*world{here, there, alone} {
+		w.must(b, "netsky", "init")
+		cmd := w.command(b.Context(), "netsky", "daemon", "run")
+		testworld.Must(b, cmd.Start())
+		defer cmd.Wait()
+		defer w.must(b, "netsky", "daemon", "stop")
+		list = append(list, cmd.Process.Pid)
+		testworld.Wait(b, "the daemon runs", func() bool { return w.command(b.Context(), "netsky", "daemon", "status").Run() == nil })
+	}
+	here.must(b, "netsky", "link", "serve", "--name", "laptop")
+	here.must(b, "netsky", "link", "invite", "build1", "--yes")
+	var server struct {
+		PID int `json:"pid"`
+	}
+	testworld.Must(b, json.Unmarshal(testworld.Got(os.ReadFile(filepath.Join(here.home, "run/link-server.json")))(b), &server))
+	list = append(list, server.PID)
+	<-time.After(30 * time.Second) // what the start has caused is over
+	const span = time.Minute
+	for b.Loop() {
+		var used [4]time.Duration
+		for i, pid := range list {
+			used[i] = -mustCPU(b, pid)
+		}
+		<-time.After(span)
+		for i, pid := range list {
+			used[i] += mustCPU(b, pid)
+		}
+		share := func(d time.Duration) float64 { return float64(d) / float64(span) * 100 }
+		b.ReportMetric(share(used[0]-used[2]), "owner-%")
+		b.ReportMetric(share(used[1]-used[2]), "worker-%")
+		b.ReportMetric(share(used[3]), "server-%")
+	}
+}
+
+// mustCPU is the time that the threads of a process have used.
+func mustCPU(b *testing.B, pid int) (sum time.Duration) {
+	b.Helper()
+	for _, file := range testworld.Got(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)))(b) {
+		data, _ := os.ReadFile(file) // of a thread that has ended meanwhile
+		ran, _, _ := strings.Cut(string(data), " ")
+		ns, _ := strconv.ParseInt(ran, 10, 64)
+		sum += time.Duration(ns)
+	}
+	return sum
 }
