@@ -153,6 +153,14 @@ func (f *Fleet) Agree(c check.Command, when string, agreed bool) error {
 	return c.Agree(f.Home)
 }
 
+// agreed returns an error if another host says yes to what is asked here.
+func (f *Fleet) agreed(deed string, yes bool) error {
+	if yes && f.host != "" {
+		return usagef("%s: yes: what agents may do on this host, and what is run for them, is said at a terminal here, not by another host", deed)
+	}
+	return nil
+}
+
 // OwnersEnviron returns the environment that what an actor starts inherits. If the actor is an agent,
 // that is the one it was started with itself: without what its program adds for its tools, and what it
 // has changed there.

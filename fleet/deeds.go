@@ -138,14 +138,6 @@ type Started struct {
 	Message string     `json:"message,omitempty"` // the ID of the objective
 }
 
-// agreed returns an error if another host says yes to what is asked here.
-func (f *Fleet) agreed(deed string, yes bool) error {
-	if yes && f.host != "" {
-		return usagef("%s: yes: what agents may do on this host, and what is run for them, is said at a terminal here, not by another host", deed)
-	}
-	return nil
-}
-
 // placed returns an error if a start would put agents into the daemon's own directory, or below it.
 func (f over) placed(dir string, ids ...agent.ID) error {
 	if dir != "" && !filepath.IsAbs(dir) {

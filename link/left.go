@@ -7,32 +7,33 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/link/team"
 )
 
 // turnBack refuses mail for hosts that are in the team no more, and tells who has sent what
 // waits for them.
-func (s *session) turnBack(ctx context.Context) error {
-	hosts, err := s.Bus.Linked()
+func turnBack(ctx context.Context, b *bus.Bus, t team.Team) error {
+	hosts, err := b.Linked()
 	for _, host := range hosts {
-		if _, is := s.team.Host(host); !is {
-			err = errors.Join(err, s.Bus.Unlink(host))
+		if _, is := t.Host(host); !is {
+			err = errors.Join(err, b.Unlink(host))
 		}
 	}
-	ids, ierr := s.Bus.All()
+	ids, ierr := b.All()
 	err = errors.Join(err, ierr)
 	for _, id := range ids {
-		if _, is := s.team.Host(id.Host()); !is && id.Host() != "" {
-			err = errors.Join(err, s.empty(ctx, id))
+		if _, is := t.Host(id.Host()); !is && id.Host() != "" {
+			err = errors.Join(err, empty(ctx, b, id))
 		}
 	}
 	return err
 }
 
 // empty tells who has sent what waits in a mailbox that it is not delivered.
-func (s *session) empty(ctx context.Context, id agent.ID) error {
+func empty(ctx context.Context, b *bus.Bus, id agent.ID) error {
 	waits := func() (n int, err error) {
 		for _, p := range bus.Pending() {
-			m, cerr := s.Bus.Count(id, p)
+			m, cerr := b.Count(id, p)
 			n, err = n+m, errors.Join(err, cerr)
 		}
 		return n, err
@@ -42,7 +43,7 @@ func (s *session) empty(ctx context.Context, id agent.ID) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, ackTime)
 	defer cancel()
-	r, err := s.Bus.Receive(ctx, id, bus.ReceiveOptions{Carry: true})
+	r, err := b.Receive(ctx, id, bus.ReceiveOptions{Carry: true})
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,7 @@ func (s *session) run(ctx context.Context) (err error) {
 
 // carry connects, and carries mail both ways while it is connected.
 func (s *session) carry(ctx context.Context) error {
-	s.trouble("mail for hosts that have left", quiet(ctx, s.turnBack(ctx)))
+	s.trouble("mail for hosts that have left", quiet(ctx, turnBack(ctx, s.Bus, s.team)))
 	if _, is := s.team.Holder(s.key.Public()); !is {
 		s.connected(s.removed())
 		<-ctx.Done()
