@@ -230,6 +230,7 @@ func TestTooLarge(t *testing.T) {
 		x ^= x << 5
 		large[i] = byte(x)
 	}
+	y.there.Git("config", "core.compression", "0") // which would take long, and make nothing smaller
 	y.there.Commit("large", "large", string(large))
 	err := fleet.Work{Fleet: y.fleet}.Bring(t.Context(), worker)
 	testworld.Fails(t, err, "takes more than 16 MiB")
