@@ -48,6 +48,16 @@ func (h *host) down() string {
 // What a resend that was cut off has not sent again is sent by the next.
 func TestResendCutOff(t *testing.T) {
 	t.Parallel()
+	for name, limit := range map[string]func(*jetstream.StreamConfig){
+		"stream full":   func(c *jetstream.StreamConfig) { c.MaxMsgs = 2 }, // of the three that are sent again
+		"receiver full": func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 2 },
+	} {
+		t.Run(name, func(t *testing.T) { testResendCutOff(t, limit) })
+	}
+}
+
+func testResendCutOff(t *testing.T, limit func(*jetstream.StreamConfig)) {
+	t.Parallel()
 	w := mustWorld(t, "laptop", "build1")
 	laptop, build1 := w.hosts[0], w.hosts[1]
 	send := func(n int) {
@@ -67,11 +77,13 @@ func TestResendCutOff(t *testing.T) {
 	w.end()
 	w.store = copied
 	w.serve()
-	w.limit("build1", func(c *jetstream.StreamConfig) { c.MaxMsgs = 2 }) // of the three that are sent again
+	w.limit("build1", limit)
 	build1.link()
-	testworld.Wait(t, "it is cut off", func() bool { return strings.Contains(build1.trouble("mail out"), "maximum messages exceeded") })
+	testworld.Wait(t, "it is cut off", func() bool {
+		return strings.HasPrefix(build1.trouble("mail out"), "send again what the server has lost: ")
+	})
 	build1.stop()
-	w.limit("build1", func(c *jetstream.StreamConfig) { c.MaxMsgs = -1 })
+	w.limit("build1", func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxMsgsPerSubject = -1, wire.MaxWaiting })
 	build1.link()
 	laptop.link()
 	send(3)

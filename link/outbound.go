@@ -336,7 +336,7 @@ func (o *outbound) seek(ctx context.Context) error {
 		}
 		if err != nil {
 			o.known = false
-			return fmt.Errorf("send again what the server has lost: %w", err)
+			return fmt.Errorf("send again what the server has lost: %v", err) // %v: it keeps back what is for all hosts
 		}
 	}
 	o.sent.begin(info.Created, o.last)
