@@ -40,14 +40,19 @@ func (c Client) sockets() (dir, prefix string, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", "", err
 	}
+	return dir, prefix, own(dir)
+}
+
+// own returns an error unless a directory is this user's alone.
+func own(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return "", "", err
+		return err
 	}
-	if own, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || info.Mode().Perm() != 0o700 || !ok || int(own.Uid) != os.Getuid() {
-		return "", "", fmt.Errorf("%s: is not a directory of yours alone (mode 0700), which ssh's sockets need; remove it", dir)
+	if st, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || info.Mode().Perm() != 0o700 || !ok || int(st.Uid) != os.Getuid() {
+		return fmt.Errorf("%s: is not a directory of yours alone (mode 0700), which ssh's sockets need; remove it", dir)
 	}
-	return dir, prefix, nil
+	return nil
 }
 
 // place is where the sockets are.
@@ -123,6 +128,9 @@ func answers(socket string) bool {
 // Close ends the connections that are kept for the home. Whoever uses one loses it.
 func (c Client) Close(ctx context.Context) error {
 	dir, prefix := c.place()
+	if own(dir) != nil { // nothing of this user's is there, whatever is
+		return nil
+	}
 	list, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
