@@ -110,6 +110,12 @@ func TestJoinRefused(t *testing.T) {
 	testworld.Contains(t, list[1].Reason, "is the name of another host")
 	testworld.Fails(t, testworld.Err(team.Approve(owner, list[1].Code, team.Owner)), "no host with that code")
 
+	member(t, owner, "build3")
+	back := testworld.Home(t)
+	testworld.Fails(t, join(back, "build3"), "is the name of another host of the team")
+	testworld.Got(team.Remove(owner, "build3"))(t)
+	testworld.ErrorIs(t, join(back, "build3"), team.ErrRejected) // it was asked about, as nothing else is against it
+
 	gone := member(t, owner, "build2")
 	testworld.Got(team.Remove(owner, "build2"))(t)
 	testworld.Must(t, gone.Remove(team.SelfFile))

@@ -87,7 +87,7 @@ func (a *Applicant) Join(ctx context.Context) (Self, error) {
 			doc, err = a.wait(ctx, q)
 		}
 	}
-	if errors.Is(err, ErrRejected) || errors.Is(err, errOver) {
+	if errors.Is(err, ErrRejected) || errors.Is(err, errOver) || errors.As(err, new(refusedError)) {
 		err = errors.Join(err, a.Home.Remove(AskedFile))
 	}
 	if err != nil {
@@ -98,6 +98,11 @@ func (a *Applicant) Join(ctx context.Context) (Self, error) {
 
 // errOver is returned for a request that the owner's host does not have, or no longer.
 var errOver = fmt.Errorf("the owner did not approve it within %.0f minutes, or the owner's host has lost the request", JoinWithin.Minutes())
+
+// A refusedError is returned for a request that the team can't take as it is.
+type refusedError struct{ error }
+
+func (e refusedError) Unwrap() error { return e.error }
 
 // last returns the request that this host has made before, if it is the same.
 func (a *Applicant) last() (q asked, err error) {
@@ -199,6 +204,8 @@ func (a *Applicant) enter(q asked, doc []byte) (s Self, err error) {
 // An awayError is returned when the owner's host does not answer.
 type awayError struct{ error }
 
+func (e awayError) Unwrap() error { return e.error }
+
 // sayOften is say for an owner's host that may be about to connect again, as it does when the
 // team changes.
 func (a *Applicant) sayOften(ctx context.Context, subject string, v any) (ans answer, err error) {
@@ -249,7 +256,7 @@ func (a *Applicant) say(ctx context.Context, subject string, v any) (ans answer,
 	case err != nil:
 		return ans, fmt.Errorf("the owner's host: is not understood: %w", err)
 	case ans.State == Refused:
-		return ans, advice.With(fmt.Errorf("the owner's host: %s", plain(ans.Refused)), "`netsky link join ADDRESS --name NAME` asks under another name; after `netsky link leave` this host has another key")
+		return ans, refusedError{advice.With(fmt.Errorf("the owner's host: %s", plain(ans.Refused)), "if that is this host, from before it left, remove it on the owner's host with `netsky link remove NAME`; `netsky link join ADDRESS --name NAME` asks under another name, and after `netsky link leave` this host has another key")}
 	case ans.Refused != "":
 		return ans, fmt.Errorf("the owner's host: %s", plain(ans.Refused))
 	}
