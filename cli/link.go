@@ -383,10 +383,14 @@ func (a linkVerbs) leave(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	was, _ := f.Status(c.Context) // Leave says what can't be read
 	stays, err := f.Leave(c.Context, c.Bool("yes"))
 	if err != nil {
 		return err
 	}
 	a.print("left the team; %s for other hosts stay here", stays)
+	if was.Host != was.Owner {
+		a.print("next: on %s, `netsky link remove %s` takes it off the list", was.Owner, was.Host)
+	}
 	return nil
 }

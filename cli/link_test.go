@@ -86,7 +86,9 @@ func TestLinkBySSH(t *testing.T) {
 	testworld.Wait(t, "build1 says that it was removed", func() bool {
 		return strings.Contains(build1.must(t, "netsky", "link"), "laptop has removed this host from the team: `netsky link leave`")
 	})
-	testworld.Contains(t, build1.must(t, "netsky", "link", "leave", "--yes"), "left the team; 0 messages for other hosts stay here")
+	said = build1.must(t, "netsky", "link", "leave", "--yes")
+	testworld.Contains(t, said, "left the team; ")
+	testworld.Contains(t, said, "next: on laptop, `netsky link remove build1` takes it off the list")
 }
 
 // A host that can't reach the owner's is invited: the owner's host keeps a tunnel to it open.
@@ -111,6 +113,7 @@ func TestLinkInvite(t *testing.T) {
 	build1.must(t, "netsky", "up", "0", "--type", "demo", "--no-attach")
 	testworld.Contains(t, laptop.must(t, "netsky", "ask", "agent0@far", "are you there?"), "are you there?")
 	testworld.Contains(t, laptop.must(t, "netsky", "--on", "far", "status"), "agent0")
+	testworld.Contains(t, laptop.must(t, "netsky", "up", "1@far"), "far: agent1 ready") // where agent0 works
 	testworld.Contains(t, laptop.must(t, "netsky", "--on", "far", "link"), "by the server of laptop, which keeps a tunnel to here")
 
 	// Once more it keeps the tunnel, and takes another role only if one is named.

@@ -138,13 +138,15 @@ type Started struct {
 	Message string     `json:"message,omitempty"` // the ID of the objective
 }
 
-// placed returns an error if a start would put agents into the daemon's own directory, or below it.
+// placed returns an error if a start would put agents into the daemon's own directory, or below
+// it, as none was named for them now, earlier or for agent0.
 func (f over) placed(dir string, ids ...agent.ID) error {
 	if dir != "" && !filepath.IsAbs(dir) {
 		return usagef("start: dir: %q: must be an absolute path", dir)
 	}
+	_, none := f.Home.LoadLaunch(agent.Root)
 	for _, id := range ids {
-		if _, err := f.Home.LoadLaunch(id); dir == "" && err != nil && f.Config.Agents.Dir == "" {
+		if _, err := f.Home.LoadLaunch(id); dir == "" && err != nil && none != nil && cmp.Or(f.Config.Agent[id].Dir, f.Config.Agents.Dir) == "" {
 			return usagef("start: dir: needed, as %s was never started: the absolute path of the directory in which it works", id)
 		}
 	}
