@@ -19,6 +19,7 @@ import (
 	"netsky/bus/envelope"
 	"netsky/internal/testworld"
 	"netsky/link"
+	"netsky/link/team"
 )
 
 // Mail goes both ways, in order, and its answers come back.
@@ -204,6 +205,20 @@ func TestTunnelled(t *testing.T) {
 	testworld.Wait(t, "the tunnel ends", func() bool {
 		r, err := link.LoadReport(build1.home)
 		return err == nil && !r.Connected && strings.HasPrefix(r.Why, "the tunnel from the owner's host is down")
+	})
+
+	// The team changes meanwhile, which the host hears of once it is back.
+	k := testworld.Got(team.MakeKey(testworld.Home(t)))(t)
+	testworld.Got(team.Admit(laptop.home, team.Host{Name: "build2", Key: k.Public(), Role: team.Worker}))(t)
+	testworld.Wait(t, "the owner's host has told it", func() bool {
+		r, err := link.LoadReport(laptop.home)
+		_, knows := r.Hosts["build2"]
+		return err == nil && r.Connected && (knows || testworld.Err(os.Stat(laptop.home.Path("channels/link/build2"))) == nil)
+	})
+	testworld.Must(t, link.Tunnels{"build1": {Name: "build1", Dest: "build1"}}.Save(laptop.home))
+	testworld.Wait(t, "build1 knows build2", func() bool {
+		_, known := testworld.Got(team.Load(build1.home))(t).Host("build2")
+		return known
 	})
 }
 

@@ -246,6 +246,7 @@ func (s *session) shareTeamOnce(ctx context.Context) error {
 		<-ctx.Done() // a change begins another session
 		return ctx.Err()
 	}
+	reconnects := s.nc.Stats().Reconnects
 	told := make(chan *nats.Msg, 8)
 	sub, err := s.nc.ChanSubscribe(wire.Told(wire.Team, wire.TeamKey), told)
 	if err != nil {
@@ -274,6 +275,10 @@ func (s *session) shareTeamOnce(ctx context.Context) error {
 		case m := <-told:
 			if err := take(m.Data); err != nil {
 				return err
+			}
+		case <-time.After(lookEvery):
+			if s.nc.Stats().Reconnects != reconnects {
+				return nil // it may have changed meanwhile: the owner's host takes its tunnels down when it does
 			}
 		}
 	}
