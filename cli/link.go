@@ -388,7 +388,7 @@ func (a linkVerbs) leave(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	a.print("left the team; %s for other hosts stay here", stays)
+	a.print("left the team; what waits for other hosts stays here: %s", stays)
 	if was.Host != was.Owner {
 		a.print("next: on %s, `netsky link remove %s` takes it off the list", was.Owner, was.Host)
 	}

@@ -30,7 +30,7 @@ func TestAwaitElsewhere(t *testing.T) {
 		sent := testworld.Got(m.Send(t.Context(), fleet.SendRequest{To: "agent1@build1", Text: "hi"}))(t)
 		pass(s.bus, "agent1@build1", func(*bus.Delivery) error { return nil })
 		_, err := m.Await(t.Context(), fleet.AwaitRequest{SendResult: sent, Until: "delivered", Timeout: 100 * time.Millisecond})
-		testworld.Fails(t, err, "sent, but not delivered within 100ms, as it is sent on to build1")
+		testworld.Fails(t, err, "sent, but not delivered within 100ms, as it is on its way to build1")
 		done := make(chan error, 1)
 		go func() {
 			v, err := m.Await(t.Context(), fleet.AwaitRequest{SendResult: sent, Until: "delivered"})

@@ -71,7 +71,7 @@ func (c *course) judge(l *sighting) error {
 	left := l.place == bus.Delivered && c.to.Host() != ""
 	if left && !c.left {
 		c.left = true
-		c.say("sent on to %s", c.to.Host())
+		c.say("on its way to %s: the team's server has it", c.to.Host())
 	}
 	if !c.taken && l.place == bus.Delivered && (!left || l.there.State == string(store.Delivered)) {
 		c.taken = true

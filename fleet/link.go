@@ -328,7 +328,7 @@ func (f Links) Leave(_ context.Context, sure bool) (stays string, err error) {
 		if self, err := team.LoadSelf(f.Home); err == nil && self.IsOwner() {
 			about = "This is the owner's host: leave, and so end the team for all its hosts"
 		}
-		if err := f.sure("link leave", fmt.Sprintf("%s; %s for other hosts stay here. [y/N] ", about, stays)); err != nil {
+		if err := f.sure("link leave", fmt.Sprintf("%s; what waits for other hosts stays here: %s. [y/N] ", about, stays)); err != nil {
 			return "", err
 		}
 	}

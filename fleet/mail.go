@@ -308,7 +308,7 @@ func elsewhere(host string, here bus.Place, last bus.DeliveryReport) string {
 	case state != "":
 		return last.State + " on " + host
 	case here == bus.Delivered:
-		return "sent on to " + host
+		return "on its way to " + host
 	}
 	return "waiting for the link to " + host + " (`netsky link` shows it)"
 }

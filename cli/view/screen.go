@@ -74,7 +74,11 @@ func (v View) Screen(verbose bool) (s Screen) {
 	}
 	s.head += "daemon " + daemonWords(v)
 	if len(v.Agents) == 0 {
-		s.needs = append(s.needs, "no agents yet: `netsky up` starts some")
+		none := "no agents yet"
+		if len(v.Hosts) > 0 {
+			none = "no agents on this host yet"
+		}
+		s.needs = append(s.needs, none+": `netsky up` starts some")
 	}
 	s.agents = append(s.agents, v.rows(v.Agents, verbose)...)
 	for _, h := range v.Hosts {
