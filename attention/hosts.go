@@ -303,6 +303,13 @@ func (s Sources) link() (n Need, ok bool) {
 			lasting = append(lasting, about+": "+t.What)
 		}
 	}
+	if s.Now.Sub(r.Since) >= LinkSettles { // so that all have been heard, if they can be
+		for _, o := range s.Hosts {
+			if !o.Up && o.Seen != 0 && (len(o.Agents) > 0 || r.Hosts[o.Name].Waiting > 0) {
+				lasting = append(lasting, o.Name+": not heard of since "+o.Seen.Time().Local().Format(time.DateTime))
+			}
+		}
+	}
 	switch {
 	case s.Now.Sub(r.Seen) >= LinkSettles:
 		n.Title, n.Text, n.Since, n.id = "to the other hosts is not run by the daemon", "see the daemon's log", timeOf(r.Seen), []string{"gone"}

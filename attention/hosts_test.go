@@ -210,6 +210,23 @@ func TestTellBounds(t *testing.T) {
 	}
 }
 
+// A host with agents, or for which mail waits, is missed once the others have been heard.
+func TestSilentHost(t *testing.T) {
+	silent := now.Add(-10 * time.Minute)
+	one := make([]view.Agent, 1)
+	s := attention.Sources{
+		Now: now, Daemon: attention.DaemonRuns, Link: &link.Report{Connected: true, Seen: now, Since: silent, Hosts: map[string]link.HostReport{"build2": {Waiting: 1}}},
+		Hosts: []attention.Host{
+			{Name: "build1", Seen: store.At(silent), Agents: one}, {Name: "build2", Seen: store.At(silent)}, {Name: "build3", Seen: store.At(silent)},
+			{Name: "build4", Agents: one}, {Name: "build5", Seen: store.At(now), Up: true, Agents: one},
+		},
+	}
+	since := ": not heard of since " + silent.Local().Format(time.DateTime)
+	testworld.Equal(t, attention.List(s)[0].Text, "build1"+since+"; build2"+since)
+	s.Link.Since = now.Add(-time.Minute)
+	testworld.Len(t, attention.List(s), 0, "items while the link has just come back")
+}
+
 func TestLinkNeeds(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	for name, tt := range map[string]struct {
