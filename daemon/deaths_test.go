@@ -89,6 +89,10 @@ func TestDeathOfKeeper(t *testing.T) {
 	db := w.db()
 	testworld.WaitOr(w, func() bool { s, err := db.Session(w.ctx, st.Start); return err == nil && s.State == agent.Idle },
 		func() string { return "not on record as idle\n" + w.log() })
+	testworld.Wait(t, "the daemon's client is attached", func() bool { // tmux 3.3a dies of a session that ends meanwhile
+		out, _ := w.tmux("", "list-clients", "-t", "="+spawn.HubSession, "-F", "#{client_control_mode}")
+		return strings.TrimSpace(out) == "1"
+	})
 	k := testworld.Got(w.home.LoadKeeper("agent1"))(t)
 	testworld.Must(t, k.Own.Signal(syscall.SIGKILL))
 	testworld.WaitOr(w, func() bool {
