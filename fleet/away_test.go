@@ -119,7 +119,9 @@ func TestWorkAway(t *testing.T) {
 	l := testworld.Got(w.Land(t.Context(), fleet.LandRequest{Agent: worker}))(t)
 	testworld.Equal(t, l.After, one)
 	testworld.Equal(t, y.here.Read("b.txt"), "b\n")
-	testworld.Contains(t, strings.Join(y.said.lines, "\n"), "agent1@build1's work is as of 0s ago: build1: ")
+	said := strings.Join(y.said.lines, "\n")
+	testworld.Contains(t, said, "agent1@build1's work is as of ")
+	testworld.Contains(t, said, " ago: build1: ")
 	testworld.Contains(t, strings.Join(y.mail(), "\n"), "has landed on main")
 	y.away = false
 	w.Freshen(t.Context(), time.Minute)
