@@ -80,7 +80,7 @@ func (g *Registrar) Handle(m *nats.Msg) {
 }
 
 func (g *Registrar) answer(subject string, data []byte) (answer, error) {
-	self, err := ownSelf(g.home)
+	self, err := LoadOwner(g.home)
 	if err != nil {
 		return answer{}, errors.New("this is not the owner's host of a team")
 	}

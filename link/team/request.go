@@ -101,7 +101,11 @@ func sweep(h home.Dir) error {
 // host can. After a crash it can be repeated.
 func Approve(h home.Dir, code string, role Role) (Request, error) {
 	return decide(h, code, func(r *Request) error {
-		if r.State == Approved {
+		t, err := Load(h)
+		if err != nil {
+			return err
+		}
+		if _, in := t.Holder(r.Key); in && r.State == Approved {
 			return nil
 		}
 		if _, err := admit(h, Host{Name: r.Name, Key: r.Key, Role: role}); err != nil {
@@ -134,7 +138,7 @@ func decide(h home.Dir, code string, do func(*Request) error) (r Request, err er
 		return r, err
 	}
 	err = locked(h, func() error {
-		if _, err := ownSelf(h); err != nil {
+		if _, err := LoadOwner(h); err != nil {
 			return err
 		}
 		list, err := Requests(h)

@@ -215,7 +215,7 @@ var errSame = errors.New("is so already")
 
 // change signs a new document; the caller holds the lock.
 func change(h home.Dir, edit func(*Team) error) (t Team, err error) {
-	if _, err := ownSelf(h); err != nil {
+	if _, err := LoadOwner(h); err != nil {
 		return t, err
 	}
 	k, err := LoadKey(h)
@@ -231,7 +231,7 @@ func change(h home.Dir, edit func(*Team) error) (t Team, err error) {
 	if err != nil {
 		return t, err
 	}
-	t.Serial++
+	t.Serial = max(t.Serial+1, time.Now().UnixMilli()) // so it is larger than any before, also in a home that was restored from an older copy
 	slices.SortFunc(t.Hosts, func(a, b Host) int { return strings.Compare(a.Name, b.Name) })
 	if err = t.check(); err != nil {
 		return t, err
@@ -243,8 +243,8 @@ func change(h home.Dir, edit func(*Team) error) (t Team, err error) {
 	return t, h.WriteFile(TeamFile, data, true)
 }
 
-// ownSelf returns who this host is, if it is the owner's.
-func ownSelf(h home.Dir) (Self, error) {
+// LoadOwner is LoadSelf for what only the owner's host can do.
+func LoadOwner(h home.Dir) (Self, error) {
 	s, err := LoadSelf(h)
 	if err == nil && !s.IsOwner() {
 		err = advice.With(fmt.Errorf("only the owner's host can change the team, which is %s", s.Owner), "run it on %s", s.Owner)
@@ -277,15 +277,18 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 func Short(key string) string { return key[:min(len(key), 9)] }
 
 // Leave forgets the team, and the key that it knew this host by. Mail to other hosts stays.
-// After a crash it can be repeated.
+// SelfFile is last: after a crash the host is still in a team that it can leave.
 func Leave(h home.Dir) error {
 	return locked(h, func() error {
+		files := []string{ServerFile, AskedFile, TeamFile, KeyFile, SelfFile}
 		requests, err := home.Records(h, JoinDir)
-		for _, file := range []string{SelfFile, TeamFile, AskedFile, ServerFile, KeyFile} { // first what makes it one of the team
-			err = errors.Join(err, h.Remove(file))
-		}
 		for _, key := range requests {
-			err = errors.Join(err, h.Remove(requestFile(key)))
+			files = append([]string{requestFile(key)}, files...)
+		}
+		for _, file := range files {
+			if err == nil {
+				err = h.Remove(file)
+			}
 		}
 		return err
 	})
