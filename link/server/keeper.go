@@ -31,17 +31,35 @@ const (
 
 // Run runs the server whenever the home serves, until ctx ends or the server fails.
 func (k Keeper) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if _, err := os.Lstat(k.Home.Path(SettingsFile)); err == nil {
-			if err := k.serve(ctx); err != nil {
-				return err
-			}
+	for cleared := false; ctx.Err() == nil; {
+		var err error
+		if k.Home.Mark(SettingsFile).Exists() {
+			err, cleared = k.serve(ctx), false
+		} else if !cleared {
+			err, cleared = k.clear(), true
+		}
+		if err != nil {
+			return err
 		}
 		if proc.Sleep(ctx, settingsEvery) != nil {
 			break
 		}
 	}
 	return nil
+}
+
+// clear removes what the server of a home has kept that does not serve any more: hosts that have
+// another server send again there what this one had. The certificate stays, as hosts know it.
+func (k Keeper) clear() error {
+	if !k.Home.Mark(keptDir).Exists() {
+		return nil
+	}
+	lock, err := k.Home.Lock(home.LinkServerLock)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	return os.RemoveAll(k.Home.Path(keptDir))
 }
 
 // serve runs the server once. One of a daemon that was killed ends with its standard input;

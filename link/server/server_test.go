@@ -279,7 +279,10 @@ func TestKeeper(t *testing.T) {
 	testworld.Equal(t, w.ready().Address, first.Address, "the address")
 
 	testworld.Must(t, os.Remove(w.home.Path(server.SettingsFile)))
-	testworld.Wait(t, "no server", func() bool { held, err := w.home.Locked(home.LinkServerLock); return err == nil && !held })
+	testworld.Wait(t, "no server, and nothing that it has kept", func() bool {
+		held, err := w.home.Locked(home.LinkServerLock)
+		return err == nil && !held && !w.home.Mark("state/link/server/jetstream").Exists()
+	})
 	testworld.Must(t, w.home.WriteFile(server.SettingsFile, settings, true))
 	last := w.ready()
 	cancel()

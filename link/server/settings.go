@@ -23,7 +23,8 @@ const (
 	SettingsFile = team.ServerFile        // a home that has it serves
 	StateFile    = "run/link-server.json" // what the server last said of itself
 	storeDir     = "state/link/server"
-	tlsFile      = storeDir + "/tls.pem" // the server's own key and certificate
+	keptDir      = storeDir + "/jetstream" // as NATS calls it: what the server keeps
+	tlsFile      = storeDir + "/tls.pem"   // the server's own key and certificate
 	maxFile      = 64 << 10
 )
 
