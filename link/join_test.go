@@ -31,3 +31,22 @@ func TestJoin(t *testing.T) {
 	}
 	testworld.Wait(t, "the others know", func() bool { return len(testworld.Got(team.Load(w.hosts[1].home))(t).Hosts) == 4 })
 }
+
+// An owner's host that was restored from an older copy takes back what its team had become.
+func TestOwnerRestored(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	knows := func(h *host) func() bool {
+		return func() bool { _, is := testworld.Got(team.Load(h.home))(t).Host("build2"); return is }
+	}
+	_, old, err := team.Document(laptop.home)
+	testworld.Must(t, err)
+	key := testworld.Got(team.MakeKey(testworld.FastHome(t)))(t)
+	testworld.Got(team.Admit(laptop.home, team.Host{Name: "build2", Key: key.Public(), Role: team.Worker}))(t)
+	testworld.Wait(t, "build1 knows build2", knows(build1))
+	laptop.stop()
+	testworld.Must(t, laptop.home.WriteFile(team.TeamFile, old, true))
+	laptop.link()
+	testworld.Wait(t, "laptop knows build2 again", knows(laptop))
+}

@@ -234,7 +234,17 @@ func (s *session) shareTeamOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	take := func(data []byte) error {
+		_, newer, err := team.Accept(s.Home, data)
+		if newer {
+			s.Log.Info("link", "team", "a newer document")
+		}
+		return err
+	}
 	if s.self.IsOwner() {
+		if v, err := kv.Get(ctx, wire.TeamKey); err == nil {
+			_ = take(v.Value()) // its own, from before this home was restored from a copy; what is not is replaced
+		}
 		_, data, err := team.Document(s.Home)
 		if err != nil {
 			return err
@@ -253,13 +263,6 @@ func (s *session) shareTeamOnce(ctx context.Context) error {
 		return err
 	}
 	defer sub.Unsubscribe()
-	take := func(data []byte) error {
-		_, newer, err := team.Accept(s.Home, data)
-		if newer {
-			s.Log.Info("link", "team", "a newer document")
-		}
-		return err
-	}
 	v, err := kv.Get(ctx, wire.TeamKey)
 	if err == nil {
 		err = take(v.Value())
