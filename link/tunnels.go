@@ -84,9 +84,9 @@ func (s *session) reach(ctx context.Context, to ssh.Host) {
 }
 
 func (s *session) reachOnce(ctx context.Context, to ssh.Host, about string) error {
-	here, err := home.Load[served](s.Home, ServedFile)
+	here, err := servedHere(s.Home)
 	if err != nil {
-		return fmt.Errorf("the server of this host does not run: %w", err)
+		return err
 	}
 	there, err := SocketThere(ctx, s.SSH, to)
 	if err != nil {

@@ -31,6 +31,18 @@ const ServedFile = "run/link-server.json"
 type served struct {
 	Address     string `json:"address"`              // nats://127.0.0.1:4222, or tls://
 	Fingerprint string `json:"fingerprint,omitzero"` // of its own certificate
+	Error       string `json:"error,omitzero"`       // why it has ended
+}
+
+// servedHere returns where the server of this host listens.
+func servedHere(h home.Dir) (s served, err error) {
+	if s, err = home.Load[served](h, ServedFile); err == nil && s.Address == "" {
+		err = errors.New(s.Error)
+	}
+	if err != nil {
+		err = fmt.Errorf("the server of this host does not run: %w", err)
+	}
+	return s, err
 }
 
 // at returns where it listens, as HOST:PORT.
@@ -139,9 +151,9 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 	var n net.Dialer
 	switch at := d.w.Server.Address; {
 	case at == "":
-		s, err := home.Load[served](d.w.Home, ServedFile)
+		s, err := servedHere(d.w.Home)
 		if err != nil {
-			return nil, fmt.Errorf("the server of this host does not run: %w", err)
+			return nil, err
 		}
 		return n.DialContext(ctx, "tcp", s.at())
 	case strings.HasPrefix(at, bySSH), strings.HasPrefix(at, ByTunnel):
