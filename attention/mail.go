@@ -45,13 +45,13 @@ func NewMail(b Bus) *Mail { return &Mail{bus: b} }
 
 // asks reports whether the owner is asked: the sender waits for an answer, or says that it
 // is a question, a brief or a request for approval. netsky's own mail about approvals and
-// dialogs has items of its own.
+// dialogs, here or on another host, has items of its own.
 func asks(e envelope.Envelope) bool {
 	switch {
 	case !e.From.IsAgent() || !e.Kind.Answerable():
 		return false
 	case e.Kind == envelope.KindApproval:
-		return e.Via != "code"
+		return !bus.ByCode(e.Via)
 	}
 	return e.RequiresAck || e.Kind == envelope.KindBrief || e.Kind == "question"
 }

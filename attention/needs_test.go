@@ -329,12 +329,15 @@ func TestQuestions(t *testing.T) {
 	send(envelope.Envelope{ID: "brief", From: "agent0", To: "owner", Kind: envelope.KindBrief, Text: "please"})
 	send(envelope.Envelope{ID: "may", From: "agent0", To: "owner", Kind: envelope.KindApproval, Text: "may I?", Via: "mcp"})
 	send(envelope.Envelope{ID: "word", From: "agent0", To: "owner", Kind: "question", Text: "really?"})
+	for id, via := range map[string]string{"code": "code", "far": "mcp"} { // of build1's netsky, and of an agent there
+		testworld.Must(t, b.Arrive(t.Context(), "build1", envelope.Envelope{ID: id, From: "agent3", To: "owner@laptop", Kind: envelope.KindApproval, Text: "may I?", Via: via, Time: time.Now()}, false))
+	}
 	list, err := attention.Collect(t.Context(), h, mail, attention.Sources{Now: now})
 	var got []string
 	for _, n := range list {
 		got = append(got, n.Commands[0].Line)
 	}
-	if want := `[netsky reply ack "…" netsky reply brief "…" netsky reply may "…" netsky reply word "…"]`; err != nil || fmt.Sprint(got) != want {
+	if want := `[netsky reply ack "…" netsky reply brief "…" netsky reply may "…" netsky reply word "…" netsky reply far "…"]`; err != nil || fmt.Sprint(got) != want {
 		t.Fatalf("%v, %v", got, err)
 	}
 	names, err := b.Mail("owner", false)
@@ -344,7 +347,7 @@ func TestQuestions(t *testing.T) {
 	send(envelope.Envelope{ID: "a", From: "owner", To: "agent0", Kind: envelope.KindReply, InReplyTo: "brief", Text: "yes"})
 	for range 2 { // the second time from what is remembered
 		left, err := mail.Questions(t.Context())
-		if err != nil || len(left) != 3 || left[0].ID != "ack" || left[2].ID != "word" {
+		if err != nil || len(left) != 4 || left[0].ID != "ack" || left[2].ID != "word" {
 			t.Errorf("after one answer: %+v, %v", left, err)
 		}
 	}

@@ -115,6 +115,9 @@ const (
 	ViaLinkCode = "link_code" // by the netsky there, and not by an agent of its
 )
 
+// ByCode reports whether netsky itself, here or on a host of the team, wrote what was sent in that way.
+func ByCode(via string) bool { return via == "code" || via == ViaLinkCode }
+
 // across returns an error unless a message may be sent from one host to another.
 func across(e envelope.Envelope) error {
 	refuse := func(why string) error { return fmt.Errorf("%s: %w %s: %s", e.From, ErrNotAllowed, e.To, why) }

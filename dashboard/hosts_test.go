@@ -173,6 +173,10 @@ func TestMailFromHost(t *testing.T) {
 	testworld.Contains(t, page, `<a class="who" href="/agents/agent0@build1">agent0@build1</a> waits for your answer`, "the overview")
 	testworld.Contains(t, page, `agent0@build1 <span class="arrow"`, "the overview's messages")
 	testworld.Contains(t, w.mustPage(t, "/messages?with=agent0%40build1"), "which port?", "its messages")
+	w.apply(t, store.UpsertMessage{ID: "m-code", From: "agent0@build1", To: "owner", Kind: "approval", Text: "netsky approve fghij", Via: bus.ViaLinkCode, Time: store.At(time.Now())})
+	asked := w.mustPage(t, "/messages/m-code")
+	testworld.Contains(t, asked, "the netsky on build1; its commands are for there", "the page of what the netsky there has written")
+	testworld.Lacks(t, asked, `name="in_reply_to"`, "that page")
 	testworld.Contains(t, w.mustPage(t, "/messages/m-far"), `<input type="hidden" name="to" value="agent0@build1">`, "the message's page")
 	a := w.form(t, url.Values{"to": {"agent0@build1"}, "in_reply_to": {"m-far"}, "text": {"7717"}, "id": {draftID(page)}}, nil)
 	if a.status != 303 {

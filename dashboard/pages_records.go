@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"netsky/agent"
+	"netsky/bus"
 	"netsky/bus/envelope"
 	"netsky/store"
 	"netsky/view"
@@ -64,7 +65,7 @@ func (p *pages) messagePage(ctx context.Context, sh *shell, q *query) (string, e
 		sh.Draft.To = to
 	} else if b.Message.From.IsAgent() {
 		sh.Draft.To = b.Message.From
-		if asked := b.Message.Kind == string(envelope.KindApproval) && b.Message.Via == "code"; b.Recorded && !asked { // netsky's own has an answer of its own
+		if asked := b.Message.Kind == string(envelope.KindApproval) && bus.ByCode(b.Message.Via); b.Recorded && !asked { // netsky's own has an answer of its own
 			sh.Draft.InReplyTo = b.Message.ID
 		}
 		one := []letter{{Message: b.Message}}

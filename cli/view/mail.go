@@ -17,7 +17,7 @@ func Mail(e bus.Entry) string {
 	if v.Kind != envelope.KindMessage {
 		kind = "  " + string(v.Kind)
 	}
-	if (v.Kind == envelope.KindApproval || v.Kind == envelope.KindNotice) && v.Via != "code" && v.Via != bus.ViaLinkCode && v.From.IsAgent() { // else netsky's
+	if (v.Kind == envelope.KindApproval || v.Kind == envelope.KindNotice) && !bus.ByCode(v.Via) && v.From.IsAgent() { // else netsky's
 		kind += ", in its own words"
 	}
 	about := ""
@@ -28,6 +28,9 @@ func Mail(e bus.Entry) string {
 	fmt.Fprintf(&b, "%s  %s%s%s  (%s)\n", v.Time.Local().Format("2006-01-02 15:04:05"), v.From, kind, about, v.ID)
 	for l := range strings.SplitSeq(v.Text, "\n") {
 		fmt.Fprintf(&b, "    %s\n", l)
+	}
+	if v.Via == bus.ViaLinkCode {
+		fmt.Fprintf(&b, "    (its commands are for %s: type them there, or after `netsky --on %[1]s`)\n", v.From.Host())
 	}
 	if e.Why != "" {
 		fmt.Fprintf(&b, "    (%s)\n", e.Why)
