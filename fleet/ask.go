@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/bus/envelope"
@@ -173,6 +174,14 @@ func (p *question) look(ctx context.Context, deaths *proc.Watcher) *sighting {
 			l.link = "the link has not run here yet"
 		} else {
 			l.link = r.Down(l.at)
+		}
+		if p.Actor == agent.Owner {
+			hosts, _ := attention.Hosts(h, l.at) // `netsky needs` says what can't be read
+			for _, n := range attention.List(attention.Sources{Hosts: hosts}) {
+				if (n.Kind == attention.Approval || n.Kind == attention.Dialog) && slices.Contains(n.Agents, p.Agent) {
+					l.need = n
+				}
+			}
 		}
 		return l
 	}

@@ -211,7 +211,7 @@ func (f Host) settled(ctx context.Context, code string) {
 	}
 }
 
-// elsewhere answers an item of another host, as it was when that told of it last.
+// elsewhere answers an item of another host, as it was when that told of it last, and records here what that has confirmed.
 func (f Answers) elsewhere(ctx context.Context, r DecideRequest) (v DecideResult, err error) {
 	n, ok := r.Shown, r.Shown.There != nil
 	if !ok {
@@ -225,5 +225,13 @@ func (f Answers) elsewhere(ctx context.Context, r DecideRequest) (v DecideResult
 	case len(n.There.Options) == 0:
 		return v, advice.With(usagef("%s: can only be answered on %s: %s", r.Code, n.Host, n.Line()), "`netsky --on %s needs %s` shows how", n.Host, n.There.Code)
 	}
-	return Host{f.Fleet, n.Host}.Answer(ctx, n.There.Code, n.There.Digest, r.Deny)
+	v, err = Host{f.Fleet, n.Host}.Answer(ctx, n.There.Code, n.There.Digest, r.Deny)
+	if err == nil {
+		q := agent.Approval{Code: n.Code, Start: n.Digest, Tool: n.Title, Text: n.Text}
+		if len(n.Agents) > 0 {
+			q.Agent = n.Agents[0]
+		}
+		f.Desk().Answered(ctx, q, agent.Answer{Allow: !r.Deny, By: r.By})
+	}
+	return v, err
 }

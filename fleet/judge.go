@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/cost/breaker"
@@ -29,6 +30,7 @@ type sighting struct {
 	breaker breaker.State      // of the fault's account
 	asks    *agent.Approval    // the agent's question for permission, if the sender can answer it
 	link    string             // to another host: why nothing goes there now
+	need    attention.Need     // what an agent on another host asks the owner who waits, if it does
 	there   bus.DeliveryReport // what that host has said last of the message
 }
 
@@ -97,6 +99,9 @@ func (c *course) progress(l *sighting) error {
 	st := l.agent
 	if !l.known || st.Silent || st.State == agent.Unknown || c.up && !st.Alive() {
 		c.by(l.at.Add(lookRest))
+	}
+	if c.to.Host() != "" {
+		c.asked(l.need)
 	}
 	if !l.known {
 		return nil
@@ -235,6 +240,19 @@ func (c *course) permission(l *sighting) string {
 		c.warn("%s asks for permission to use %s: %s; %s", c.to, q.Tool, line, how)
 	}
 	return "; " + how
+}
+
+// asked is permission for an agent on another host.
+func (c *course) asked(n attention.Need) {
+	c.stuck = ""
+	if n.Code == "" {
+		return
+	}
+	c.stuck = "; " + n.How()
+	if c.code != n.Code {
+		c.code = n.Code
+		c.warn("%s%s", n.Line(), c.stuck)
+	}
 }
 
 func (c *course) whereabouts(l *sighting) string {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus"
 	"netsky/bus/courier"
 	"netsky/cost/breaker"
@@ -106,4 +107,21 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who waits for an agent on another host is told once what that asks, and until it is answered how to answer it.
+func TestJudgeElsewhere(t *testing.T) {
+	var said []string
+	c := course{to: "agent1@build1", id: "m", say: t.Logf, warn: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}
+	asks := &sighting{place: bus.Delivered, need: attention.Need{
+		Code: "abcde@build1", Kind: attention.Approval, Host: "build1", Agents: []agent.ID{"agent1@build1"}, Title: "asks for permission to use Bash", Text: "ls",
+		Options: []string{attention.Allow, attention.Deny}, Command: "netsky approve abcde@build1",
+	}}
+	for range 2 {
+		testworld.Must(t, c.judge(asks))
+		testworld.Equal(t, c.stuck, "; `netsky approve abcde@build1` says yes, --deny refuses", "what it waits for")
+	}
+	testworld.EqualList(t, said, []string{"agent1@build1 asks for permission to use Bash: ls; `netsky approve abcde@build1` says yes, --deny refuses"}, "said")
+	testworld.Must(t, c.judge(&sighting{place: bus.Delivered}))
+	testworld.Equal(t, c.stuck, "", "what it waits for once that is answered")
 }
