@@ -58,7 +58,7 @@ func TestHosts(t *testing.T) {
 	w.showHosts(t)
 	page := w.mustPage(t, "/")
 	for _, want := range []string{
-		`href="/agents/agent3@build1">agent3@build1</a>`, "<h3>build1 <span class=\"sub\">netsky 0.1.0</span></h3>", "agents ask for permission",
+		`href="/agents/agent3@build1">agent3<span class="away">@build1</span></a>`, "<h3>build1 <span class=\"sub\">netsky 0.1.0</span></h3>", "agents ask for permission",
 		`<div class="roster stale" data-key="host-build2">`, "as of 12m ago", "netsky approve fghij@build1 --deny", "agent:agent1@build2=", "<option>agent3@build1</option>",
 	} {
 		testworld.Contains(t, page, want, "the overview")
