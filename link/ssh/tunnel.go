@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os/exec"
 	"slices"
@@ -43,6 +44,9 @@ const (
 func (c Client) Forward(ctx context.Context, t Tunnel, changed func(State)) error {
 	if err := t.Host.Check(); err != nil {
 		return err
+	}
+	if strings.ContainsAny(t.Here+t.There, "$%\\") {
+		return fmt.Errorf("ssh: no tunnel between %q and %q: ssh would replace the $, %% or \\ in it", t.Here, t.There)
 	}
 	c.Unasked = true
 	state := State{Since: time.Now()}

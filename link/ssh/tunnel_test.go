@@ -169,3 +169,24 @@ func TestCheck(t *testing.T) {
 		t.Errorf("Forward to -x: %v", err)
 	}
 }
+
+// A path that another host has named holds nothing that ssh would replace, as by a variable of this process.
+func TestForwardNames(t *testing.T) {
+	t.Parallel()
+	s := testworld.StartSSHD(t)
+	c := client(t, s)
+	c.Environ = append(c.Environ, "TOKEN=secret")
+	dir := filepath.Dir(s.Bin)
+	for _, name := range []string{"${TOKEN}", "%u", `a\b`} {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := c.Forward(ctx, ssh.Tunnel{Host: ssh.Host{Dest: "build1"}, Here: echo(t), There: filepath.Join(dir, name), Reverse: true}, func(ssh.State) { cancel() })
+		if cancel(); err == nil || errors.Is(err, context.Canceled) {
+			t.Errorf("a tunnel to %s: %v", name, err)
+		}
+	}
+	for _, e := range testworld.Got(os.ReadDir(dir))(t) {
+		if e.Type() == os.ModeSocket {
+			t.Errorf("there is a socket %s", e.Name())
+		}
+	}
+}
