@@ -68,10 +68,13 @@ type source struct {
 }
 
 // Within these times whoever asked has to be answered: the server keeps in memory that they wait, some
-// 700 bytes each. Whoever joins needs no key, and may ask any number of times.
+// 800 bytes each, for up to twice as long. Whoever joins needs no key, and may ask any number of times, as may a
+// host. Hosts ask for mail for 30 s each time.
 const (
 	answerWithin = "30s"
 	joinWithin   = "10s"
+	mailWithin   = "40s"
+	takenWithin  = "2s"
 )
 
 // noJetStream is what an account without JetStream must import. Otherwise the server answers
@@ -90,13 +93,16 @@ func configure(t team.Team, admin string) ([]byte, error) {
 		streamsAccount: {
 			JetStream: "enabled", Users: []user{{Nkey: admin, Kinds: []string{"IN_PROCESS"}}},
 			Exports: []port{
-				{Service: wire.MailSubject("*", "*")}, {Service: wire.FileSubject("*", "*", "*", "*")},
-				{Service: "$JS.API.STREAM.INFO.*"}, {Service: "$JS.API.STREAM.PURGE.*"}, {Service: "$JS.API.CONSUMER.INFO.*.*"},
-				{Service: "$JS.API.CONSUMER.MSG.NEXT.*.*", Response: "stream"},
-				{Service: "$JS.API.DIRECT.GET.>"}, {Service: noJetStream}, {Service: "$JS.ACK.>"}, {Service: "$KV.>"},
-				{Stream: wire.Told("*", ">")},
+				{Service: "$JS.API.CONSUMER.MSG.NEXT.*.*", Response: "stream", Threshold: mailWithin},
+				{Service: "$JS.ACK.>", Threshold: takenWithin}, {Stream: wire.Told("*", ">")},
 			},
 		},
+	}
+	for _, subject := range []string{
+		wire.MailSubject("*", "*"), wire.FileSubject("*", "*", "*", "*"), "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.PURGE.*",
+		"$JS.API.CONSUMER.INFO.*.*", "$JS.API.DIRECT.GET.>", noJetStream, "$KV.>",
+	} {
+		all[streamsAccount].Exports = append(all[streamsAccount].Exports, port{Service: subject, Threshold: answerWithin})
 	}
 	for _, h := range t.Hosts {
 		pub, sub := wire.Allowed(h.Name, h.Role == team.Owner, h.Name == t.Owner)
@@ -118,6 +124,10 @@ func (a *account) take(t team.Team, publish []string) {
 		switch {
 		case strings.HasPrefix(subject, wire.JoinSubject+"."):
 			a.Imports = append(a.Imports, port{Service: source{t.Owner, subject}})
+		case strings.HasPrefix(subject, "netsky.mail."): // to hosts of the team alone: the server keeps each subject in memory
+			for _, h := range t.Hosts {
+				a.Imports = append(a.Imports, port{Service: source{streamsAccount, strings.TrimSuffix(subject, "*") + h.Name}})
+			}
 		case strings.HasPrefix(subject, wire.DeedSubject("*", "")):
 			from := strings.TrimPrefix(subject, wire.DeedSubject("*", ""))
 			for _, h := range t.Hosts {

@@ -257,3 +257,20 @@ func TestRepliesElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// What a host writes to no host of the team is not kept: there are names without end, and the server has each in memory.
+func TestNamesWithoutEnd(t *testing.T) {
+	w := newWorld(t, server.Local)
+	w.serve()
+	ctx, evil := ctxOf(t), w.js("build1")
+	for _, to := range []string{"laptop", "build2"} {
+		testworld.Got(evil.Publish(ctx, wire.MailSubject("build1", to), nil))(t)
+	}
+	for _, to := range []string{"build3", "x", "X1"} {
+		if _, err := evil.Publish(ctx, wire.MailSubject("build1", to), nil); err == nil {
+			t.Errorf("mail for %s was taken", to)
+		}
+	}
+	s := testworld.Got(evil.Stream(ctx, wire.MailStream("build1")))(t)
+	testworld.Equal(t, s.CachedInfo().State.Msgs, 2, "messages")
+}
