@@ -150,7 +150,7 @@ func (a daemonVerbs) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.O
 	o.Link = func(ctx context.Context, known func(context.Context) ([]agentview.Agent, uint64, error)) error {
 		t := fleet.NewTelling(l, known)
 		return link.Run(ctx, link.Options{
-			Home: l.Home, Bus: l.Bus, SSH: ssh.Client{Home: l.Home, Environ: a.environ}, Log: log, Version: Version, Agents: t.Agents, Needs: t.Needs, Deeds: others,
+			Home: l.Home, Bus: l.Bus, SSH: ssh.Client{Home: l.Home, Environ: a.environ, Unasked: true}, Log: log, Version: Version, Agents: t.Agents, Needs: t.Needs, Deeds: others,
 		})
 	}
 	o.LinkServer = a.linkKeeper(l, log).Run

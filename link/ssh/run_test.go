@@ -2,9 +2,11 @@ package ssh_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 	"netsky/link/ssh"
 )
@@ -115,4 +118,35 @@ func TestRunErrors(t *testing.T) {
 	if !errors.Is(err, ssh.Failed{Status: 4}) || !strings.HasSuffix(err.Error(), ": why; 'it") {
 		t.Errorf("Ask: %v", err)
 	}
+}
+
+// What ssh starts for a jump host asks no question where nobody is there to answer, whatever it
+// hears of options: it has no terminal and no window, and ends when it is waited for no more.
+func TestUnasked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	testworld.Program(t, filepath.Join(dir, "ssh"), `#!/bin/sh
+[ "$(ps -o sid= -p $$)" -eq $$ ] && echo "a session of its own, askpass $SSH_ASKPASS_REQUIRE" >`+dir+`/how
+sleep 1000 &
+echo $! >`+dir+`/jump
+wait
+`)
+	c := ssh.Client{Home: testworld.Home(t), Environ: append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH")), Unasked: true}
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := make(chan error, 1)
+	go func() {
+		_, err := c.Ask(ctx, ssh.Host{Dest: "inner"}, testworld.Patience, nil, "true")
+		asked <- err
+	}()
+	var jump int
+	testworld.Wait(t, "it asks at the jump host", func() bool {
+		text, _ := os.ReadFile(dir + "/jump") // it is about to be there
+		n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		jump = n
+		return err == nil
+	})
+	testworld.Equal(t, string(testworld.Got(os.ReadFile(dir+"/how"))(t)), "a session of its own, askpass never\n")
+	cancel()
+	testworld.ErrorIs(t, <-asked, context.Canceled)
+	testworld.Wait(t, "the ssh of the jump host ends", func() bool { return testworld.Err(proc.Find(jump)) != nil })
 }

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -78,6 +79,11 @@ func (c Client) command(ctx context.Context, options []string, words ...string) 
 	cmd := exec.CommandContext(ctx, program, append(args, words...)...)
 	cmd.Env = c.Environ
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	if c.Unasked { // an ssh that it starts for a jump host does not hear of BatchMode: it has no terminal either
+		cmd.Env = append(slices.Clip(c.Environ), "SSH_ASKPASS_REQUIRE=never")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	}
 	cmd.WaitDelay = 2 * time.Second
 	return cmd, nil
 }
