@@ -102,12 +102,38 @@ const maxAddresses = 256
 // another returns an error unless an address on another host may get a mailbox.
 func (b *boxes) another(id agent.ID) error {
 	n := 0
-	err := b.names(home.Links+"/"+id.Host(), func(string) { n++ })
+	err := b.names(home.Links+"/"+id.Host(), func(name string) {
+		if _, err := agent.Parse(name); err == nil { // else it is a file of the link's
+			n++
+		}
+	})
 	if err == nil && n >= maxAddresses {
 		err = noLinkError{fmt.Errorf("%s: mail was sent to %d addresses on that host already, which is the most", id, n)}
 	}
 	return err
 }
+
+// Unsent counts the messages that wait for each host, less what the netskys tell each other.
+func (b *boxes) Unsent() (map[string]int, error) {
+	waits := make(map[string]int)
+	ids, err := b.All()
+	for _, id := range ids {
+		for _, p := range Pending() {
+			if id.Host() == "" {
+				continue
+			}
+			err = errors.Join(err, b.names(placePath(id, p), func(name string) {
+				if _, from, _ := envelope.NameParts(name); envelope.IsFile(name) && from != string(reportLane) {
+					waits[id.Host()]++
+				}
+			}))
+		}
+	}
+	return waits, err
+}
+
+// ServerKeeps is how long a team's server keeps mail.
+const ServerKeeps = 7 * 24 * time.Hour
 
 // How mail from another host was sent, as far as this home knows.
 const (

@@ -187,3 +187,41 @@ func TestHostFloods(t *testing.T) {
 	}
 	mustCount(t, b, agent.Root, bus.Inbox, 60)
 }
+
+// What waits for a host is counted without what the netskys tell each other, and what is kept of
+// a host beside its mailboxes is no address.
+func TestUnsent(t *testing.T) {
+	b, _ := mustBus(t, bus.Options{}, agent.Root, a1)
+	testworld.Must(t, errors.Join(b.Link("build1"), b.Link("build2")))
+	named := message(agent.Infinity, "agent0@build1", "by hand")
+	named.ID = "report-monday"
+	mustSend(t, b, named)
+	mustSend(t, b, message(a1, far, "one"))
+	testworld.Must(t, b.Report(t.Context(), "build1", bus.DeliveryReport{ID: "m-1", From: agent.Root, To: a1, State: "queued"}))
+	mustCount(t, b, "agent0@build1", bus.Inbox, 2)
+	testworld.Equal(t, fmt.Sprint(testworld.Got(b.Unsent())(t)), "map[build1:2]", "Unsent")
+	r := mustReceive(t, b, far, bus.ReceiveOptions{Carry: true})
+	mustNext(t, r)
+	testworld.Equal(t, fmt.Sprint(testworld.Got(b.Unsent())(t)), "map[build1:2]", "Unsent, one of them claimed")
+
+	sent := message(a1, "agent4@build2", "x")
+	sent.ID = "m-1"
+	mustSend(t, b, sent)
+	mustConfirm(t, mustNext(t, mustReceive(t, b, "agent4@build2", bus.ReceiveOptions{Carry: true})))
+	for i := range 255 {
+		mustSend(t, b, message(agent.Root, agent.Clone(100+i).At("build2"), "x"))
+		if i == 100 {
+			mustReport(t, b, "build2", bus.DeliveryReport{ID: "m-1", From: a1, To: "agent4", State: "queued"})
+		}
+	}
+	testworld.ErrorIs(t, testworld.Err(b.Send(t.Context(), message(agent.Root, "agent99@build2", "x"))), bus.ErrNoMailbox, "to one more address")
+}
+
+// mustReport has a host report.
+func mustReport(t *testing.T, b *bus.Bus, host string, r bus.DeliveryReport) {
+	t.Helper()
+	there, _ := mustBus(t, bus.Options{}, agent.Root)
+	testworld.Must(t, there.Link("laptop"))
+	testworld.Must(t, there.Report(t.Context(), "laptop", r))
+	mustCarry(t, there, host, "agent0@laptop", b)
+}

@@ -45,11 +45,12 @@ const (
 )
 
 const (
-	reportsName = "reports" // of the file with what a host has reported, beside its mailboxes
-	reportID    = "report-" // begins the ids of reports
-	perReport   = 200       // deliveries, so that a report is no large message
-	mostReports = 1000      // that are read of one
-	maxReason   = 300       // bytes
+	reportsName = "reports"          // of the file with what a host has reported, beside its mailboxes
+	reportID    = "report-"          // begins the ids of reports
+	reportLane  = agent.ID("report") // is in the names of their files, in place of their sender
+	perReport   = 200                // deliveries, so that a report is no large message
+	mostReports = 1000               // that are read of one
+	maxReason   = 300                // bytes
 	leastBound  = 1 << 20
 	// A host that sends more reports than this has them wait on their way.
 	reportEvery = 10 * time.Millisecond
@@ -59,9 +60,14 @@ const (
 // ReportsFile returns the file of the home with what a host has reported.
 func ReportsFile(host string) string { return home.Links + "/" + host + "/" + reportsName }
 
-// IsReport reports whether a message with this ID, to another host, is a report, of which no
-// record is kept.
-func IsReport(id string) bool { return strings.HasPrefix(id, reportID) }
+// IsReport reports whether a message to or from another host is what netskys tell each other,
+// of which no record is kept.
+func IsReport(e envelope.Envelope) bool {
+	return e.Kind == envelope.KindAck && e.Via == "code" && strings.HasPrefix(e.ID, reportID)
+}
+
+// IsReportID is IsReport where only the ID is known: any message may have that.
+func IsReportID(id string) bool { return strings.HasPrefix(id, reportID) }
 
 // A reports tells other hosts what has become of their messages, and keeps what they tell.
 type reports struct {

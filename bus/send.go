@@ -125,7 +125,11 @@ func (s *sender) put(inbox int, e envelope.Envelope) (file string, err error) {
 	if int64(len(data)) > s.maxBytes {
 		return "", envelope.Invalidf("%d bytes as a file: at most %d", len(data), s.maxBytes)
 	}
-	file, err = s.publish(inbox, e.From, data)
+	lane := e.From
+	if e.To.Host() != "" && IsReport(e) {
+		lane = reportLane
+	}
+	file, err = s.publish(inbox, lane, data)
 	if err != nil {
 		return "", fmt.Errorf("send to %s: %w", e.To, err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
-	"netsky/bus"
 	"netsky/internal/advice"
 	"netsky/internal/proc"
 	"netsky/link"
@@ -90,14 +89,10 @@ func (f Links) Status(context.Context) (v LinkStatus, err error) {
 
 // unsent counts the messages for a host, or for all with "", that have not left this host.
 func (f Links) unsent(host string) (n int, err error) {
-	list, err := f.Launcher.Bus.All()
-	for _, id := range list {
-		if id.Host() == "" || host != "" && id.Host() != host {
-			continue
-		}
-		for _, place := range []bus.Place{bus.Inbox, bus.Claimed} {
-			m, cerr := f.Launcher.Bus.Count(id, place)
-			n, err = n+m, errors.Join(err, cerr)
+	waiting, err := f.Launcher.Bus.Unsent()
+	for to, waits := range waiting {
+		if host == "" || host == to {
+			n += waits
 		}
 	}
 	return n, err

@@ -211,7 +211,7 @@ func (b *inbound) arrive(ctx context.Context, m jetstream.Msg, e envelope.Envelo
 	if err != nil {
 		return err
 	}
-	if !bus.IsReport(e.ID) {
+	if !bus.IsReport(e) {
 		b.host(b.from.Name, func(h *HostReport) { h.Received, h.LastIn = h.Received+1, now() })
 	}
 	return m.Ack()

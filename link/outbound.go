@@ -165,7 +165,7 @@ func (o *outbound) gather(ctx context.Context, readers *sync.WaitGroup) {
 				o.mu.Unlock()
 			})
 		}
-		o.count(ids)
+		o.count()
 		if proc.SleepUntil(ctx, proc.Tick(lookEvery), hint) != nil {
 			return
 		}
@@ -173,17 +173,8 @@ func (o *outbound) gather(ctx context.Context, readers *sync.WaitGroup) {
 }
 
 // count notes how much waits for each host.
-func (o *outbound) count(ids []agent.ID) {
-	waiting := make(map[string]int)
-	for _, id := range ids {
-		if id.Host() == "" {
-			continue
-		}
-		for _, p := range bus.Pending() {
-			n, _ := o.Bus.Count(id, p) // what can't be counted is a trouble elsewhere
-			waiting[id.Host()] += n
-		}
-	}
+func (o *outbound) count() {
+	waiting, _ := o.Bus.Unsent() // what can't be counted is a trouble elsewhere
 	for _, h := range o.team.Hosts {
 		if h.Name != o.self.Name && o.waits[h.Name] != waiting[h.Name] {
 			o.host(h.Name, func(r *HostReport) { r.Waiting = waiting[h.Name] })
@@ -284,7 +275,7 @@ func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, 
 			o.sent.set(o.last)
 			done = append(done, p.d)
 		}
-		if !bus.IsReport(p.ID) {
+		if !bus.IsReport(p.Envelope) {
 			o.host(p.To.Host(), func(h *HostReport) { h.Sent, h.LastSent = h.Sent+1, now() })
 		}
 	}

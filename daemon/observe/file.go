@@ -41,7 +41,7 @@ func (o *Observer) read(ctx context.Context, id agent.ID, at bus.Place, name str
 	if e.Err != nil && at != bus.Poison {
 		return found{unsettled: true}, nil // the bus has not judged it yet
 	}
-	if e.Err == nil && id.Host() != "" && bus.IsReport(e.Envelope.ID) {
+	if e.Err == nil && id.Host() != "" && bus.IsReport(e.Envelope) {
 		return found{ours: true}, nil
 	}
 	msg := message(e)

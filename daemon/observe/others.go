@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -170,8 +171,8 @@ func (o *Observer) believe(ctx context.Context, h hearing) error {
 	return nil
 }
 
-// serverKeeps is how long the team's server keeps mail, and slack what a host may take to say that it has it.
-const serverKeeps, slack = 7 * 24 * time.Hour, 24 * time.Hour
+// slack is what a host may take to say that it has what the server kept for it.
+const slack = 24 * time.Hour
 
 // lost returns what is recorded of messages for another host that the server keeps no longer, and of which that
 // host has said nothing. What it says later still counts.
@@ -179,11 +180,11 @@ func (o *Observer) lost(ctx context.Context, box agent.ID) (ops []store.Op, err 
 	if box.Host() == "" {
 		return nil, nil
 	}
-	list, err := o.DB.Unheard(ctx, box, store.At(time.Now().Add(-serverKeeps-slack)))
+	list, err := o.DB.Unheard(ctx, box, store.At(time.Now().Add(-bus.ServerKeeps-slack)))
 	for _, d := range list {
 		ops = append(ops, store.UpsertDelivery{
 			Message: d.Message, From: d.From, Target: box, State: store.Failed, Attempts: d.Attempts,
-			Reason: "the team's server keeps mail for 7 days, and " + box.Host() + " has not said that it has this",
+			Reason: fmt.Sprintf("the team's server keeps mail for %d days, and %s has not said that it has this", bus.ServerKeeps/(24*time.Hour), box.Host()),
 		})
 	}
 	return ops, err

@@ -50,7 +50,7 @@ func (p *pass) mail(ctx context.Context) error {
 	}
 	began := time.Now()
 	p.removed.Mail, err = b.Prune(ctx, func(id string) bool {
-		if held(id) || !bus.IsReport(id) && !p.db.Recorded(ctx, id) {
+		if held(id) || !bus.IsReportID(id) && !p.db.Recorded(ctx, id) {
 			return false
 		}
 		if n++; n%told == 0 && (tell() != nil || p.rest(ctx, began) != nil) {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"netsky/bus"
 )
 
 // Limits bound what a server keeps for a team.
@@ -23,7 +25,7 @@ type Limits struct {
 
 // DefaultLimits are those of a server that netsky runs.
 func DefaultLimits() Limits {
-	return Limits{Keep: 7 * 24 * time.Hour, States: 10 * time.Minute, MailBytes: 256 << 20, FileBytes: 1 << 30, Message: MaxMessage, Replicas: 1}
+	return Limits{Keep: bus.ServerKeeps, States: 10 * time.Minute, MailBytes: 256 << 20, FileBytes: 1 << 30, Message: MaxMessage, Replicas: 1}
 }
 
 // What waits for one host is bounded beside its bytes, so that one that takes nothing does not
