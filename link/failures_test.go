@@ -259,3 +259,26 @@ func TestMailboxAgain(t *testing.T) {
 	testworld.Wait(t, "it arrives", func() bool { return len(build1.texts("agent1")) == 1 })
 	testworld.Wait(t, "nothing is wrong", func() bool { return laptop.trouble("mail for agent1@build1") == "" })
 }
+
+// What was lost on its way to a host arrives before what is newer.
+func TestLostOnItsWay(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	js := w.adminJS()
+	testworld.Wait(t, "laptop has made the streams", func() bool { return laptop.state("build1").Name != "" })
+	c := testworld.Got(js.Consumer(t.Context(), wire.MailStream("build1"), "laptop"))(t)
+	conf := c.CachedInfo().Config
+	conf.AckWait = time.Second
+	testworld.Got(js.UpdateConsumer(t.Context(), wire.MailStream("build1"), conf))(t)
+	dead := testworld.Got(c.Fetch(1, jetstream.FetchMaxWait(time.Minute)))(t) // of a connection that is no more, in turn with the link's
+	testworld.Wait(t, "both ask for mail", func() bool { return testworld.Got(c.Info(t.Context()))(t).NumWaiting == 2 })
+	var want []string
+	for i := range 6 {
+		build1.send("agent1", "agent0@laptop", fmt.Sprint(i))
+		want = append(want, fmt.Sprint("agent1@build1: ", i))
+	}
+	testworld.Equal(t, <-dead.Messages() != nil, true, "one is lost")
+	testworld.Wait(t, "all arrives", func() bool { return len(laptop.texts("agent0")) >= len(want) })
+	testworld.EqualList(t, laptop.texts("agent0"), want, "once, in order")
+}

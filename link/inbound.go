@@ -28,6 +28,7 @@ type inbound struct {
 	from  team.Host
 	held  map[agent.ID][]jetstream.Msg // by recipient, behind one that a brake keeps back
 	told  map[string]bool              // refusals that were logged
+	next  uint64                       // the number of the next delivery, if none is lost on its way
 	about string
 	ahead time.Duration // how far the server's clock is ahead of this host's
 }
@@ -42,21 +43,27 @@ func (b *inbound) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		b.trouble(b.about, err)
+		if b.trouble(b.about, err); err == nil {
+			wait = firstWait
+		}
 		if err := proc.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}
 }
 
-// consume takes mail until something fails.
+// pullTime is for how long the server gives mail to whoever has asked for it, perhaps in vain.
+const pullTime = 10 * time.Second
+
+// consume takes mail until something fails, or mail was lost on its way here: without an error
+// then, as the server gives it again, behind what is newer.
 func (b *inbound) consume(ctx context.Context) error {
 	clear(b.held) // the server gives what is not acknowledged again
 	c, err := b.js.Consumer(ctx, wire.MailStream(b.from.Name), b.self.Name)
 	if err != nil {
 		return err
 	}
-	it, err := c.Messages(jetstream.PullMaxMessages(window))
+	it, err := c.Messages(jetstream.PullMaxMessages(window), jetstream.PullExpiry(pullTime), jetstream.PullHeartbeat(pullTime/2))
 	if err != nil {
 		return err
 	}
@@ -95,6 +102,12 @@ func (b *inbound) consume(ctx context.Context) error {
 		case err := <-failed:
 			return err
 		case m := <-msgs:
+			if meta, err := m.Metadata(); err == nil {
+				if meta.Sequence.Consumer != b.next {
+					return nil
+				}
+				b.next++
+			}
 			if err := b.take(ctx, m); err != nil {
 				return err
 			}
@@ -119,6 +132,7 @@ func (b *inbound) begin(ctx context.Context, c jetstream.Consumer, msgs <-chan j
 		}
 		b.ahead = info.TimeStamp.Sub(b.Bus.Now())
 		if info.NumAckPending <= len(got) {
+			b.next = info.Delivered.Consumer + 1
 			break
 		}
 		select {
