@@ -201,6 +201,24 @@ func TestTunnelled(t *testing.T) {
 	}
 	laptop.send(agent.Owner, "agent1@build1", "by the next tunnel")
 	testworld.Wait(t, "it arrives", func() bool { return len(build1.texts("agent1")) == 2 })
+
+	// It stays open while the team changes.
+	socket := build1.home.Path(link.Socket)
+	was := testworld.Got(os.Lstat(socket))(t)
+	admit := func(name string) {
+		k := testworld.Got(team.MakeKey(testworld.Home(t)))(t)
+		testworld.Got(team.Admit(laptop.home, team.Host{Name: name, Key: k.Public(), Role: team.Worker}))(t)
+		testworld.Wait(t, "the owner's host has told of "+name, func() bool {
+			r, err := link.LoadReport(laptop.home)
+			return err == nil && r.Connected && testworld.Err(os.Stat(laptop.home.Path("channels/link", name))) == nil
+		})
+	}
+	admit("build3")
+	laptop.send(agent.Owner, "agent1@build1", "by the same tunnel")
+	testworld.Wait(t, "it arrives", func() bool { return len(build1.texts("agent1")) == 3 })
+	is := testworld.Got(os.Lstat(socket))(t)
+	testworld.Equal(t, os.SameFile(was, is) && was.ModTime().Equal(is.ModTime()), true, "the socket is the same")
+
 	testworld.Must(t, link.Tunnels{}.Save(laptop.home))
 	testworld.Wait(t, "the tunnel ends", func() bool {
 		r, err := link.LoadReport(build1.home)
@@ -208,13 +226,7 @@ func TestTunnelled(t *testing.T) {
 	})
 
 	// The team changes meanwhile, which the host hears of once it is back.
-	k := testworld.Got(team.MakeKey(testworld.Home(t)))(t)
-	testworld.Got(team.Admit(laptop.home, team.Host{Name: "build2", Key: k.Public(), Role: team.Worker}))(t)
-	testworld.Wait(t, "the owner's host has told it", func() bool {
-		r, err := link.LoadReport(laptop.home)
-		_, knows := r.Hosts["build2"]
-		return err == nil && r.Connected && (knows || testworld.Err(os.Stat(laptop.home.Path("channels/link/build2"))) == nil)
-	})
+	admit("build2")
 	testworld.Must(t, link.Tunnels{"build1": {Name: "build1", Dest: "build1"}}.Save(laptop.home))
 	testworld.Wait(t, "build1 knows build2", func() bool {
 		_, known := testworld.Got(team.Load(build1.home))(t).Host("build2")

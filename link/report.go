@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -76,7 +77,7 @@ func (r Report) Down(now time.Time) string {
 
 const reportEvery = 30 * time.Second
 
-// A report is written whenever it has changed, and each half a minute.
+// A report is written whenever it has changed, and each half a minute, while there is a session.
 type report struct {
 	home home.Dir
 	log  *slog.Logger
@@ -90,7 +91,13 @@ func (p *report) begin(host, server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.changed = make(chan struct{}, 1)
-	p.r = Report{Host: host, Server: server, Since: now(), Why: "not connected yet", Troubles: map[string]Trouble{}, Hosts: map[string]HostReport{}}
+	troubles := make(map[string]Trouble)
+	for about, t := range p.r.Troubles {
+		if strings.HasPrefix(about, tunnelTo) { // which are kept beside the sessions
+			troubles[about] = t
+		}
+	}
+	p.r = Report{Host: host, Server: server, Since: now(), Why: "not connected yet", Troubles: troubles, Hosts: map[string]HostReport{}}
 }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
@@ -163,7 +170,9 @@ func (p *report) trouble(about string, err error) {
 		if !was {
 			old.Since = now()
 		}
-		old.What = err.Error()
+		if old.What = err.Error(); r.Troubles == nil {
+			r.Troubles = make(map[string]Trouble)
+		}
 		r.Troubles[about] = old
 	})
 }

@@ -64,12 +64,26 @@ const (
 	mostWait  = 15 * time.Second
 )
 
+// aliveEvery is how often a connection by ssh is asked whether it lives.
+const aliveEvery = 5 * time.Second
+
 // Run carries mail as long as the home belongs to a team, until ctx ends. A home without a
-// team costs a look for one file each second.
+// team costs a look for two files each second.
 func Run(ctx context.Context, o Options) error {
+	o.Renew, o.SSH.Alive = cmp.Or(o.Renew, DefaultRenew), cmp.Or(o.SSH.Alive, aliveEvery)
+	p := &report{home: o.Home, log: o.Log}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return keepTunnels(ctx, o, p) })
+	g.Go(func() error { return runSessions(ctx, o, p) })
+	return g.Wait()
+}
+
+// runSessions runs one session after the other.
+func runSessions(ctx context.Context, o Options, p *report) error {
 	for wait := firstWait; ; {
 		began := time.Now()
-		err := newSession(o).run(ctx)
+		s := session{Options: o, report: p}
+		err := s.run(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -100,12 +114,7 @@ type session struct {
 	nc   *nats.Conn
 	js   jetstream.JetStream
 	gone atomic.Bool // the owner's host says that it has removed this one
-	report
-}
-
-func newSession(o Options) *session {
-	o.Renew = cmp.Or(o.Renew, DefaultRenew)
-	return &session{Options: o, report: report{home: o.Home, log: o.Log}}
+	*report
 }
 
 // run connects and carries until something ends it.
@@ -130,7 +139,6 @@ func (s *session) run(ctx context.Context) (err error) {
 	s.begin(s.self.Name, s.self.Server.Address)
 	g.Go(func() error { return s.report.keep(ctx) })
 	g.Go(func() error { return s.tunnel(ctx) })
-	g.Go(func() error { return s.tunnels(ctx) })
 	g.Go(func() error { return s.watchTeam(ctx) })
 	g.Go(func() error { return s.standing(ctx) })
 	g.Go(func() error { return s.carry(ctx) })
@@ -222,7 +230,9 @@ func (s *session) shareTeam(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		s.trouble("team", err)
+		if s.trouble("team", err); err == nil {
+			wait = firstWait
+		}
 		if err := proc.Sleep(ctx, wait); err != nil {
 			return err
 		}
@@ -281,7 +291,7 @@ func (s *session) shareTeamOnce(ctx context.Context) error {
 			}
 		case <-time.After(lookEvery):
 			if s.nc.Stats().Reconnects != reconnects {
-				return nil // it may have changed meanwhile: the owner's host takes its tunnels down when it does
+				return nil // it may have changed meanwhile
 			}
 		}
 	}
@@ -314,7 +324,7 @@ func (s *session) provision(ctx context.Context) error {
 }
 
 const (
-	pingEvery = 10 * time.Second // a connection that does not answer the third of these is given up
+	pingEvery = 5 * time.Second // a connection that does not answer the third of these is given up
 	pingsOut  = 2
 	reconnect = time.Second
 )

@@ -12,6 +12,7 @@ import (
 	"netsky/home"
 	"netsky/internal/proc"
 	"netsky/link/ssh"
+	"netsky/link/team"
 )
 
 // TunnelsFile names the hosts to which this one keeps a way to its server open.
@@ -32,31 +33,28 @@ func LoadTunnels(h home.Dir) (Tunnels, error) {
 // Save has the daemon keep ways to these hosts open, and to no others.
 func (t Tunnels) Save(h home.Dir) error { return h.Save(TunnelsFile, t, true) }
 
-// tunnels keeps the ways open: each ends, there, in the socket that a host with the server's
-// address "tunnel:" connects to.
-func (s *session) tunnels(ctx context.Context) error {
-	if s.self.Server.Address != "" {
-		return nil
-	}
+// keepTunnels keeps the ways open: each ends, there, in the socket that a host with the server's
+// address "tunnel:" connects to. One stays open while the team changes.
+func keepTunnels(ctx context.Context, o Options, p *report) error {
 	running := make(map[ssh.Host]context.CancelFunc)
 	var all sync.WaitGroup
 	defer all.Wait()
 	for {
-		want, err := LoadTunnels(s.Home)
-		s.trouble("tunnels", err)
+		want, err := o.wantTunnels()
+		p.trouble("tunnels", err)
 		for _, to := range want {
 			if running[to] != nil || err != nil {
 				continue
 			}
 			tctx, cancel := context.WithCancel(ctx)
 			running[to] = cancel
-			all.Go(func() { s.reach(tctx, to) })
+			all.Go(func() { o.reach(tctx, p, to) })
 		}
 		for to, cancel := range running {
 			if want[to.Name] != to && err == nil {
 				cancel()
 				delete(running, to)
-				s.trouble("tunnel to "+to.Name, nil)
+				p.trouble(tunnelTo+to.Name, nil)
 			}
 		}
 		if err := proc.Sleep(ctx, proc.Tick(lookEvery)); err != nil {
@@ -68,37 +66,53 @@ func (s *session) tunnels(ctx context.Context) error {
 	}
 }
 
+// tunnelTo begins what a trouble with a tunnel is about.
+const tunnelTo = "tunnel to "
+
+// wantTunnels returns the hosts to which a way is to be kept open, none unless this one has the server.
+func (o Options) wantTunnels() (Tunnels, error) {
+	want, err := LoadTunnels(o.Home)
+	if len(want) == 0 || err != nil {
+		return want, err
+	}
+	self, err := team.LoadSelf(o.Home)
+	if errors.Is(err, team.ErrNone) || err == nil && self.Server.Address != "" {
+		return nil, nil
+	}
+	return want, err
+}
+
 // reach keeps the way to one host open until ctx ends.
-func (s *session) reach(ctx context.Context, to ssh.Host) {
-	about := "tunnel to " + to.Name
+func (o Options) reach(ctx context.Context, p *report, to ssh.Host) {
+	about := tunnelTo + to.Name
 	for wait := firstWait; ; wait = min(2*wait, mostWait) {
-		err := s.reachOnce(ctx, to, about)
+		err := o.reachOnce(ctx, p, to, about)
 		if ctx.Err() != nil {
 			return
 		}
-		s.trouble(about, err)
+		p.trouble(about, err)
 		if proc.Sleep(ctx, wait) != nil {
 			return
 		}
 	}
 }
 
-func (s *session) reachOnce(ctx context.Context, to ssh.Host, about string) error {
-	here, err := servedHere(s.Home)
+func (o Options) reachOnce(ctx context.Context, p *report, to ssh.Host, about string) error {
+	here, err := servedHere(o.Home)
 	if err != nil {
 		return err
 	}
-	there, err := SocketThere(ctx, s.SSH, to)
+	there, err := SocketThere(ctx, o.SSH, to)
 	if err != nil {
 		return err
 	}
-	return s.SSH.Forward(ctx, ssh.Tunnel{Host: to, Here: here.at(), There: there, Reverse: true}, func(st ssh.State) {
+	return o.SSH.Forward(ctx, ssh.Tunnel{Host: to, Here: here.at(), There: there, Reverse: true}, func(st ssh.State) {
 		var err error
 		if !st.Up {
 			err = errors.New(st.Why)
 		}
 		if ctx.Err() == nil {
-			s.trouble(about, err)
+			p.trouble(about, err)
 		}
 	})
 }
