@@ -147,7 +147,11 @@ func TestRemovedHost(t *testing.T) {
 	build1.stop()
 	laptop.send(agent.Root, "agent1@build1", "it waits at the server")
 	testworld.Wait(t, "the server has it", func() bool { return laptop.waiting("agent1@build1") == 0 })
+	laptop.stop()
+	e := envelope.Envelope{ID: "m-left", From: "agent0", To: "agent1@laptop", Text: "it is not taken", Time: time.Now()}
+	w.publishAs(build1, &nats.Msg{Subject: wire.MailSubject("build1", "laptop"), Data: testworld.Got(e.MarshalJSON())(t)}, wire.Protocol)
 	w.end()
+	laptop.link()
 	laptop.send(agent.Root, "agent1@build1", "it waits here")
 	testworld.Got(team.Remove(laptop.home, "build1"))(t)
 	w.serve()
@@ -155,6 +159,9 @@ func TestRemovedHost(t *testing.T) {
 	testworld.Contains(t, laptop.texts(agent.Root)[0], "not delivered to agent1@build1: build1 is in the team no more")
 	_, err := laptop.bus.Send(t.Context(), envelope.Envelope{From: agent.Root, To: "agent1@build1", Text: "more", Time: time.Now()})
 	testworld.ErrorIs(t, err, bus.ErrNoLink, "mail for it")
+	testworld.Wait(t, "the owner is told what it had sent", func() bool { return len(laptop.texts(agent.Owner)) == 1 })
+	testworld.Contains(t, laptop.texts(agent.Owner)[0], "build1 was removed from the team before this host had taken all of its mail: 1 that it had sent here")
+	testworld.Equal(t, len(laptop.texts("agent1")), 0, "messages of its that have arrived")
 	build1.link()
 	testworld.Wait(t, "it is told", func() bool {
 		return strings.HasPrefix(build1.down(), "laptop has removed this host from the team: `netsky link leave`")

@@ -174,7 +174,10 @@ func (s *session) carry(ctx context.Context) error {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return newOutbound(s).run(ctx) })
+	g.Go(func() error {
+		s.trouble("mail of hosts that have left", quiet(ctx, s.untaken(ctx)))
+		return newOutbound(s).run(ctx)
+	})
 	g.Go(func() error { return s.shareTeam(ctx) })
 	g.Go(func() error { return s.tell(ctx) })
 	g.Go(func() error { return s.hear(ctx) })

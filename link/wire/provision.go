@@ -43,8 +43,8 @@ const maxState = 256 << 10
 
 // Provision makes the streams and buckets of a team, and gives those that are there the
 // limits. It may be repeated, and is, by whoever runs it first after the hosts have changed.
-// A host that is not among them loses its consumers, and its streams once they are empty:
-// what it has sent is still fetched, and what waits for it is dropped after Keep.
+// A host that is not among them loses its consumers, and its streams once they are empty: what
+// it has sent and nobody has taken is dropped after Keep, and so is what waits for it.
 func Provision(ctx context.Context, js jetstream.JetStream, hosts []string, l Limits) error {
 	for _, c := range []jetstream.StreamConfig{bucket(Team, 0, l), bucket(Hosts, l.States, l)} {
 		if _, err := js.CreateOrUpdateStream(ctx, c); err != nil {
