@@ -320,6 +320,10 @@ func (a workVerbs) workRetire(c *cli.Context) error {
 		if r.Ref != "" {
 			kept = "; " + r.Ref + " keeps its last commit"
 		}
+		if r.Dir == "" { // on another host
+			a.print("%s: its work here is ended%s", r.Agent, kept)
+			continue
+		}
 		a.print("%s: removed %s and the branch %s%s", r.Agent, tilde(a.app, r.Dir), r.Branch, kept)
 	}
 	return err

@@ -145,7 +145,7 @@ func TestRetireAway(t *testing.T) {
 	w.Freshen(t.Context(), time.Minute, worker)
 	_, err := w.Retire(t.Context(), fleet.RetireRequest{Agents: []agent.ID{worker}})
 	testworld.ErrorIs(t, err, fleet.ErrStayed, "not landed")
-	testworld.Contains(t, strings.Join(y.said.lines, "\n"), "1 commit has not landed on main")
+	testworld.Contains(t, strings.Join(y.said.lines, "\n"), "agent1@build1: its work is not ended: 1 commit has not landed on main")
 
 	other := testworld.NewRepo(t, filepath.Join(t.TempDir(), "other"))
 	testworld.Must(t, y.fleet.Home.SaveLaunch(agent.Launch{Agent: agent.Root, Dir: other.Dir}))
@@ -167,7 +167,7 @@ func TestConflictAway(t *testing.T) {
 	y.here.Commit("mine", "a.txt", "mine\n")
 	w := fleet.Work{Fleet: y.fleet}
 	_, err := w.Land(t.Context(), fleet.LandRequest{Agent: worker, LandOptions: land.LandOptions{Unchecked: true}})
-	testworld.Fails(t, err, "conflict in 1 file")
+	testworld.Fails(t, err, "agent1@build1: its branch and main conflict in 1 file")
 	testworld.Contains(t, advice.Of(err), "merge refs/netsky/base/agent1 into your branch")
 	testworld.Contains(t, strings.Join(y.mail(), "\n"), "Merge refs/netsky/base/agent1, which is main here")
 	_, _ = y.there.Try("merge", "refs/netsky/base/agent1")

@@ -107,7 +107,11 @@ func order(who, text, name string) string {
 
 func (e *ConflictError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s and %s conflict in %s", e.Who, git.Branch(e.Branch), git.Branch(e.Target), files(len(e.Conflicts)))
+	branch := git.Branch(e.Branch)
+	if agent.ID(e.Who).Host() != "" { // which knows it by another name
+		branch = "its branch"
+	}
+	fmt.Fprintf(&b, "%s: %s and %s conflict in %s", e.Who, branch, git.Branch(e.Target), files(len(e.Conflicts)))
 	for i, k := range e.Conflicts {
 		if i == maxHunks {
 			fmt.Fprintf(&b, "\n%d more", len(e.Conflicts)-i)

@@ -187,6 +187,11 @@ func nested(ctx context.Context, r git.Repo) (string, error) {
 // ErrKept is returned for a worktree that holds what would be lost.
 var ErrKept = errors.New("its worktree stays")
 
+// A keptAway is an ErrKept of an agent on another host, whose worktree is no matter of this one's.
+type keptAway struct{ error }
+
+func (keptAway) Is(target error) bool { return target == ErrKept }
+
 // reasons are all reasons, of which ignored files are one. Ignored directories count unless they may go.
 func (v Verdict) reasons(directoriesToo bool) []string {
 	reasons := slices.Clone(v.Reasons)
@@ -212,6 +217,10 @@ func (v Verdict) Err(w tree.Worktree, directoriesToo bool) error {
 	reasons := v.reasons(directoriesToo)
 	if len(reasons) == 0 {
 		return nil
+	}
+	if w.Away != nil {
+		return advice.With(keptAway{fmt.Errorf("%s: its work is not ended: %s", w.Agent, strings.Join(reasons, "; "))},
+			"`netsky diff %[1]s` shows its work, `netsky land %[1]s` lands what is committed; what nobody wants any more is yours to remove in %[2]s on %[3]s", w.Agent, advice.Word(w.Away.Dir), w.Agent.Host())
 	}
 	err := fmt.Errorf("%s: %w: %s", w.Agent, ErrKept, strings.Join(reasons, "; "))
 	if v.orphaned {
