@@ -112,6 +112,42 @@ func TestElsewhere(t *testing.T) {
 	w.says("There is no agent3@build2: your message was not sent.")
 }
 
+// What another host changes in what it asks is texted again once it stays, however often that is.
+func TestElsewhereChanges(t *testing.T) {
+	c := &clock{}
+	w := newWorld(t, c.of)
+	asks := func(text string) {
+		w.desk.mu.Lock()
+		defer w.desk.mu.Unlock()
+		w.desk.list = []attention.Need{{
+			Code: "kxqvd@build1", Kind: attention.Approval, Agents: []agent.ID{"agent3@build1"}, Title: "asks for permission", Text: text, Digest: text, Host: "build1",
+			Command: "netsky approve kxqvd@build1", Commands: []attention.Command{{Line: "netsky approve kxqvd@build1"}}, Options: []string{attention.Allow, attention.Deny},
+		}}
+	}
+	asks("make 0")
+	w.says("make 0")
+	for i := range 5 {
+		asks(fmt.Sprintf("make %d", i+1))
+		w.desk.mu.Lock()
+		looks := w.desk.looks + 3
+		w.desk.mu.Unlock()
+		testworld.Wait(t, "it was looked at", func() bool {
+			w.desk.mu.Lock()
+			defer w.desk.mu.Unlock()
+			return w.desk.looks >= looks
+		})
+	}
+	n := 0
+	for _, text := range w.wire.Texts() {
+		if strings.Contains(text, "Otherwise: ") {
+			n++
+		}
+	}
+	testworld.Equal(t, n, 1, "texts that show it")
+	c.set(time.Minute)
+	w.says("make 5\nOtherwise: ")
+}
+
 // What is no answer answers nothing.
 func TestNoAnswer(t *testing.T) {
 	w := newWorld(t, nil)

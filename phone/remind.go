@@ -36,7 +36,8 @@ type reminder struct {
 }
 
 // remind texts what needs the owner: approvals at once, the rest if it stays. Each is texted
-// once for what it says, and again if it was over and has come again.
+// once for what it says, and again if it was over and has come again. An approval of another host
+// that was texted and says something else now is texted again if that stays.
 func (b *reminder) remind(ctx context.Context) error {
 	var before home.Mark
 	for n := 0; ; n++ {
@@ -146,7 +147,10 @@ func (b *reminder) clear(ctx context.Context, code string) {
 
 // due returns what is to be texted now.
 func (b *reminder) due(ctx context.Context, list []attention.Need, items map[string]record.Item) (due []attention.Need, err error) {
-	now := b.o.Now()
+	now, texted := b.o.Now(), make(map[string]bool, len(items))
+	for _, i := range items {
+		texted[i.Code] = true
+	}
 	for _, n := range list {
 		since, known := b.since[n.Digest]
 		if !known {
@@ -155,7 +159,7 @@ func (b *reminder) due(ctx context.Context, list []attention.Need, items map[str
 		}
 		wait := dwell
 		switch {
-		case n.Kind == attention.Approval:
+		case n.Kind == attention.Approval && !(n.Host != "" && texted[n.Code]): // another host may change its words again and again
 			wait = 0
 		case n.Kind.Passes():
 			wait = dwellPasses
