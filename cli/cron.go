@@ -8,6 +8,7 @@ import (
 	"netsky/agent"
 	"netsky/daemon/schedule"
 	"netsky/fleet"
+	"netsky/internal/advice"
 	"netsky/internal/words"
 )
 
@@ -71,7 +72,14 @@ func (a scheduleVerbs) addSchedule(c *cli.Context, who int, r fleet.ScheduleRequ
 	if r.Text, err = a.textArg(c, 2, verb+": needs "+usage); err != nil {
 		return err
 	}
-	if r.Agent, err = agent.ParseAgent(c.Args().Get(who)); err != nil {
+	host, ids, _, err := aimed{a.app}.splitAt([]string{c.Args().Get(who)})
+	if host != "" {
+		err = advice.With(usagef("%s: %s: schedules are kept on the agent's host", verb, ids[0].At(host)), "`netsky --on %s %s …`, with %s, adds it there", host, verb, ids[0])
+	}
+	if err == nil {
+		r.Agent, err = agent.ParseAgent(c.Args().Get(who))
+	}
+	if err != nil {
 		return err
 	}
 	if r.Times, r.Until = c.Int("times"), c.String("until"); c.IsSet("times") && r.Times < 1 {

@@ -79,6 +79,9 @@ func TestThere(t *testing.T) {
 		{"agent 1@build1", 0, "build1: agent1 "},
 		{"agent 1@build1 2", 2, "agent: needs one agent"},
 		{"work retire 1@build1", 1, "agent1@build1: "},
+		{"cron add @daily 1@build1 hello", 2, "`netsky --on build1 cron add …`, with agent1, adds it there"},
+		{"loop 1@build1 30m hello", 2, "`netsky --on build1 loop …`, with agent1, adds it there"},
+		{"loop 1@laptop 30m hello", 2, "agent1@laptop: is on this host: write agent1"},
 		{"prompt 1@build1", 2, "`netsky --on build1 VERB agent1` does it there"},
 	} {
 		status, out := laptop.says(t, "", strings.Fields(tt.line)...)
