@@ -136,6 +136,7 @@ func (a daemonVerbs) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.O
 		return fleet.Judge(l.Home, db, c).Enough(ctx, k)
 	}
 	o.Bring = fleet.Work{Fleet: a.ownersFleet(l, log)}.Bring
+	o.Begin = fleet.Tasks{Fleet: a.ownersFleet(l, log)}.Begin
 	o.Far = func(id agent.ID) spawn.Status { return fleet.Far(l.Home, id) }
 	o.Check = func() string {
 		c, _, _ := config.Load(l.Home) // a mistake is shown by others

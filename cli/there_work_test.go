@@ -32,12 +32,27 @@ func TestWorkThere(t *testing.T) {
 	testworld.Equal(t, there.Git("rev-parse", "origin/main"), own, "fetched there")
 	testworld.Contains(t, laptop.must(t, "netsky", "work"), "agent2@build1  dirty 1")
 
-	id = strings.TrimSpace(laptop.must(t, "netsky", "task", "add", "two", "--body", "/commit done", "--agent", "2@build1"))
-	laptop.must(t, "netsky", "task", "start", id)
+	laptop.must(t, "netsky", "up", "agent3", "--type", "demo")
+	give := func(body, to string, needs ...string) string {
+		words := []string{"task", "add", body, "--body", body, "--agent", to}
+		for _, id := range needs {
+			words = append(words, "--needs", id)
+		}
+		return strings.TrimSpace(laptop.must(t, "netsky", words...))
+	}
+	edit, commit := give("/edit d.txt built on", "3"), give("/commit needed", "3")
+	id = give("/commit done", "2@build1", edit, commit)
+	laptop.must(t, "netsky", "task", "start", edit)
+	testworld.Wait(t, "it has edited", func() bool { return strings.Contains(laptop.must(t, "netsky", "task", "show", edit), "claimed") })
+	testworld.Contains(t, laptop.must(t, "netsky", "task", "start", id), "starts with agent2@build1 when these are closed")
+	laptop.must(t, "netsky", "task", "start", commit)
 	show := func(word string) func() bool {
 		return func() bool { return strings.Contains(laptop.must(t, "netsky", "task", "show", id), word) }
 	}
-	testworld.Wait(t, "the task is answered", show("claimed"))
+	testworld.Wait(t, "the task is answered", show("claimed  "))
+	testworld.Contains(t, build1.must(t, "netsky", "show", "brief-"+id+"-1"), "which your repository has: if your branch lacks that, git merge")
+	needed := here.Git("rev-parse", "netsky/agent3")
+	testworld.Equal(t, there.Git("show", needed+":d.txt"), "built on")
 	testworld.Contains(t, laptop.must(t, "netsky", "diff", "2@build1"), "+a line")
 	status, out := laptop.says(t, "", "check", "2@build1", "--set", "test -e b.txt", "--yes")
 	if status != 0 || !strings.Contains(out, "passed") {

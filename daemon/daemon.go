@@ -74,8 +74,10 @@ type Options struct {
 	Hold func(ctx context.Context, db *store.DB) error
 	// Enough reports whether those tasks may start that need a closed one; nil: it is enough that it is closed.
 	Enough func(ctx context.Context, db *store.DB, k store.Task) bool
-	// Bring brings what an agent on another host has committed, and Far returns how that is, as far as is known; may be nil.
+	// Bring brings what an agent on another host has committed, Begin what its work on a task begins at, and Far returns how
+	// that agent is, as far as is known; may be nil.
 	Bring func(ctx context.Context, id agent.ID) error
+	Begin func(ctx context.Context, k store.Task) error
 	Far   func(id agent.ID) spawn.Status
 	// Check returns the command that proves work, as of now; may be nil.
 	Check func() string
@@ -152,7 +154,7 @@ func Run(ctx context.Context, o Options) error {
 	d.watchdog = watch.New(d.watchdogOptions())
 	d.schedules = schedule.New(o.Home, o.Bus, d.database, o.Log)
 	d.tasks = dispatch.NewKeeper(o.Launcher, d.database, d.watchdog.Statuses, o.Log)
-	d.tasks.Hold, d.tasks.Enough, d.tasks.Bring, d.tasks.Far = o.Hold, o.Enough, o.Bring, o.Far
+	d.tasks.Hold, d.tasks.Enough, d.tasks.Bring, d.tasks.Begin, d.tasks.Far = o.Hold, o.Enough, o.Bring, o.Begin, o.Far
 	// In order: each starts after those it uses, and stops before them. The door closes
 	// first: then callers see that no daemon is running.
 	services := []service{

@@ -131,11 +131,56 @@ func (w Work) ask(id agent.ID) away.Ask {
 // Bring brings what an agent on another host has committed. To try again helps unless the error matches
 // [away.ErrRefused].
 func (w Work) Bring(ctx context.Context, id agent.ID) error {
+	if err := w.inTeam(id); err != nil {
+		return err
+	}
+	return away.Bring(ctx, w.Home, id, w.ask(id))
+}
+
+// inTeam returns an error that is final if an agent's host has left the team.
+func (w Work) inTeam(id agent.ID) error {
 	t, err := team.Load(w.Home)
 	if _, ok := t.Host(id.Host()); err == nil && !ok || errors.Is(err, team.ErrNone) {
 		return away.Refuse(fmt.Errorf("%s: %s is no host of the team any more", id, id.Host()))
 	}
-	return away.Bring(ctx, w.Home, id, w.ask(id))
+	return nil
+}
+
+// Begin brings, to an agent on another host that has had tasks, what its work on one begins at and builds on. Its error is as
+// Bring's.
+func (t Tasks) Begin(ctx context.Context, k store.Task) error {
+	if err := Work(t).inTeam(k.Assignee); err != nil {
+		return err
+	}
+	old, err := tree.Load(t.Home, k.Assignee)
+	if err != nil {
+		return err
+	}
+	r, err := git.Open(ctx, old.Main, t.userHome())
+	if err != nil {
+		return err
+	}
+	w, err := away.Of(ctx, k.Assignee, r)
+	if err != nil {
+		return err
+	}
+	w.Made = old.Made
+	return t.begin(ctx, w, k.ID, func(away.There) error { return nil })
+}
+
+// begin brings what an agent's work on a task begins at and builds on.
+func (t Tasks) begin(ctx context.Context, w tree.Worktree, task string, ready func(away.There) error) error {
+	list, err := t.Book().Needs(ctx, task)
+	if err != nil {
+		return err
+	}
+	var needs []string
+	for _, n := range list {
+		if n.Head != "" && n.Assignee != w.Agent {
+			needs = append(needs, n.Head)
+		}
+	}
+	return away.Begin(ctx, t.Home, w, needs, Work(t).ask(w.Agent), ready)
 }
 
 // Freshen brings what agents on other hosts have committed, all of them if none is named: at once from several hosts,
@@ -186,9 +231,9 @@ func Far(h home.Dir, id agent.ID) spawn.Status {
 	return st
 }
 
-// reach makes sure that an agent on another host gets a brief, and that what it then commits can be brought here, if
+// reach makes sure that an agent on another host gets a task's brief, and that what it then commits can be brought here, if
 // there is a repository here.
-func (t Tasks) reach(ctx context.Context, id agent.ID, queue bool) error {
+func (t Tasks) reach(ctx context.Context, id agent.ID, task string, queue bool) error {
 	if self, err := team.LoadSelf(t.Home); err == nil && self.Name == id.Host() {
 		return usagef("%s: is on this host: write %s", id, id.Local())
 	}
@@ -223,7 +268,7 @@ func (t Tasks) reach(ctx context.Context, id agent.ID, queue bool) error {
 	if lerr == nil {
 		w.Made = old.Made
 	}
-	err = away.Begin(ctx, t.Home, w, Work(t).ask(id), ready)
+	err = t.begin(ctx, w, task, ready)
 	if err != nil && queue && lerr == nil && !errors.Is(err, away.ErrRefused) {
 		t.UI.Warn(fmt.Errorf("it waits for %s: %w", id.Host(), err))
 		return nil

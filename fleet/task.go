@@ -138,11 +138,11 @@ func (t Tasks) Start(ctx context.Context, r TaskRequest) (dispatch.Started, erro
 			list, err := t.Launcher.Inspect(ctx)
 			return list.Find(id), err
 		},
-		Reach: func(ctx context.Context, id agent.ID, queue bool) error {
+		Reach: func(ctx context.Context, id agent.ID, task string, queue bool) error {
 			if r.Start.Dir != "" || r.Start.Runtime != "" {
 				return usagef("task start: %s: how an agent on another host is started is said by `netsky up %s`", id, id.N())
 			}
-			return t.reach(ctx, id, queue)
+			return t.reach(ctx, id, task, queue)
 		},
 		Up: func(ctx context.Context, id agent.ID) error { return t.raise(ctx, id, r.Start) },
 	})

@@ -3,6 +3,7 @@ package away_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -63,11 +64,11 @@ func (p pair) ask(ctx context.Context, q away.Request, w io.Writer) (there away.
 	return there, err
 }
 
-func (p pair) begin(ask away.Ask) error {
+func (p pair) begin(ask away.Ask, needs ...string) error {
 	p.Helper()
 	r := testworld.Got(git.Open(p.Context(), p.here.Dir, ""))(p)
 	w := testworld.Got(away.Of(p.Context(), worker, r))(p)
-	return away.Begin(p.Context(), p.home, w, ask, func(away.There) error { return nil })
+	return away.Begin(p.Context(), p.home, w, needs, ask, func(away.There) error { return nil })
 }
 
 func (p pair) mustBring() tree.Worktree {
@@ -122,6 +123,44 @@ func TestBase(t *testing.T) {
 	done := p.there.Commit("done", "d.txt", "d\n")
 	p.mustBring()
 	testworld.Equal(t, p.brought(), done)
+}
+
+// The commits that a task builds on are brought to where its worker is, with the base or without, and stay there.
+func TestNeeds(t *testing.T) {
+	t.Parallel()
+	p := mustPair(t)
+	branch := func(name, text string) string {
+		p.here.Git("switch", "-q", "-c", name)
+		defer p.here.Git("switch", "-q", "main")
+		return p.here.Commit(name, name+".txt", text)
+	}
+	record := func() []string {
+		t.Helper()
+		return testworld.Got(tree.Load(p.home, worker))(t).Away.Needs
+	}
+	one, two, elsewhere := branch("one", "1\n"), branch("two", "2\n"), strings.Repeat("e", 40)
+	testworld.Must(t, p.begin(p.ask, one, elsewhere))
+	testworld.EqualList(t, record(), []string{one})
+	p.here.Commit("own", "b.txt", "b\n")
+	testworld.Must(t, p.begin(p.ask, one, two))
+	testworld.EqualList(t, record(), []string{one, two})
+	p.there.Git("gc", "-q", "--prune=now")
+	p.there.Git("merge", "-q", one)
+	testworld.EqualList(t, p.mustBring().Away.Needs, []string{one, two})
+	testworld.Contains(t, p.there.Git("merge", "-q", two, "refs/netsky/base/agent3"), "")
+
+	big := make([]byte, away.MaxBase+1000)
+	_, _ = rand.Read(big)
+	err := p.begin(p.ask, branch("big", string(big)))
+	testworld.Fails(t, err, "its repository lacks what its task needs")
+	testworld.ErrorIs(t, err, away.ErrRefused, "final")
+	err = p.begin(func(ctx context.Context, q away.Request, w io.Writer) (away.There, error) {
+		there, err := p.ask(ctx, q, w)
+		there.Needs = append(there.Needs, "--not-asked-for")
+		return there, err
+	}, one)
+	testworld.Must(t, err)
+	testworld.EqualList(t, record(), []string{one})
 }
 
 // Where an agent works in a repository of its own, nothing is started that its configuration or its hooks name.

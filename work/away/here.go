@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,6 +71,7 @@ func (ask Ask) ask(ctx context.Context, h home.Dir, q Request) (There, *os.File,
 	}
 	out := &limited{f, MaxPack}
 	there, err := ask(ctx, q, out)
+	there.Needs = slices.DeleteFunc(there.Needs, func(c string) bool { return !slices.Contains(q.Needs, c) })
 	if out.left < 0 {
 		err = Refuse(fmt.Errorf("%s: its host sends more than %d MiB", q.Agent, MaxPack>>20))
 	}
@@ -80,21 +82,34 @@ func (ask Ask) ask(ctx context.Context, h home.Dir, q Request) (There, *os.File,
 }
 
 // Begin has an agent on another host work on what w is of, and brings what it has: the host is asked how the agent is,
-// and gets the commit that its work is to begin at, if it has not. With an error of ready's, which looks at the answer,
-// nothing is done.
-func Begin(ctx context.Context, h home.Dir, w tree.Worktree, ask Ask, ready func(There) error) error {
+// and gets the commit that its work is to begin at, and those that it builds on, if it has not. Of the latter those do not
+// count that the repository here lacks. With an error of ready's, which looks at the answer, nothing is done.
+func Begin(ctx context.Context, h home.Dir, w tree.Worktree, needs []string, ask Ask, ready func(There) error) error {
 	return locked(ctx, h, w.Agent, func() error {
-		there, f, err := ask.based(ctx, h, w, Request{Base: w.From, Fetch: true}, ready)
+		needs, err := known(ctx, git.Dir{Path: w.Repo}, needs)
+		if err != nil {
+			return err
+		}
+		there, f, err := ask.based(ctx, h, w, Request{Base: w.From, Needs: needs, Fetch: true}, ready)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		if there.Common != "" && !there.Based {
-			return advice.With(fmt.Errorf("%s: its repository lacks %.12s, and what leads to that takes more than %d KiB", w.Agent, w.From, MaxBase>>10),
+		if there.Common != "" && there.lacks(w.From, needs) {
+			what := fmt.Sprintf("%.12s", w.From)
+			if there.Based {
+				what = "what its task needs"
+			}
+			return advice.With(Refuse(fmt.Errorf("%s: its repository lacks %s, and what leads to that takes more than %d KiB", w.Agent, what, MaxBase>>10)),
 				"push it to where that repository fetches from")
 		}
 		return take(ctx, h, w, there, f)
 	})
+}
+
+// lacks reports whether one of a request's commits is not there.
+func (t There) lacks(base string, needs []string) bool {
+	return base != "" && !t.Based || slices.ContainsFunc(needs, func(c string) bool { return !slices.Contains(t.Needs, c) })
 }
 
 // Bring brings what an agent on another host has committed since. Its host gets the commit that the work would land on
@@ -109,7 +124,7 @@ func Bring(ctx context.Context, h home.Dir, id agent.ID, ask Ask) error {
 		if err != nil {
 			return err
 		}
-		there, f, err := ask.based(ctx, h, w, Request{Base: target}, func(There) error { return nil })
+		there, f, err := ask.based(ctx, h, w, Request{Base: target, Needs: w.Away.Needs}, func(There) error { return nil })
 		if err != nil {
 			return err
 		}
@@ -118,7 +133,7 @@ func Bring(ctx context.Context, h home.Dir, id agent.ID, ask Ask) error {
 	})
 }
 
-// based asks, and once more with the request's base if that is not there and takes little.
+// based asks, and once more with what is not there of the request's base and needs if that takes little.
 func (ask Ask) based(ctx context.Context, h home.Dir, w tree.Worktree, q Request, ready func(There) error) (There, *os.File, error) {
 	q.Agent = w.Agent.Local()
 	var err error
@@ -129,8 +144,8 @@ func (ask Ask) based(ctx context.Context, h home.Dir, w tree.Worktree, q Request
 	if err != nil {
 		return there, nil, err
 	}
-	if err = ready(there); err == nil && q.Base != "" && there.Common != "" && !there.Based {
-		if q.Pack, err = packed(ctx, w, q.Base, there.Common); err == nil && q.Pack != nil {
+	if err = ready(there); err == nil && there.Common != "" && there.lacks(q.Base, q.Needs) {
+		if q.Pack, err = packed(ctx, w, append([]string{q.Base}, q.Needs...), there.Common); err == nil && q.Pack != nil {
 			f.Close()
 			return ask.ask(ctx, h, q)
 		}
@@ -141,10 +156,10 @@ func (ask Ask) based(ctx context.Context, h home.Dir, w tree.Worktree, q Request
 	return there, f, err
 }
 
-// packed returns a commit as a pack for those who have another, nil if that is more than a request brings.
-func packed(ctx context.Context, w tree.Worktree, commit, common string) ([]byte, error) {
+// packed returns commits as a pack for those who have another, nil if that is more than a request brings.
+func packed(ctx context.Context, w tree.Worktree, commits []string, common string) ([]byte, error) {
 	out := &git.Head{Limit: MaxBase + 1}
-	err := pack(ctx, git.Dir{Path: w.Repo}, commit, []string{common}, out)
+	err := pack(ctx, git.Dir{Path: w.Repo}, commits, []string{common}, out)
 	if errors.Is(err, errFull) || err == nil && out.Len() > MaxBase {
 		return nil, nil
 	}
@@ -155,14 +170,14 @@ func packed(ctx context.Context, w tree.Worktree, commit, common string) ([]byte
 func take(ctx context.Context, h home.Dir, w tree.Worktree, there There, pack *os.File) error {
 	switch {
 	case there.Dir == "":
-		return fmt.Errorf("%s: works in no git repository: its work %w", w.Agent, ErrRefused)
+		return inClone(w, Refuse(fmt.Errorf("%s: works in no git repository", w.Agent)))
 	case there.Common == "":
-		return fmt.Errorf("%s: its repository, %s, has no commit in common with %s: its work %w", w.Agent, word(there.Dir), w.Main, ErrRefused)
+		return inClone(w, Refuse(fmt.Errorf("%s: its repository, %s, has no commit in common with %s", w.Agent, word(there.Dir), w.Main)))
 	case !isCommit(there.Head):
 		return fmt.Errorf("%s: %q is no commit: its work %w", w.Agent, word(there.Head), ErrRefused)
 	}
 	d := git.Dir{Path: w.Repo}
-	if err := add(ctx, h, d, there.Head, w.From, pack); err != nil {
+	if err := add(ctx, h, d, []string{there.Head}, w.From, pack); err != nil {
 		return fmt.Errorf("%s: %w", w.Agent, err)
 	}
 	before, err := git.Repo{Top: w.Repo}.Commit(ctx, w.Branch)
@@ -182,8 +197,13 @@ func take(ctx context.Context, h home.Dir, w tree.Worktree, there There, pack *o
 		}
 	}
 	step()
-	a := tree.Away{Dir: word(there.Dir), Branch: word(there.Branch), Dirty: max(0, there.Dirty), Aside: word(there.Aside), Seen: store.At(time.Now())}
+	a := tree.Away{Dir: word(there.Dir), Branch: word(there.Branch), Dirty: max(0, there.Dirty), Aside: word(there.Aside), Needs: there.Needs, Seen: store.At(time.Now())}
 	return a.Save(h, w)
+}
+
+// inClone adds to an error how an agent comes to work in a clone of the repository.
+func inClone(w tree.Worktree, err error) error {
+	return advice.With(err, "`netsky --on %s up %s --dir DIR`, once it is down there, starts it in a clone of %s", w.Agent.Host(), w.Agent.Local().N(), advice.Word(w.Main))
 }
 
 // step is called between two steps that survive a crash; a test ends there.

@@ -82,11 +82,11 @@ func known(ctx context.Context, d git.Dir, names []string) (list []string, err e
 	return list, nil
 }
 
-// pack writes a commit, and of what led to it all that those who have some commits lack: nothing, if that is
+// pack writes commits, and of what led to them all that those who have some commits lack: nothing, if that is
 // nothing. It fails with errFull if that takes more bytes than cross.
-func pack(ctx context.Context, d git.Dir, commit string, have []string, w io.Writer) error {
+func pack(ctx context.Context, d git.Dir, commits, have []string, w io.Writer) error {
 	d.Within, d.Env = packTime, append(d.Env, alone...)
-	in := commit + "\n"
+	in := strings.Join(commits, "\n") + "\n"
 	for _, name := range have {
 		in += "^" + name + "\n"
 	}
@@ -111,9 +111,9 @@ func pack(ctx context.Context, d git.Dir, commit string, have []string, w io.Wri
 // bounded keeps a git from taking too much memory for one object.
 var bounded = append([]string{"GIT_ALLOC_LIMIT=256m"}, alone...)
 
-// add adds a foreign pack to a repository, which has all of the commit then. An empty one is none. like is a commit that
-// it is built on.
-func add(ctx context.Context, h home.Dir, d git.Dir, commit, like string, pack *os.File) error {
+// add adds a foreign pack to a repository, which has all of the commits then. An empty one is none. like is a commit that
+// they are built on.
+func add(ctx context.Context, h home.Dir, d git.Dir, commits []string, like string, pack *os.File) error {
 	info, err := pack.Stat()
 	if err != nil {
 		return err
@@ -137,11 +137,13 @@ func add(ctx context.Context, h home.Dir, d git.Dir, commit, like string, pack *
 			return refused("git index-pack", err)
 		}
 	}
-	if kind, err := apart.First(ctx, "cat-file", "-t", commit); err != nil || kind != "commit" {
-		return refused(commit, errors.New("is not in it, or no commit"))
-	}
-	if _, err := apart.Run(ctx, 256, "rev-list", "--objects", "--quiet", commit, "--not", "--all"); err != nil {
-		return refused("it is not whole", err)
+	for _, commit := range commits {
+		if kind, err := apart.First(ctx, "cat-file", "-t", commit); err != nil || kind != "commit" {
+			return refused(commit, errors.New("is not in it, or no commit"))
+		}
+		if _, err := apart.Run(ctx, 256, "rev-list", "--objects", "--quiet", commit, "--not", "--all"); err != nil {
+			return refused("it is not whole", err)
+		}
 	}
 	if info.Size() == 0 {
 		return nil
@@ -150,8 +152,10 @@ func add(ctx context.Context, h home.Dir, d git.Dir, commit, like string, pack *
 	if err != nil {
 		return err
 	}
-	if now, err := sizes(ctx, apart, commit); err != nil || now.bytes > before.bytes+maxMore {
-		return refused(fmt.Sprintf("its files are %d or more, with %d bytes or more", now.files, now.bytes), err)
+	for _, commit := range commits {
+		if now, err := sizes(ctx, apart, commit); err != nil || now.bytes > before.bytes+maxMore {
+			return refused(fmt.Sprintf("its files are %d or more, with %d bytes or more", now.files, now.bytes), err)
+		}
 	}
 	d.Acts, d.Hooks = true, git.NoHooks
 	return index(ctx, d, pack)

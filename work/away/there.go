@@ -20,11 +20,12 @@ import (
 // A Request asks a host how an agent's work is there.
 type Request struct {
 	Agent agent.ID `json:"agent"`
-	Base  string   `json:"base,omitempty"` // a commit that its work is to begin at
-	Have  []string `json:"have,omitempty"` // commits that need not be sent, the newest first
-	// Fetch has Base fetched there, if it is missing, from where that repository was cloned.
+	Base  string   `json:"base,omitempty"`  // a commit that its work is to begin at
+	Needs []string `json:"needs,omitempty"` // commits that its work builds on, too
+	Have  []string `json:"have,omitempty"`  // commits that need not be sent, the newest first
+	// Fetch has those fetched there that are missing, from where that repository was cloned.
 	Fetch bool   `json:"fetch,omitempty"`
-	Pack  []byte `json:"pack,omitempty"` // brings Base, as a git pack that may build on Have
+	Pack  []byte `json:"pack,omitempty"` // brings what is missing of Base and Needs, as a git pack that may build on Have
 }
 
 // A There says how it is there.
@@ -36,11 +37,14 @@ type There struct {
 	Dirty  int         `json:"dirty,omitempty"`
 	Aside  string      `json:"aside,omitempty"`  // what is checked out instead of its branch
 	Based  bool        `json:"based,omitempty"`  // Base is there
+	Needs  []string    `json:"needs,omitempty"`  // those of the request's that are there
 	Common string      `json:"common,omitempty"` // the first of Have that is there
 }
 
-// fetchTime limits the fetch of a base.
-const fetchTime = 2 * time.Minute
+const (
+	fetchTime = 2 * time.Minute // for the fetch of a base
+	mostNeeds = 100             // commits of a request
+)
 
 // Tell adds to there how the repository of an agent is, of which Head is known, and writes to w, as a pack, the
 // commits of Head that the asker lacks. An asker that has nothing in common with it gets none.
@@ -53,11 +57,11 @@ func Tell(ctx context.Context, h home.Dir, r git.Repo, q Request, there *There, 
 	}
 	there.Common = have[0]
 	if isCommit(q.Base) {
-		if there.Based, err = based(ctx, h, r, q, have[0]); err != nil {
+		if err = bring(ctx, h, r, q, there); err != nil {
 			return err
 		}
 	}
-	if err = pack(ctx, d, there.Head, have, w); errors.Is(err, errFull) {
+	if err = pack(ctx, d, []string{there.Head}, have, w); errors.Is(err, errFull) {
 		err = Refuse(fmt.Errorf("%s: what is missing of %.12s takes more than %d MiB", q.Agent, there.Head, MaxPack>>20))
 	}
 	return err
@@ -94,50 +98,57 @@ func harmless(address string) string {
 	return u.String()
 }
 
-// based reports whether the repository has the request's base, once it was looked for as that says. Its ref is set to it.
-// like is a commit that it shares with the asker.
-func based(ctx context.Context, h home.Dir, r git.Repo, q Request, like string) (is bool, err error) {
+// bring adds to there which of the request's base and needs the repository has, once they were looked for as that says.
+// The base's ref is set to it, and what a pack has brought gets one.
+func bring(ctx context.Context, h home.Dir, r git.Repo, q Request, there *There) error {
 	at := git.Dir{Path: r.Common, Doubted: r.Look().Doubted}
-	has := func() bool {
-		if err == nil && !is {
-			var list []string
-			list, err = known(ctx, at, []string{q.Base})
-			is = len(list) > 0
+	want := []string{q.Base}
+	for _, commit := range q.Needs[:min(len(q.Needs), mostNeeds)] {
+		if isCommit(commit) && !slices.Contains(want, commit) {
+			want = append(want, commit)
 		}
-		return is
 	}
-	if remote := upstream(ctx, at); !has() && q.Fetch && remote != "" {
+	is, err := known(ctx, at, want)
+	if remote := upstream(ctx, at); err == nil && len(is) < len(want) && q.Fetch && remote != "" {
 		d := r.Act(fetchTime)
 		d.Reaches = true
 		// Of several programs named for the other end git takes the first, so that one is named here. What can't be
 		// fetched is sent by the asker.
 		_, _ = d.Run(ctx, 4096, "fetch", "--upload-pack=git-upload-pack", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--", remote)
+		is, err = known(ctx, at, want)
 	}
-	if !has() && err == nil && len(q.Pack) > 0 {
-		err = unpack(ctx, h, at, q, like)
-		is = err == nil
+	if err == nil && len(is) < len(want) && len(q.Pack) > 0 {
+		lacks := slices.DeleteFunc(slices.Clone(want), func(c string) bool { return slices.Contains(is, c) })
+		err, is = unpack(ctx, h, at, q.Pack, lacks, there.Common), want
+		for _, commit := range lacks {
+			if err == nil && commit != q.Base {
+				err = setRef(ctx, at, "refs/netsky/needs/"+commit, commit)
+			}
+		}
 	}
-	if err != nil || !is {
-		return false, err
+	if err != nil {
+		return err
 	}
+	there.Based = slices.Contains(is, q.Base)
+	there.Needs = slices.DeleteFunc(slices.Clone(q.Needs), func(c string) bool { return !slices.Contains(is, c) })
 	ref := tree.BaseRef(q.Agent)
-	if now, err := (git.Repo{Top: at.Path}).Doubt().Commit(ctx, ref); err != nil || now == q.Base {
-		return true, err
+	if now, err := (git.Repo{Top: at.Path}).Doubt().Commit(ctx, ref); err != nil || now == q.Base || !there.Based {
+		return err
 	}
-	return true, setRef(ctx, at, ref, q.Base)
+	return setRef(ctx, at, ref, q.Base)
 }
 
-// unpack adds the request's base.
-func unpack(ctx context.Context, h home.Dir, at git.Dir, q Request, like string) error {
+// unpack adds commits that a pack brings.
+func unpack(ctx context.Context, h home.Dir, at git.Dir, pack []byte, commits []string, like string) error {
 	f, err := spool(h)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if _, err := f.Write(q.Pack); err != nil {
+	if _, err := f.Write(pack); err != nil {
 		return err
 	}
-	return add(ctx, h, at, q.Base, like, f)
+	return add(ctx, h, at, commits, like, f)
 }
 
 // spool returns a file that has no name any more.

@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"netsky/internal/testworld"
 	"netsky/store"
 	"netsky/work/away"
+	"netsky/work/task"
 	"netsky/work/tree"
 )
 
@@ -27,7 +29,7 @@ func (r *rig) startAfar(repo testworld.Repo) string {
 	}))
 	id := r.add("one")
 	w := r.wish(afar)
-	w.Reach = func(context.Context, agent.ID, bool) error { return nil }
+	w.Reach = func(context.Context, agent.ID, string, bool) error { return nil }
 	testworld.Got(r.crew(agent.Owner).Start(r.Context(), id, w))(r)
 	testworld.Contains(r, r.inbox(afar, envelope.KindBrief)[0].Text, "What you commit on your branch netsky/agent1 is fetched from there")
 	return id
@@ -66,6 +68,7 @@ func TestClosedOnceBrought(t *testing.T) {
 		return len(mail) > 0 && strings.Contains(mail[0].Text, "stays in progress until what agent1@build1 has committed is here, which build1 does not send: build1: is away")
 	})
 	r.says(id, "in_progress agent1@build1 1")
+	testworld.Contains(t, r.now(id), "answered, and stays in progress until what agent1@build1 has committed is here, which build1 does not send: build1: is away")
 	gone.Store(false)
 	testworld.Wait(t, "it is closed", func() bool {
 		r.pass()
@@ -108,4 +111,48 @@ func TestBriefAfar(t *testing.T) {
 	}
 	r.start(id, "agent2")
 	testworld.Equal(t, len(r.inbox(afar, envelope.KindBrief)), 0, "briefs")
+}
+
+// A task that waits for another gets what that has committed to its worker's host before it starts there. While the host is away
+// it waits, and what will never cross blocks it.
+func TestPreparedAfar(t *testing.T) {
+	r := newRig(t)
+	r.startAfar(testworld.NewRepo(t, t.TempDir()))
+	first := r.add("first")
+	second := r.add("second", first)
+	w := r.wish(afar)
+	w.Reach = func(context.Context, agent.ID, string, bool) error { return nil }
+	testworld.Got(r.crew(agent.Owner).Start(t.Context(), second, w))(t)
+	testworld.Got(r.crew(agent.Owner).Edit(t.Context(), first, task.Change{State: store.TaskDone, Proof: "yes"}))(t)
+	begin := make(chan error, 1)
+	r.keeper.Begin = func(ctx context.Context, k store.Task) error {
+		testworld.Equal(t, k.ID, second)
+		return <-begin
+	}
+	r.pass()
+	r.says(second, "open agent1@build1 0")
+	begin <- errors.New("build1: is away")
+	testworld.Wait(t, "who asked is told", func() bool {
+		r.pass()
+		return strings.Contains(fmt.Sprint(r.inbox(agent.Owner, envelope.KindNotice)), "starts once agent1@build1 has the commits that it builds on, which build1 does not take: build1: is away")
+	})
+	r.says(second, "open agent1@build1 0")
+	testworld.Contains(t, r.now(second), "build1 does not take: build1: is away")
+	close(begin)
+	testworld.Wait(t, "it is given out", func() bool {
+		r.pass()
+		return r.task(second).Briefed != 0
+	})
+
+	third := r.add("third", first)
+	testworld.Got(r.crew(agent.Owner).Book().Alter(t.Context(), third, func(k *store.Task) ([]store.Op, error) {
+		k.Assignee, k.Starter = afar, agent.Owner
+		return nil, nil
+	}))(t)
+	r.keeper.Begin = func(context.Context, store.Task) error { return away.Refuse(errors.New("it takes too much")) }
+	testworld.Wait(t, "it is blocked", func() bool {
+		r.pass()
+		return r.task(third).State == store.TaskBlocked
+	})
+	testworld.Equal(t, r.now(third), "it takes too much")
 }

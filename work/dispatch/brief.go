@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,10 +87,7 @@ func (c Crew) text(ctx context.Context, k store.Task, former agent.ID) string {
 			if n.Proof != "" {
 				fmt.Fprintf(&b, ": %s", envelope.Line(n.Proof, 300))
 			}
-			if w, err := tree.Load(c.Home, n.Assignee); err == nil && n.Head != "" && n.Assignee != k.Assignee && k.Assignee.Host() == "" {
-				fmt.Fprintf(&b, "; it is at %.12s on %s: if your branch lacks that, git merge %.12s", n.Head, w.Short(), n.Head)
-			}
-			b.WriteString("\n")
+			b.WriteString(c.builtOn(n, k.Assignee) + "\n")
 		}
 	}
 	b.WriteString("\nWhen it is done, answer this message once. Your answer closes the task, so let it say what shows that it is done: " +
@@ -103,6 +101,27 @@ func (c Crew) text(ctx context.Context, k store.Task, former agent.ID) string {
 		b.WriteString(" " + c.begins(ctx, w))
 	}
 	return b.String()
+}
+
+// builtOn tells a worker how it gets what was committed for a task that its own needs.
+func (c Crew) builtOn(n store.Task, worker agent.ID) string {
+	if n.Head == "" || n.Assignee == worker {
+		return ""
+	}
+	if worker.Host() == "" {
+		if w, err := tree.Load(c.Home, n.Assignee); err == nil {
+			return fmt.Sprintf("; it is at %.12s on %s: if your branch lacks that, git merge %.12s", n.Head, w.Short(), n.Head)
+		}
+		return ""
+	}
+	w, err := tree.Load(c.Home, worker)
+	switch {
+	case err != nil || w.Away == nil:
+		return ""
+	case slices.Contains(w.Away.Needs, n.Head):
+		return fmt.Sprintf("; it is at %.12s, which your repository has: if your branch lacks that, git merge %.12s", n.Head, n.Head)
+	}
+	return fmt.Sprintf("; it is at %.12s, which was not brought to your repository: if that lacks it and your work needs it, answer with an error that says so", n.Head)
 }
 
 // begins tells a worker on another host where its work begins, and how it gets from there.

@@ -101,9 +101,9 @@ type Wish struct {
 	// Status returns the state of an agent, and Up starts it, with an error if it does not come up.
 	Status func(ctx context.Context, id agent.ID) (spawn.Status, error)
 	Up     func(ctx context.Context, id agent.ID) error
-	// Reach makes sure, with an error if it can't, that an agent on another host gets a brief, and that its work can be
-	// brought here. With queue it need not be up.
-	Reach func(ctx context.Context, id agent.ID, queue bool) error
+	// Reach makes sure, with an error if it can't, that an agent on another host gets a task's brief and what that builds on,
+	// and that its work can be brought here. With queue it need not be up.
+	Reach func(ctx context.Context, id agent.ID, task string, queue bool) error
 }
 
 // A Started is what starting a task did.
@@ -143,7 +143,7 @@ func (c Crew) Start(ctx context.Context, id string, w Wish) (s Started, err erro
 		}
 	}
 	if to != c.By {
-		if err := c.ready(ctx, to, w); err != nil {
+		if err := c.ready(ctx, to, k.ID, w); err != nil {
 			return s, err
 		}
 	}
@@ -246,9 +246,9 @@ func (c Crew) needs(ctx context.Context, id string) (list []store.Task, err erro
 }
 
 // ready makes sure that the agent gets a brief.
-func (c Crew) ready(ctx context.Context, to agent.ID, w Wish) error {
+func (c Crew) ready(ctx context.Context, to agent.ID, task string, w Wish) error {
 	if to.Host() != "" {
-		return w.Reach(ctx, to, w.Queue)
+		return w.Reach(ctx, to, task, w.Queue)
 	}
 	st, err := w.Status(ctx, to)
 	if err != nil || st.Alive() {

@@ -39,6 +39,8 @@ type Keeper struct {
 
 	// Bring brings what an agent on another host has committed. It is repeated unless the error matches away.ErrRefused.
 	Bring func(ctx context.Context, id agent.ID) error
+	// Begin brings, to such an agent, what its work on a task begins at and builds on; else as Bring.
+	Begin func(ctx context.Context, k store.Task) error
 	// Far returns how an agent on another host is, as far as that is known here.
 	Far func(id agent.ID) spawn.Status
 
@@ -47,7 +49,7 @@ type Keeper struct {
 	asked    map[string]time.Time // when it was last asked whether what a task needs is enough; owned by Run
 	missing  map[string]time.Time // since when a brief has been nowhere, by its id; owned by Run
 	told     map[string]bool      // the ids of the notices that were sent, and of briefs withdrawn; owned by Run
-	brings   map[string]*bring    // by the brief that was answered; owned by Run
+	brings   map[string]*bring    // by the task and the brief that was answered; owned by Run
 }
 
 // NewKeeper returns a Keeper.
@@ -189,6 +191,11 @@ func (l look) startIfReady(ctx context.Context, k store.Task) error {
 	if len(left) > 0 {
 		l.asked[k.ID] = time.Now()
 		return nil
+	}
+	if still, err := l.prepare(ctx, k); still {
+		return err
+	} else if err != nil {
+		return l.block(ctx, k, "unprepared", err.Error())
 	}
 	delete(l.asked, k.ID)
 	if k, err = c.begin(ctx, k, k.Assignee, k.Starter, false); err != nil || k.Brief == "" {

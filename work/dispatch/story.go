@@ -32,9 +32,19 @@ func Views(ctx context.Context, db *store.DB, j *task.Judge, list []store.Task, 
 			if err != nil {
 				return nil, err
 			}
-			v.Now = waitsFor(needs, j.Needed())
+			if v.Now = waitsFor(needs, j.Needed()); len(needs) == 0 && k.Assignee.Host() != "" {
+				why, err := reason(ctx, db, k)
+				if err != nil {
+					return nil, err
+				}
+				v.Now = cmp.Or(why, v.Now)
+			}
 		case store.TaskInProgress:
-			v.Now = stuck(k, states, soon)
+			var err error
+			if v.Now, err = unbrought(ctx, db, k); err != nil {
+				return nil, err
+			}
+			v.Now = cmp.Or(v.Now, stuck(k, states, soon))
 		case store.TaskBlocked:
 			why, err := db.Reason(ctx, k.ID)
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -59,6 +69,28 @@ func waitsFor(needs []store.Task, after string) string {
 		now += fmt.Sprintf(" and %d more", len(needs)-1)
 	}
 	return now
+}
+
+// unbrought says why a task is in progress that was answered on another host: what was committed there is not here.
+func unbrought(ctx context.Context, db *store.DB, k store.Task) (string, error) {
+	if k.Assignee.Host() == "" || k.Brief == "" {
+		return "", nil
+	}
+	list, err := db.Messages(ctx, store.MessageFilter{InReplyTo: k.Brief, From: k.Assignee, To: k.Starter})
+	if err != nil || len(list.Items) == 0 {
+		return "", err
+	}
+	why, err := reason(ctx, db, k)
+	return cmp.Or(why, "answered; what it has committed is being brought here"), err
+}
+
+// reason returns why a task has not gone on since it was given out, or began to wait; "" if that is not recorded.
+func reason(ctx context.Context, db *store.DB, k store.Task) (string, error) {
+	why, err := db.Reason(ctx, k.ID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && why.Created < cmp.Or(k.Briefed, k.Updated) {
+		return "", nil
+	}
+	return why.Text, err
 }
 
 // stuck says why nobody works on a task that is in progress.

@@ -34,10 +34,11 @@ type Worktree struct {
 // Away is the work of an agent on another host of the team, as that was seen last. Its Worktree has no
 // directory, and its branch, which work/away moves, is what was brought here.
 type Away struct {
-	Dir    string     `json:"dir"`    // there
-	Branch string     `json:"branch"` // there, a full ref name; "" if none is checked out
-	Dirty  int        `json:"dirty"`  // files that are not committed there
-	Aside  string     `json:"aside"`  // what is checked out there instead of the agent's branch
+	Dir    string     `json:"dir"`             // there
+	Branch string     `json:"branch"`          // there, a full ref name; "" if none is checked out
+	Dirty  int        `json:"dirty"`           // files that are not committed there
+	Aside  string     `json:"aside"`           // what is checked out there instead of the agent's branch
+	Needs  []string   `json:"needs,omitempty"` // commits that its work builds on, and that are there
 	Seen   store.Time `json:"seen"`
 }
 
