@@ -14,7 +14,8 @@ import (
 func BenchmarkColdStart(b *testing.B) {
 	dir := b.TempDir()
 	bare := mustHello(b, dir)
-	ours := mustBuild(b, filepath.Join(dir, "netsky"), "-tags", "urfave_cli_no_docs,nethttpomithttp2", "netsky")
+	ours := filepath.Join(dir, "netsky")
+	testworld.Must(b, testworld.Build("-ldflags", "-s -w", "-o", ours))
 	run := func(argv ...string) func() {
 		return func() {
 			testworld.Must(b, exec.Command(argv[0], argv[1:]...).Run())
@@ -23,20 +24,14 @@ func BenchmarkColdStart(b *testing.B) {
 	compare(b, run(ours, "version"), run(bare))
 }
 
-// mustBuild builds a program without its symbols.
-func mustBuild(b *testing.B, out string, args ...string) string {
-	b.Helper()
-	cmd := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", out}, args...)...)
-	if text, err := cmd.CombinedOutput(); err != nil {
-		b.Fatalf("%v\n%s", err, text)
-	}
-	return out
-}
-
 // mustHello builds the Go program that prints a line.
 func mustHello(b *testing.B, dir string) string {
 	b.Helper()
 	file := filepath.Join(dir, "hello.go")
 	testworld.Must(b, os.WriteFile(file, []byte("package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n"), 0o600))
-	return mustBuild(b, filepath.Join(dir, "hello"), file)
+	out := filepath.Join(dir, "hello")
+	if text, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, file).CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, text)
+	}
+	return out
 }

@@ -39,11 +39,7 @@ func mustNetsky(t testing.TB, to, version string, edits ...edit) {
 	}
 	list := filepath.Join(dir, "overlay.json")
 	testworld.Must(t, os.WriteFile(list, testworld.Got(json.Marshal(overlay))(t), 0o600))
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-overlay", list, "-tags", "urfave_cli_no_docs,nethttpomithttp2",
-		"-ldflags", "-s -w -X netsky/cli.Version="+version, "-o", to, "netsky").CombinedOutput()
-	if err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	testworld.Must(t, testworld.Build("-overlay", list, "-ldflags", "-s -w -X netsky/cli.Version="+version, "-o", to))
 }
 
 // mustRelease builds a release of that version in a directory of its own, and returns the directory.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -22,10 +21,7 @@ import (
 // are programs that know nothing of netsky.
 func BenchmarkIdle(b *testing.B) {
 	program := filepath.Join(b.TempDir(), "netsky")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-o", program, "netsky")
-	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("%v\n%s", err, out)
-	}
+	testworld.Must(b, testworld.Build("-ldflags", "-s -w", "-o", program))
 	for name, r := range map[string]spawn.Runtime{"demo": demo{}, "quiet": quiet{"exec cat"}} {
 		b.Run(name, func(b *testing.B) { idles(b, program, r) })
 	}

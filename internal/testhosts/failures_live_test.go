@@ -5,7 +5,6 @@ package testhosts_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -102,9 +101,7 @@ func mustLater(t *testing.T) (program string) {
 	testworld.Must(t, os.WriteFile(next, []byte(now), 0o600))
 	testworld.Must(t, os.WriteFile(overlay, fmt.Appendf(nil, `{"Replace":{%q:%q}}`, file, next), 0o600))
 	program = filepath.Join(dir, "netsky")
-	build := exec.Command("go", "build", "-overlay", overlay, "-o", program, "netsky")
-	build.Dir = root
-	testworld.Must(t, run(build))
+	testworld.Must(t, testworld.Build("-overlay", overlay, "-o", program))
 	return program
 }
 

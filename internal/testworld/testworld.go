@@ -191,10 +191,20 @@ func Main(m *testing.M, use func(netsky string)) (status int) {
 	}
 	defer os.RemoveAll(dir)
 	netsky := filepath.Join(dir, "netsky")
-	out, err := exec.Command("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-ldflags", "-s -w", "-o", netsky, "netsky").CombinedOutput()
-	if err != nil {
-		panic(fmt.Sprintf("go build: %v\n%s", err, out))
+	if err := Build("-ldflags", "-s -w", "-o", netsky); err != nil {
+		panic(err)
 	}
 	use(netsky)
 	return m.Run()
+}
+
+// Build builds netsky with the flags of the build that people get, and these. What scripts/test
+// has compiled for that one is not compiled again.
+func Build(flags ...string) error {
+	const script = `cd "$(dirname "$(go env GOMOD)")" && . scripts/tools && exec go build -trimpath -tags "$tags" "$@" .`
+	out, err := exec.Command("sh", append([]string{"-c", script, "sh"}, flags...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
 }
