@@ -219,7 +219,7 @@ func (f Answers) elsewhere(ctx context.Context, r DecideRequest) (v DecideResult
 	}
 	switch {
 	case !ok || n.There == nil:
-		return v, advice.With(fmt.Errorf("%s: no such item; it may have been settled", r.Code), "`netsky needs` lists what needs you")
+		return v, advice.With(fmt.Errorf("%s: no such item; %s", r.Code, cmp.Or(f.Desk().How(ctx, r.Code), "it may have been settled")), "`netsky needs` lists what needs you")
 	case r.Digest != "" && r.Digest != n.Digest:
 		return v, advice.With(usagef("%s: nothing was answered: it is not what you were shown; now it says: %s", r.Code, n.Line()), "`netsky needs` shows it")
 	case len(n.There.Options) == 0:
@@ -227,7 +227,7 @@ func (f Answers) elsewhere(ctx context.Context, r DecideRequest) (v DecideResult
 	}
 	v, err = Host{f.Fleet, n.Host}.Answer(ctx, n.There.Code, n.There.Digest, r.Deny)
 	if err == nil {
-		q := agent.Approval{Code: n.Code, Start: n.Digest, Tool: n.Title, Text: n.Text}
+		q := agent.Approval{Code: n.Code, Start: n.Digest[:min(len(n.Digest), 16)], Tool: n.Title, Text: n.Text}
 		if len(n.Agents) > 0 {
 			q.Agent = n.Agents[0]
 		}

@@ -181,6 +181,8 @@ func TestAnswerElsewhere(t *testing.T) {
 	_, err = fleet.Page{Fleet: on.Fleet}.Answer(t.Context(), shown(n), true)
 	testworld.Fails(t, err, "it is not pending: denied by the owner, on laptop")
 	testworld.Equal(t, fleet.Answers{Fleet: on.Fleet}.Desk().How(t.Context(), q.Code+"@build1"), "answered in the dashboard, denied by the owner", "what is on record here")
+	_, err = fleet.Answers{Fleet: on.Fleet}.Decide(t.Context(), fleet.DecideRequest{Code: q.Code + "@build1"})
+	testworld.Fails(t, err, "no such item; answered in the dashboard, denied by the owner")
 	q, n = asks("make test")
 	by := bridge.Desk{Fleet: on.Fleet}
 	testworld.Equal(t, testworld.Got(by.Answer(t.Context(), shown(n), true))(t), q.Code+"@build1: allowed: agent1@build1: Bash: make test.", "what the phone is told")
