@@ -191,7 +191,7 @@ func (p *report) keep(ctx context.Context) error {
 	for {
 		p.save()
 		if err := proc.SleepUntil(ctx, reportEvery, p.changed); err != nil {
-			p.connected(errors.New("the link has ended with the daemon"))
+			p.connected(errors.New("the link has ended, with the daemon or to be started again"))
 			p.save()
 			return err
 		}
