@@ -146,6 +146,20 @@ func TestJoinOver(t *testing.T) {
 	testworld.Equal(t, h.Mark(team.AskedFile).Exists(), false, "the request is still there")
 }
 
+// A host that enters another team while it waits stays in that.
+func TestJoinElsewhere(t *testing.T) {
+	t.Parallel()
+	connect := broker(t)
+	owner, h := registered(t, connect, ""), testworld.Home(t)
+	var made team.Team
+	a := applicant(h, connect(), func(code string) {
+		made = testworld.Got(team.Found(h, "build1", team.Server{}))(t)
+		testworld.Got(team.Approve(owner, code, team.Worker))(t)
+	})
+	testworld.Fails(t, testworld.Err(a.Join(t.Context())), "this host is in a team already, that of build1")
+	testworld.Equal(t, testworld.Got(team.Load(h))(t).ID, made.ID)
+}
+
 // Who is killed between any two steps of a join, and joins again, is let in by one approval.
 func TestJoinKilled(t *testing.T) {
 	t.Parallel()

@@ -64,9 +64,7 @@ func (a *Applicant) Join(ctx context.Context) (Self, error) {
 	if !agent.IsHost(a.Name) {
 		return Self{}, fmt.Errorf("host %.40q: its name must be [a-z][a-z0-9-]*, at most %d characters", a.Name, agent.MaxHost)
 	}
-	if self, err := LoadSelf(a.Home); err == nil {
-		return self, advice.With(fmt.Errorf("this host is in a team already, that of %s, as %s", self.Owner, self.Name), "`netsky link leave` leaves it")
-	} else if !errors.Is(err, ErrNone) {
+	if self, err := a.none(); err != nil {
 		return self, err
 	}
 	key, err := MakeKey(a.Home)
@@ -94,6 +92,18 @@ func (a *Applicant) Join(ctx context.Context) (Self, error) {
 		return Self{}, err
 	}
 	return a.enter(q, doc)
+}
+
+// none returns an error, and the team, if this host is in one.
+func (a *Applicant) none() (Self, error) {
+	self, err := LoadSelf(a.Home)
+	switch {
+	case errors.Is(err, ErrNone):
+		return self, nil
+	case err == nil:
+		err = advice.With(fmt.Errorf("this host is in a team already, that of %s, as %s", self.Owner, self.Name), "`netsky link leave` leaves it")
+	}
+	return self, err
 }
 
 // errOver is returned for a request that the owner's host does not have, or no longer.
@@ -193,6 +203,9 @@ func (a *Applicant) enter(q asked, doc []byte) (s Self, err error) {
 	}
 	s = Self{Name: q.Name, Team: t.ID, Owner: t.Owner, OwnerKey: q.Offer.OwnerKey, Server: q.Server, Protocol: Protocol}
 	err = locked(a.Home, func() error {
+		if in, err := a.none(); err != nil && in != s { // meanwhile; the same may have been asked for twice
+			return err
+		}
 		return enter(a.Home, s, func(Key) ([]byte, error) { return doc, nil }, a.key)
 	})
 	if err != nil {
