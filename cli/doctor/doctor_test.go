@@ -314,8 +314,8 @@ func TestWithout(t *testing.T) {
 		}},
 		"a tmux that is too old": {"tmux", "too old", func(t *testing.T, _ home.Dir, o *doctor.Options) { o.Environ = fake(t, "tmux", "echo tmux 3.1c") }},
 		"a tmux that hangs":      {"tmux", "", func(t *testing.T, _ home.Dir, o *doctor.Options) { o.Environ = fake(t, "tmux", "exec sleep 60") }},
-		"a team's server": {"link server", "it does not run", func(t *testing.T, h home.Dir, _ *doctor.Options) {
-			testworld.Must(t, server.Settings{Listen: server.Local}.Save(h))
+		"a team's server": {"link server", "must be an address and a port", func(t *testing.T, h home.Dir, _ *doctor.Options) {
+			testworld.Must(t, h.WriteFile(server.SettingsFile, []byte(`{"listen":"7"}`), true))
 		}},
 		"a git that fails": {"git", "exit status 3", func(t *testing.T, _ home.Dir, o *doctor.Options) { o.Environ = fake(t, "git", "exit 3") }},
 	} {

@@ -132,9 +132,11 @@ func checkLink(ctx context.Context, e *exam) (list []Finding) {
 	return list
 }
 
-func checkLinkServer(_ context.Context, e *exam) []Finding {
+func checkLinkServer(ctx context.Context, e *exam) []Finding {
 	s, serving := server.Look(e.Home)
 	switch err := server.Trouble(e.Home); {
+	case errors.Is(err, server.ErrEnded) && view.DaemonOf(ctx, e.Home).State != "running":
+		return []Finding{ok("it comes with the daemon")}
 	case err != nil:
 		return []Finding{failed(Wrong, "", err, "")}
 	case serving:

@@ -40,6 +40,9 @@ const Local = "127.0.0.1:0"
 // ErrNotServed is matched by the error of Load in a home that does not serve.
 var ErrNotServed = advice.With(errors.New("this host runs no server of a team"), "`netsky link serve` has it run one")
 
+// ErrEnded is what Trouble returns of a server that has ended without a word, as with its daemon.
+var ErrEnded = advice.With(errors.New("it does not run"), "the daemon starts it again; its log in %s says why it has ended", home.LogDir)
+
 // Load returns the settings of a home.
 func Load(h home.Dir) (s Settings, err error) {
 	data, err := h.ReadFile(SettingsFile, maxFile)
@@ -141,7 +144,7 @@ func Trouble(h home.Dir) error {
 	case s.Error != "":
 		return errors.New(s.Error)
 	}
-	return advice.With(errors.New("it does not run"), "the daemon starts it again; its log in %s says why it has ended", home.LogDir)
+	return ErrEnded
 }
 
 func (s State) save(h home.Dir) error {
