@@ -30,6 +30,7 @@ type linkVerbs struct{ *app }
 func (a linkVerbs) linkCommand() *cli.Command {
 	name := &cli.StringFlag{Name: "name", Usage: "this host is called `NAME` in the team: [a-z][a-z0-9-]*", DefaultText: "the machine's name"}
 	creds := &cli.StringFlag{Name: "creds", Usage: "sign in at a NATS server that is not netsky's with the credentials in `FILE`"}
+	role := &cli.StringFlag{Name: "role", Value: string(team.Worker), Usage: "`ROLE`: a worker sends mail and says how it is, an owner may also ask other hosts to do things"}
 	sure := func(usage string) cli.Flag { return &cli.BoolFlag{Name: "yes", Usage: usage} }
 	return &cli.Command{
 		Name: "link", Usage: "show this host's team, or change who belongs to it", Action: a.status, Args: true,
@@ -59,13 +60,12 @@ func (a linkVerbs) linkCommand() *cli.Command {
 					"the other needs no way to this one. The code that it shows comes by ssh, and is compared with that of its request.",
 				Flags: []cli.Flag{
 					&cli.StringFlag{Name: "name", Usage: "the other host is called `NAME` in the team: [a-z][a-z0-9-]*", DefaultText: "HOST"},
-					&cli.StringFlag{Name: "role", Value: string(team.Worker), Usage: "`ROLE`: a worker sends mail and says how it is, an owner may also ask other hosts to do things"},
-					sure("do not ask"),
+					role, sure("do not ask"),
 				},
 			},
 			{
 				Name: "approve", Usage: "let the host into the team that shows a code", ArgsUsage: "CODE", Action: a.approve,
-				Flags: []cli.Flag{&cli.StringFlag{Name: "role", Value: string(team.Worker), Usage: "`ROLE`: a worker sends mail and says how it is, an owner may also ask other hosts to do things"}},
+				Flags: []cli.Flag{role},
 			},
 			daemonVerbs(a).linkServerCommand(),
 			{Name: "reject", Usage: "keep the host out that shows a code", ArgsUsage: "CODE", Action: a.reject},
@@ -117,9 +117,15 @@ func (a linkVerbs) printLink(v fleet.LinkStatus, now time.Time) {
 	a.print("%s is a host of the team of %s, by the server %s", v.Host, v.Owner, serverLine(v))
 	if r := v.Link; r != nil {
 		a.printReport(*r, now)
+	} else {
+		a.print("! the daemon has not run the link yet; `netsky daemon restart` starts it")
+	}
+	longest := 0
+	for _, h := range v.Hosts {
+		longest = max(longest, len(h.Name))
 	}
 	for _, h := range v.Hosts {
-		line := fmt.Sprintf("%-*s  %-6s  key %s  since %s", longest(v.Hosts), h.Name, h.Role, team.Short(h.Key), h.Added.Local().Format(time.DateOnly))
+		line := fmt.Sprintf("%-*s  %-6s  key %s  since %s", longest, h.Name, h.Role, team.Short(h.Key), h.Added.Local().Format(time.DateOnly))
 		switch {
 		case h.This:
 			line += "  this host"
@@ -168,13 +174,6 @@ func mailLine(h link.HostReport, now time.Time) (line string) {
 		line += "  received " + words.Ago(now.Sub(h.LastIn)) + " ago"
 	}
 	return line
-}
-
-func longest(hosts []fleet.LinkedHost) (n int) {
-	for _, h := range hosts {
-		n = max(n, len(h.Name))
-	}
-	return n
 }
 
 // serverLine says where the server is.
@@ -383,10 +382,14 @@ func (a linkVerbs) leave(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	was, _ := f.Status(c.Context) // Leave says what can't be read
+	was, unread := f.Status(c.Context) // which Leave says
 	stays, err := f.Leave(c.Context, c.Bool("yes"))
 	if err != nil {
 		return err
+	}
+	if was.Host == "" && unread == nil {
+		a.print("this host has forgotten the key with which it had asked to join a team")
+		return nil
 	}
 	a.print("left the team; what waits for other hosts stays here: %s", stays)
 	if was.Host != was.Owner {

@@ -116,13 +116,14 @@ type ServeResult struct {
 // Serve founds a team if this host has none, and has the daemon run its server, unless it is
 // another's.
 func (f Links) Serve(ctx context.Context, r ServeRequest) (v ServeResult, err error) {
+	began := time.Now()
 	if v.Self, err = f.serve(r); err != nil {
 		return v, err
 	}
 	if err := f.services(ctx); err != nil || v.Server.Address != "" {
 		return v, err
 	}
-	v.Address, err = f.served(ctx)
+	v.Address, err = f.served(ctx, began)
 	return v, err
 }
 
@@ -142,8 +143,8 @@ func (f Links) services(ctx context.Context) error {
 // not yet.
 const servesWithin = 20 * time.Second
 
-// served returns where the server of this host is, once it runs.
-func (f Links) served(ctx context.Context) (string, error) {
+// served returns where the server of this host is, once it runs as it was last told to, at a time.
+func (f Links) served(ctx context.Context, told time.Time) (string, error) {
 	for end := time.Now().Add(servesWithin); time.Now().Before(end); {
 		settings, err := server.Load(f.Home)
 		if err != nil {
@@ -152,7 +153,7 @@ func (f Links) served(ctx context.Context) (string, error) {
 		switch state, runs := server.Look(f.Home); {
 		case runs && settings.At(state):
 			return state.Address, nil
-		case state.Error != "" && time.Since(state.At) < servesWithin:
+		case state.Error != "" && state.At.After(told):
 			return "", advice.With(fmt.Errorf("the server does not run: %s", state.Error), "%s", state.Next)
 		}
 		if err := proc.Sleep(ctx, 100*time.Millisecond); err != nil {
@@ -278,16 +279,21 @@ func (f Links) Reject(_ context.Context, code string) (team.Request, error) {
 	return team.Reject(f.Home, code)
 }
 
-// Remove removes a host from the team, after a yes.
+// Remove removes a host from the team, after a yes, and ends the tunnel to it, also that of an
+// invitation or a removal that was cut off.
 func (f Links) Remove(_ context.Context, name string, sure bool) error {
 	if err := f.May("link remove"); err != nil {
+		return err
+	}
+	if _, err := team.LoadOwner(f.Home); err != nil {
 		return err
 	}
 	t, err := team.Load(f.Home)
 	if err != nil {
 		return err
 	}
-	if h, ok := t.Host(name); ok && name != t.Owner && !sure {
+	h, in := t.Host(name)
+	if in && name != t.Owner && !sure {
 		n, err := f.unsent(name)
 		if err != nil {
 			return err
@@ -298,29 +304,38 @@ func (f Links) Remove(_ context.Context, name string, sure bool) error {
 			return err
 		}
 	}
-	if _, err = team.Remove(f.Home, name); err != nil {
+	if _, err = team.Remove(f.Home, name); err != nil && in {
 		return err
 	}
-	_, err = f.keepTunnel(name, nil)
-	return err
+	had, terr := f.keepTunnel(name, nil)
+	if had != nil {
+		err = nil
+	}
+	return errors.Join(err, terr)
 }
 
-// Leave forgets the team, after a yes, and says how much mail for other hosts stays here.
+// Leave forgets the team, after a yes, and says how much mail for other hosts stays here. In no
+// team it forgets the key with which this host has asked to join one.
 func (f Links) Leave(_ context.Context, sure bool) (stays string, err error) {
 	if err := f.May("link leave"); err != nil {
 		return "", err
 	}
-	if _, err := team.LoadSelf(f.Home); errors.Is(err, team.ErrNone) {
+	self, err := team.LoadSelf(f.Home)
+	none := errors.Is(err, team.ErrNone)
+	if none && !f.Home.Mark(team.KeyFile).Exists() {
 		return "", err
 	}
-	unsent, err := f.unsent("")
-	if err != nil {
-		return "", err
+	unsent, uerr := f.unsent("")
+	if uerr != nil {
+		return "", uerr
 	}
 	stays = messages(unsent)
 	if !sure {
 		about := "Leave the team? This host then belongs to none"
-		if self, err := team.LoadSelf(f.Home); err == nil && self.IsOwner() {
+		switch {
+		case none:
+			about = "Forget the key with which this host has asked to join a team? It can ask again, with another"
+		case err == nil && self.IsOwner():
 			about = "This is the owner's host: leave, and so end the team for all its hosts"
 		}
 		if err := f.sure("link leave", fmt.Sprintf("%s; what waits for other hosts stays here: %s. [y/N] ", about, stays)); err != nil {

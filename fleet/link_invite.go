@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"netsky/agent"
+	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/proc"
 	"netsky/link"
@@ -41,12 +42,10 @@ func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err
 	if err := f.May("link invite"); err != nil {
 		return q, err
 	}
-	self, err := team.LoadSelf(f.Home)
+	self, err := team.LoadOwner(f.Home)
 	switch {
 	case err != nil:
 		return q, err
-	case !self.IsOwner():
-		return q, usagef("link invite: only the owner's host lets others in, %s", self.Owner)
 	case self.Server.Address != "":
 		return q, advice.With(usagef("link invite: the team's server is not here, but at %s", self.Server.Address), "`netsky link join %s` on the other host joins", self.Server.Address)
 	}
@@ -166,9 +165,19 @@ func (f Links) letIn(ctx context.Context, r InviteRequest, q team.Request) (team
 	return f.Approve(ctx, q.Code, role)
 }
 
+// lockWait is how long another invitation, or a change of the team, may take to be written.
+const lockWait = 10 * time.Second
+
 // keepTunnel has the daemon keep a tunnel to a host open, or with nil no more. It returns which
 // it kept before, nil for none.
 func (f Links) keepTunnel(name string, to *ssh.Host) (had *ssh.Host, err error) {
+	ctx, stop := context.WithTimeout(context.Background(), lockWait)
+	defer stop()
+	lock, err := f.Home.WaitLock(ctx, home.LinkLock, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Unlock()
 	list, err := link.LoadTunnels(f.Home)
 	if err != nil {
 		return nil, err

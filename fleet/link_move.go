@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"netsky/link"
 	"netsky/link/server"
@@ -55,24 +56,22 @@ func (f Links) Move(ctx context.Context, r MoveRequest) (s team.Self, err error)
 			return s, err
 		}
 	}
-	if at.Address == "" {
-		if _, err = server.Load(f.Home); errors.Is(err, server.ErrNotServed) {
-			err = server.Settings{Listen: server.Local}.Save(f.Home)
-		}
-		if err != nil {
-			return s, err
-		}
-	}
-	if s, err = team.Reach(f.Home, at); err == nil && at.Address != "" {
+	told := time.Now()
+	if at.Address != "" {
 		err = f.Home.Remove(server.SettingsFile)
+	} else if _, err = server.Load(f.Home); errors.Is(err, server.ErrNotServed) {
+		err = server.Settings{Listen: server.Local}.Save(f.Home)
 	}
 	if err != nil {
+		return s, err
+	}
+	if s, err = team.Reach(f.Home, at); err != nil { // last, so that whoever is killed before can repeat it
 		return s, err
 	}
 	if err := Daemon(f).WantDaemon(ctx); err != nil || at.Address != "" {
 		return s, err
 	}
-	_, err = f.served(ctx)
+	_, err = f.served(ctx, told)
 	return s, err
 }
 
