@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"netsky/internal/execx"
 	"netsky/internal/proc"
+	"netsky/internal/words"
 )
 
 // Exit statuses that are not netsky's.
@@ -70,16 +72,16 @@ func (h Host) Script() string {
 // Run runs a netsky verb on a host, as if it were here: with these streams, and with a terminal
 // if all of them are one. vars are variables that it gets there, as a shell assigns them. The error
 // is nil, a Failed, or matches ErrNoNetsky or ErrUnreachable, for which ssh has said why.
-func (c Client) Run(ctx context.Context, h Host, in io.Reader, out, errs io.Writer, vars string, words ...string) error {
+func (c Client) Run(ctx context.Context, h Host, in io.Reader, out, errs io.Writer, vars string, line ...string) error {
 	kind := "-T"
-	if terminal(in) && terminal(out) && terminal(errs) {
+	if terminals(in, out, errs) {
 		kind = "-t" // so that Ctrl-C and the window's size get there, too
 	}
 	script := `exec "$netsky" "$@"`
 	if vars != "" {
 		script = "export " + vars + "; " + script
 	}
-	return c.run(ctx, h, in, out, errs, kind, shell(h.Script()+script, words...))
+	return c.run(ctx, h, in, out, errs, kind, shell(h.Script()+script, line...))
 }
 
 // run runs a command of the user's shell on a host; kind says with a terminal or without.
@@ -118,6 +120,11 @@ func ended(ctx context.Context, err error) error {
 	return Failed{exit.ExitCode()}
 }
 
+// terminals reports whether all streams are terminals, so that a verb there gets one.
+func terminals(streams ...any) bool {
+	return !slices.ContainsFunc(streams, func(s any) bool { return !terminal(s) })
+}
+
 // terminal reports whether a stream is one.
 func terminal(stream any) bool {
 	f, ok := stream.(*os.File)
@@ -136,11 +143,13 @@ const maxAnswer = 4 << 20
 func (c Client) Ask(ctx context.Context, h Host, wait time.Duration, in io.Reader, script string, args ...string) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	out, said := limit{left: maxAnswer}, limit{left: maxAnswer}
+	out, said := limit{left: maxAnswer, over: cancel}, limit{left: maxAnswer, over: cancel}
 	err := c.run(limited, h, in, &out, &said, "-T", shell(script, args...))
 	switch last := lastLine(said.String()); {
 	case err == nil || ctx.Err() != nil:
 		return out.String(), ctx.Err()
+	case out.left < 0 || said.left < 0:
+		return "", fmt.Errorf("it prints more than %s where a short answer is expected", words.Size(maxAnswer))
 	case limited.Err() != nil:
 		return "", fmt.Errorf("%w: no answer within %v", ErrUnreachable, wait)
 	case last != "" && !errors.Is(err, ErrNoNetsky):
@@ -154,14 +163,20 @@ func lastLine(text string) string {
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// A limit keeps the beginning of what is written to it.
+// A limit keeps the beginning of what is written to it, and calls over once that is not all.
 type limit struct {
-	bytes.Buffer
-	left int
+	text bytes.Buffer // not embedded: its ReadFrom would take all
+	left int          // less than 0: more has come
+	over func()
 }
 
+func (l *limit) String() string { return l.text.String() }
+
 func (l *limit) Write(p []byte) (int, error) {
-	n, _ := l.Buffer.Write(p[:min(len(p), l.left)])
-	l.left -= n
+	l.text.Write(p[:min(len(p), max(l.left, 0))])
+	if l.left -= len(p); l.left < 0 {
+		l.left = -1
+		l.over()
+	}
 	return len(p), nil
 }

@@ -114,6 +114,10 @@ func TestRunErrors(t *testing.T) {
 	testworld.Contains(t, errs.String(), "Connection refused")
 	_, err = c.Ask(t.Context(), h, time.Second, nil, "while kill -0 $PPID; do sleep 0.1; done")
 	testworld.Fails(t, err, "no answer within 1s")
+	for _, script := range []string{"yes", "yes >&2"} {
+		_, err = c.Ask(t.Context(), h, testworld.Patience, nil, script)
+		testworld.Fails(t, err, "it prints more than 4")
+	}
 	_, err = c.Ask(t.Context(), h, testworld.Patience, nil, `echo a; echo "$1" >&2; exit 4`, "why; 'it")
 	if !errors.Is(err, ssh.Failed{Status: 4}) || !strings.HasSuffix(err.Error(), ": why; 'it") {
 		t.Errorf("Ask: %v", err)
