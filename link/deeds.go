@@ -100,7 +100,7 @@ func (s *session) deeds(ctx context.Context) error {
 	if s.Deeds == nil {
 		return nil
 	}
-	w := &doer{session: s, ctx: ctx, jobs: make(map[string]*job), doing: make(map[string]int), told: make(map[string]bool)}
+	w := &doer{session: s, ctx: ctx, jobs: make(map[string]*job), doing: make(map[string]int), told: make(map[string]bool), looked: make(map[string]time.Time)}
 	defer w.close()
 	sub, err := s.nc.Subscribe(wire.DeedSubject(s.self.Name, "*"), w.take)
 	if err != nil {

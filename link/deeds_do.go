@@ -24,12 +24,16 @@ type doer struct {
 	ctx     context.Context
 	running sync.WaitGroup
 
-	mu     sync.Mutex      // guards the fields below
-	jobs   map[string]*job // by number
-	doing  map[string]int  // deeds that run, by the host that asked
-	told   map[string]bool // refusals that were logged
-	closed bool            // nothing more begins
+	mu     sync.Mutex           // guards the fields below
+	jobs   map[string]*job      // by number
+	doing  map[string]int       // deeds that run, by the host that asked
+	told   map[string]bool      // refusals that were logged
+	looked map[string]time.Time // when each host has last asked for a screen
+	closed bool                 // nothing more begins
 }
+
+// following is how soon after a look at a screen the next one is part of the same, of which one is logged.
+const following = time.Minute
 
 // close ends all, and returns when it has ended.
 func (w *doer) close() {
@@ -212,7 +216,13 @@ func (w *doer) begin(from string, a ask) answer {
 	}
 	j.end = end
 	w.doing[from]++
-	w.Log.Info("link", "deed", a.Deed, "for", from)
+	follows := a.Deed == "peek" && w.Deeds.clock().Sub(w.looked[from]) < following
+	if a.Deed == "peek" {
+		w.looked[from] = w.Deeds.clock()
+	}
+	if !follows {
+		w.Log.Info("link", "deed", a.Deed, "for", from)
+	}
 	w.running.Go(func() {
 		defer func() {
 			cut := w.ctx.Err() != nil // the link ends here, and with it the deed

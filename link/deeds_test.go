@@ -111,6 +111,8 @@ func TestDeeds(t *testing.T) {
 	var out bytes.Buffer
 	testworld.Must(t, laptop.deed.Ask(t.Context(), "build1", "peek", []byte(`{"agent":"agent1"}`), &out))
 	testworld.Equal(t, out.String() == "done"+big, true, "all that was said has arrived")
+	testworld.Must(t, laptop.deed.Ask(t.Context(), "build1", "peek", []byte(`{"agent":"agent1"}`), io.Discard))
+	testworld.Equal(t, build1.looks.Load(), 1, "lines of the log for two looks, one after the other")
 	testworld.Must(t, laptop.deed.Ask(t.Context(), "build1", "large", []byte(`"`+strings.Repeat("x", link.MaxDeed-2)+`"`), io.Discard))
 	err := laptop.deed.Ask(t.Context(), "build1", "large", make([]byte, 4<<20), io.Discard)
 	testworld.ErrorIs(t, err, link.ErrUndone)
@@ -122,7 +124,7 @@ func TestDeeds(t *testing.T) {
 	}
 	err = build1.deed.Ask(t.Context(), "laptop", "down", []byte("{}"), io.Discard)
 	testworld.Contains(t, err.Error(), "build1 has the role worker")
-	testworld.Equal(t, len(done.all()), 2, "deeds")
+	testworld.Equal(t, len(done.all()), 3, "deeds")
 
 	laptop.stop()
 	err = laptop.deed.Ask(t.Context(), "build1", "down", []byte("{}"), io.Discard)

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +36,8 @@ type host struct {
 	deed    link.Deeds
 	stop    func()
 	environ []string
+
+	looks atomic.Int32 // lines of the log that tell of one
 
 	agents, needs func(context.Context) (jsontext.Value, error)
 }
@@ -115,7 +119,7 @@ func (w *world) serve() {
 func (h *host) link() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	log := slog.New(slog.NewTextHandler(testLog{h.TB, h.name}, nil))
+	log := slog.New(slog.NewTextHandler(testLog{h.TB, h.name, &h.looks}, nil))
 	go func() {
 		defer close(done)
 		_ = link.Run(ctx, link.Options{SSH: ssh.Client{Home: h.home, Environ: h.environ}, Home: h.home, Bus: h.bus, Log: log, Version: "v1", Agents: h.agents, Needs: h.needs, Deeds: &h.deed, Renew: 2 * time.Second})
@@ -125,11 +129,15 @@ func (h *host) link() {
 }
 
 type testLog struct {
-	tb   testing.TB
-	name string
+	tb    testing.TB
+	name  string
+	looks *atomic.Int32
 }
 
 func (l testLog) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "deed=peek") {
+		l.looks.Add(1)
+	}
 	if os.Getenv("LINK_LOG") != "" {
 		fmt.Fprintf(os.Stderr, "%s %s", l.name, p)
 	}
