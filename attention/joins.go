@@ -17,7 +17,7 @@ func (s Sources) joins() (list []Need) {
 		}
 		list = append(list, Need{
 			Kind: Join, About: q.Name, Agents: []agent.ID{}, Title: "asks to join", Since: store.At(q.At), id: []string{q.ID},
-			Text:      fmt.Sprintf("compare the code %s with the one that it shows; only in a terminal", q.Code),
+			Text:      fmt.Sprintf("compare the code %s with the one that it shows; only in a terminal%s", q.Code, q.Caution()),
 			Otherwise: "it is not let in, and its request is over at " + agent.Clock(q.Until(), s.Now),
 			Commands: []Command{
 				{"Let it in, if it shows that code", "netsky link approve " + q.Code}, {"Keep it out", "netsky link reject " + q.Code},

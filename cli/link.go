@@ -143,7 +143,7 @@ func (a linkVerbs) printLink(v fleet.LinkStatus, now time.Time) {
 	for _, q := range v.Asks {
 		switch q.State {
 		case team.Pending:
-			a.print("%s asks to join, for %s more; if it shows the code %s: `netsky link approve %[3]s`", q.Name, words.Span(q.Until().Sub(now)), q.Code)
+			a.print("%s asks to join, for %s more; if it shows the code %s: `netsky link approve %[3]s`%[4]s", q.Name, words.Span(q.Until().Sub(now)), q.Code, q.Caution())
 		case team.Refused:
 			a.print("%s asked to join, and was refused: %s", q.Name, q.Reason)
 		}

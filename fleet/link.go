@@ -261,7 +261,11 @@ func (f Links) Approve(_ context.Context, code string, role team.Role) (team.Req
 	if _, err := team.ParseCode(code); err != nil {
 		return team.Request{}, usagef("link approve: %w", err)
 	}
+	list, _ := team.Requests(f.Home)
 	q, err := team.Approve(f.Home, code, role)
+	if i := slices.IndexFunc(list, func(r team.Request) bool { return r.ID == q.ID }); err == nil && i >= 0 && list[i].Like != "" {
+		f.warn("%s: its name looks like that of %s; `netsky link remove %[1]s` shuts it out", q.Name, list[i].Like)
+	}
 	if err == nil {
 		err = f.Launcher.Bus.Link(q.Name)
 	}

@@ -157,7 +157,7 @@ func (f Links) asking(ctx context.Context, name, code string) (team.Request, err
 func (f Links) letIn(ctx context.Context, r InviteRequest, q team.Request) (team.Request, error) {
 	role := cmp.Or(r.Role, team.Worker)
 	if !r.Sure {
-		question := fmt.Sprintf("%s asks to join, and shows the code of its request, %s. Let it in, as %s? [y/N] ", q.Name, q.Code, role)
+		question := fmt.Sprintf("%s asks to join, and shows the code of its request, %s%s. Let it in, as %s? [y/N] ", q.Name, q.Code, q.Caution(), role)
 		if err := f.sure("link invite", question); err != nil {
 			return q, errors.Join(err, team.Drop(f.Home, q))
 		}

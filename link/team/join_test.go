@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,17 @@ func TestJoin(t *testing.T) {
 	testworld.Got(team.Approve(owner, q.Code, team.Worker))(t)
 	testworld.Got(team.Remove(owner, "build1"))(t)
 	testworld.Fails(t, testworld.Err(team.Approve(owner, q.Code, team.Worker)), "build1: its key was removed from the team")
+	for name, want := range map[string]string{"bui1d1": "build1", "lap-top": "laptop", "build2": ""} {
+		a := applicant(testworld.Home(t), connect(team.JoinOptions(team.Server{})...), func(code string) {
+			list := testworld.Got(team.Requests(owner))(t)
+			q := list[slices.IndexFunc(list, func(q team.Request) bool { return q.Code == code })]
+			testworld.Equal(t, q.Like, want, name)
+			testworld.Equal(t, strings.Contains(q.Caution(), "looks like that of "+want), want != "", name)
+			testworld.Got(team.Reject(owner, code))(t)
+		})
+		a.Name = name
+		testworld.Fails(t, testworld.Err(a.Join(t.Context())), "")
+	}
 }
 
 // other is a code that differs.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"netsky/home"
@@ -42,6 +43,7 @@ type Request struct {
 	State  State     `json:"state"`
 	Reason string    `json:"reason,omitzero"` // why it was refused
 	Role   Role      `json:"role,omitzero"`   // with which it was approved
+	Like   string    `json:"-"`               // the host of the team whose name its own can be mistaken for
 }
 
 func requestFile(key string) string { return JoinDir + "/" + key + ".json" }
@@ -66,6 +68,10 @@ func Requests(h home.Dir) (list []Request, err error) {
 			list = append(list, r)
 		}
 		errs = append(errs, err)
+	}
+	t, _ := Load(h) // Approve says what is wrong with it
+	for i := range list {
+		list[i].Like = t.like(list[i].Name)
 	}
 	slices.SortStableFunc(list, func(a, b Request) int { return a.At.Compare(b.At) })
 	return list, errors.Join(errs...)
@@ -158,4 +164,24 @@ func decide(h home.Dir, code string, do func(*Request) error) (r Request, err er
 		return h.Save(requestFile(r.Key), r, true)
 	})
 	return r, err
+}
+
+// Caution is what whoever lets the host in has to know of its name, "" if nothing.
+func (r Request) Caution() string {
+	if r.Like == "" {
+		return ""
+	}
+	return fmt.Sprintf("; its name looks like that of %s, which is another host", r.Like)
+}
+
+// alike makes names equal that a reader may take for one another.
+var alike = strings.NewReplacer("0", "o", "1", "l", "i", "l", "rn", "m", "vv", "w", "5", "s", "-", "")
+
+// like returns the host whose name can be mistaken for another.
+func (t Team) like(name string) string {
+	i := slices.IndexFunc(t.Hosts, func(h Host) bool { return h.Name != name && alike.Replace(h.Name) == alike.Replace(name) })
+	if i < 0 {
+		return ""
+	}
+	return t.Hosts[i].Name
 }
