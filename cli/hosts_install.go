@@ -194,7 +194,7 @@ func (a hostVerbs) update(c *cli.Context, client ssh.Client, t target, me own) e
 	file := strings.TrimSpace(said)
 	line := []string{"self", "update", file, "--yes"}
 	if release.Compare(Version, t.self.Version) == 0 { // another build of the same version
-		line = append(line, "--force")
+		line = append(line, "--again")
 	}
 	err = client.Run(c.Context, t.Host, a.in, a.out, a.err, "", line...)
 	_, gone := client.Ask(c.Context, t.Host, lookTime, nil, `rm -r "$(dirname "$1")"`, file)

@@ -185,6 +185,7 @@ func TestHostsInstall(t *testing.T) {
 
 	for _, tt := range []struct{ is, uname, want string }{
 		{`"version":"0.0.9","kind":"archive"`, "", "updated"},
+		{`"version":"0.1.0-dev","kind":"archive"`, "", "updated --yes --again"},
 		{`"version":"9.0.0","kind":"archive"`, "", "its netsky 9.0.0 is newer"},
 		{`"version":"0.0.9","kind":"package","package":"netsky (dpkg)","update":"sudo apt x"`, "", "belongs to the package netsky (dpkg)\nthere: `sudo apt x`"},
 		{`"version":"0.0.9","kind":"checkout"`, "", "`netsky --on build1 self update`"},

@@ -42,7 +42,8 @@ func (a selfVerbs) selfCommand() *cli.Command {
 					"newest is installed. Without either, netsky takes what `from` under [self] in netsky.toml names; without that, a checkout\n" +
 					"fetches the branch that yours follows, shows what is new and builds it. Where [self] has `signers`, one of them must\n" +
 					"have signed a release. What a package manager has installed is not replaced.",
-				Flags: []cli.Flag{yes, &cli.BoolFlag{Name: "force", Usage: "install an older version, the same once more, or one with faults"}, agents, asJSON},
+				Flags: []cli.Flag{yes, &cli.BoolFlag{Name: "force", Usage: "install an older version, the same once more, or one with faults"},
+					&cli.BoolFlag{Name: "again", Usage: "install another build of the same version, too"}, agents, asJSON},
 			},
 			{
 				Name: "rollback", Usage: "put the program of before the last update back", Flags: []cli.Flag{yes, asJSON}, Action: a.selfRollback,
@@ -120,7 +121,7 @@ func (a selfVerbs) selfUpdate(c *cli.Context) error {
 		return err
 	}
 	r, err := fleet.Program{Fleet: f}.Update(c.Context, fleet.UpdateRequest{
-		From: c.Args().First(), Yes: c.Bool("yes"), Force: c.Bool("force"), Faults: a.faults,
+		From: c.Args().First(), Yes: c.Bool("yes"), Force: c.Bool("force"), Again: c.Bool("again"), Faults: a.faults,
 	})
 	if errors.Is(err, fleet.ErrCurrent) {
 		if c.Bool("json") {

@@ -34,6 +34,7 @@ type UpdateRequest struct {
 	From  string // an archive, or a directory of them; "" is what [self] names or, in a checkout, its branch
 	Yes   bool   // nobody is asked
 	Force bool   // an older version, one with faults, or the same once more
+	Again bool   // the same version once more, in another build
 	// Faults examines this netsky and returns what is wrong.
 	Faults func(ctx context.Context) []string
 }
@@ -238,7 +239,7 @@ func (u *updater) archive(path string) (source, string, error) {
 	}
 	u.draft.Note(vouched)
 	switch order := release.Compare(a.Version, u.Version); {
-	case order > 0 || u.Force:
+	case order > 0 || u.Force || u.Again && order == 0:
 	case order == 0:
 		err = advice.With(fmt.Errorf("netsky %s %w: %s is not newer", u.Version, ErrCurrent, a.Version), "`--force` installs it all the same")
 	default:
