@@ -289,3 +289,38 @@ func TestLostOnItsWay(t *testing.T) {
 	testworld.Wait(t, "all arrives", func() bool { return len(laptop.texts("agent0")) >= len(want) })
 	testworld.EqualList(t, laptop.texts("agent0"), want, "once, in order")
 }
+
+// How many questions a host asks before it takes what an earlier session of its had been given
+// does not depend on how much that is.
+func TestGivenBefore(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	js := w.adminJS()
+	testworld.Wait(t, "laptop has made the streams", func() bool { return laptop.state("build1").Name != "" })
+	build1.stop()
+	const n = 300
+	var want []string
+	for i := range n {
+		laptop.send(agent.Owner, "agent1@build1", fmt.Sprint(i))
+		want = append(want, fmt.Sprint("owner@laptop: ", i))
+	}
+	testworld.Wait(t, "the server has it", func() bool { return laptop.waiting("agent1@build1") == 0 })
+	c := testworld.Got(js.Consumer(t.Context(), wire.MailStream("laptop"), "build1"))(t)
+	conf := c.CachedInfo().Config
+	conf.AckWait = time.Second
+	testworld.Got(js.UpdateConsumer(t.Context(), wire.MailStream("laptop"), conf))(t)
+	given := 0
+	for range testworld.Got(c.Fetch(n, jetstream.FetchMaxWait(time.Minute)))(t).Messages() {
+		given++
+	}
+	testworld.Equal(t, given, n, "messages that the earlier session was given")
+	asked := testworld.Got(js.Conn().SubscribeSync("$JS.API.CONSUMER.INFO." + wire.MailStream("laptop") + ".build1"))(t)
+	testworld.Must(t, js.Conn().Flush())
+	build1.link()
+	testworld.Wait(t, "all arrives", func() bool { return len(build1.texts("agent1")) >= n })
+	testworld.EqualList(t, build1.texts("agent1"), want, "once, in order")
+	questions, _, err := asked.Pending()
+	testworld.Must(t, err)
+	testworld.Equal(t, questions < n/2, true, "it asked %d times", questions)
+}

@@ -135,18 +135,21 @@ func (b *inbound) begin(ctx context.Context, c jetstream.Consumer, msgs <-chan j
 			b.next = info.Delivered.Consumer + 1
 			break
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case err := <-failed:
-			return err
-		case m := <-msgs:
-			if meta, err := m.Metadata(); err == nil {
-				got[meta.Sequence.Stream] = m
-			}
-		case <-tick.C:
-			for _, m := range got {
-				_ = m.InProgress()
+		for due := false; !due && len(got) < info.NumAckPending; { // a question for each would take long over a slow network
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case err := <-failed:
+				return err
+			case m := <-msgs:
+				if meta, err := m.Metadata(); err == nil {
+					got[meta.Sequence.Stream] = m
+				}
+			case <-tick.C:
+				due = true
+				for _, m := range got {
+					_ = m.InProgress()
+				}
 			}
 		}
 	}
