@@ -35,7 +35,7 @@ type State struct {
 // The pause before a tunnel is tried again: the first, then twice the one before.
 const (
 	firstPause   = time.Second
-	longestPause = time.Minute
+	longestPause = 15 * time.Second
 	steady       = 10 * time.Second // a tunnel that was up for so long begins with the first again
 )
 
