@@ -49,7 +49,7 @@ func TestWorkThere(t *testing.T) {
 	show := func(word string) func() bool {
 		return func() bool { return strings.Contains(laptop.must(t, "netsky", "task", "show", id), word) }
 	}
-	testworld.Wait(t, "the task is answered", show("claimed  "))
+	testworld.Wait(t, "the task is answered", show("state      claimed"))
 	testworld.Contains(t, build1.must(t, "netsky", "show", "brief-"+id+"-1"), "which your repository has: if your branch lacks that, git merge")
 	needed := here.Git("rev-parse", "netsky/agent3")
 	testworld.Equal(t, there.Git("show", needed+":d.txt"), "built on")
@@ -58,7 +58,7 @@ func TestWorkThere(t *testing.T) {
 	if status != 0 || !strings.Contains(out, "passed") {
 		t.Errorf("check: %d: %s", status, out)
 	}
-	testworld.Wait(t, "the task is proved", show("proved"))
+	testworld.Wait(t, "the task is proved", show("state      proved"))
 	landed := laptop.must(t, "netsky", "land", "2@build1")
 	testworld.Contains(t, landed, "agent2@build1: landed on main")
 	testworld.Equal(t, here.Read("b.txt"), "a line\n")
