@@ -162,3 +162,23 @@ func mustJoin(t *testing.T, host, owner *world, at string) string {
 	testworld.Must(t, join.Wait())
 	return last
 }
+
+// A server's new certificate is taken once somebody has compared its fingerprint, and said until then.
+func TestLinkCertificate(t *testing.T) {
+	t.Parallel()
+	laptop, build1 := mustWorld(t), mustWorld(t)
+	said := laptop.must(t, "netsky", "link", "serve", "--name", "laptop", "--listen", "0.0.0.0:0")
+	at := "nats://127.0.0.1" + regexp.MustCompile(`:[0-9]+`).FindString(strings.SplitAfter(said, "tls://0.0.0.0")[1]) // as well as tls://
+	mustJoin(t, build1, laptop, at)
+	build1.linked(t)
+	if status, out := build1.says(t, "", "link", "move", at, "--yes"); status != 2 || !strings.Contains(out, "uses that server already") {
+		t.Errorf("a move to where it is: exit status %d\n%s", status, out)
+	}
+	testworld.Must(t, os.Remove(laptop.mustHome(t).Path("state/link/server/tls.pem")))
+	laptop.must(t, "netsky", "daemon", "restart")
+	testworld.Wait(t, "it is said", func() bool {
+		return strings.Contains(build1.must(t, "netsky", "link"), "another certificate than when this host joined; if the owner's host has made it a new one, `netsky link move "+at+"`")
+	})
+	build1.must(t, "netsky", "link", "move", at, "--yes")
+	build1.linked(t)
+}

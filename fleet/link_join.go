@@ -107,6 +107,9 @@ func (f Links) reach(ctx context.Context, at team.Server, options []nats.Option)
 		way.Server = at
 		nc, err = way.Connect(ctx, options...)
 	}
+	if errors.Is(err, nats.ErrNoServers) { // as the library calls a refused connection
+		err = errors.New("nothing listens there")
+	}
 	if err != nil {
 		err = advice.With(fmt.Errorf("%s: no team's server answers: %w", at.Address, err), "`netsky link` on the owner's host says where it is")
 	}

@@ -31,16 +31,20 @@ func (f Links) Move(ctx context.Context, r MoveRequest) (s team.Self, err error)
 		return s, err
 	}
 	self, err := team.LoadSelf(f.Home)
-	switch {
-	case err != nil:
+	if err != nil {
 		return s, err
-	case self.Server.Address == at.Address && self.Server.Creds == at.Creds:
-		return self, usagef("link move: this host uses that server already")
+	}
+	already := usagef("link move: this host uses that server already")
+	if self.Server == at {
+		return self, already
 	}
 	question := fmt.Sprintf("%s then runs the team's server, and each other host needs `netsky link move ADDRESS`. Move it here? [y/N] ", self.Name)
 	if at.Address != "" {
 		if at, err = f.found(ctx, self, at); err != nil {
 			return s, err
+		}
+		if self.Server == at { // with the same certificate
+			return self, already
 		}
 		question = fmt.Sprintf("%s then reaches its team at %s", self.Name, at.Address)
 		if at.Fingerprint != "" {

@@ -101,7 +101,7 @@ func (w Way) Connect(ctx context.Context, options ...nats.Option) (*nats.Conn, e
 		options = append(options, nats.UserCredentials(w.Server.Creds))
 	}
 	switch {
-	case strings.HasPrefix(at, byTLS):
+	case strings.HasPrefix(at, byTLS), w.Server.Fingerprint != "": // netsky's own server may be called nats://, too
 		options = append(options, nats.Secure(w.tls()))
 	case !strings.HasPrefix(at, byNATS):
 		at = byNATS + "netsky"
@@ -121,6 +121,9 @@ func (w Way) tls() *tls.Config {
 	return pinned(w.Fingerprint)
 }
 
+// ErrCertificate is returned if a server has another certificate than the one that people have compared.
+var ErrCertificate = errors.New("the server has another certificate than when this host joined")
+
 // pinned accepts the one certificate of a fingerprint. With "" it accepts any, which is for a
 // server behind ssh: that vouches for the machine.
 func pinned(fingerprint func() string) *tls.Config {
@@ -134,7 +137,7 @@ func pinned(fingerprint func() string) *tls.Config {
 					return nil
 				}
 			}
-			return errors.New("the server has another certificate than when this host joined")
+			return ErrCertificate
 		},
 	}
 }

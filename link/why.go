@@ -21,6 +21,8 @@ func (s *session) explain(err error) error {
 		return s.removed()
 	case errors.Is(err, io.EOF), errors.Is(err, nats.ErrNoServers):
 		return errors.New("the server does not run, or has closed the connection")
+	case errors.Is(err, ErrCertificate):
+		return fmt.Errorf("%w; if the owner's host has made it a new one, `netsky link move %s` shows its fingerprint and asks", err, s.self.Server.Address)
 	case errors.Is(err, nats.ErrNkeysNotSupported):
 		return fmt.Errorf("the NATS server knows no keys: have its administrator add the user { nkey: %s }, or give you a file with credentials, for `netsky link join --creds FILE` after `netsky link leave`", s.key.Public())
 	case refused && s.self.Server.Creds != "":
@@ -48,6 +50,9 @@ func (s *session) standing(ctx context.Context) error {
 			continue
 		}
 		nc, err := s.way().Connect(ctx, team.JoinOptions(s.self.Server)...)
+		if errors.Is(err, ErrCertificate) {
+			s.connected(s.explain(err)) // the library does not say that of a connection that it makes anew
+		}
 		if err != nil {
 			continue // connect says why
 		}
