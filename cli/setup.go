@@ -20,6 +20,7 @@ import (
 	"netsky/home"
 	"netsky/internal/advice"
 	"netsky/internal/words"
+	"netsky/link/team"
 	"netsky/spawn"
 )
 
@@ -189,7 +190,15 @@ func (a setupVerbs) purgeCommand(h home.Dir) string {
 
 func uninstallQuestion(a *app, h home.Dir, purge bool) string {
 	if purge {
-		return fmt.Sprintf("End all agents and remove netsky and everything it made in %s, including mail and records?", tilde(a, h.Root()))
+		about := ""
+		switch self, err := team.LoadSelf(h); {
+		case err != nil: // it is in no team
+		case self.IsOwner():
+			about = "This is the owner's host: the team ends for all its hosts.\n"
+		default:
+			about = fmt.Sprintf("This is %s in the team of %s, where `netsky link remove %[1]s` then takes it off the list.\n", self.Name, self.Owner)
+		}
+		return about + fmt.Sprintf("End all agents and remove netsky and everything it made in %s, including mail and records?", tilde(a, h.Root()))
 	}
 	return fmt.Sprintf("End all agents and remove netsky? (%s stays)", tilde(a, h.Root()))
 }
