@@ -91,6 +91,10 @@ func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err
 		}
 		if !errors.Is(err, ssh.ErrNoNetsky) && !errors.Is(err, ssh.ErrUnreachable) {
 			err = fmt.Errorf("%s: `netsky link join` there: %w", r.Name, err)
+			if rep, _ := link.LoadReport(f.Home); rep.Troubles["tunnel to "+r.Name].What != "" { // without a report there is none
+				err = advice.With(fmt.Errorf("%w: the tunnel to it is down: %s", err, rep.Troubles["tunnel to "+r.Name].What),
+					"the daemon can't answer what ssh asks: `ssh -o BatchMode=yes %s true` must work", advice.Word(r.Host.Dest))
+			}
 		}
 	}
 	if err != nil {
