@@ -84,6 +84,11 @@ func (b *orders) answer(ctx context.Context, h record.Heard, code string, allow 
 	list, err := b.o.Desk.Needs(ctx)
 	n, ok := attention.Find(list, code)
 	if !ok {
+		n, ok = elsewhere(list, code)
+	}
+	if ok {
+		code = n.Code
+	} else {
 		if err != nil && len(list) == 0 {
 			return nil, err
 		}
@@ -107,6 +112,19 @@ func (b *orders) answer(ctx context.Context, h record.Heard, code string, allow 
 		text = err.Error()
 	}
 	return b.reply(h, text), nil
+}
+
+// elsewhere returns the item of another host that has the code there, which is enough to type if no other has it.
+func elsewhere(list []attention.Need, code string) (n attention.Need, ok bool) {
+	for _, one := range list {
+		if there, _, far := strings.Cut(one.Code, "@"); far && there == code {
+			if ok {
+				return n, false
+			}
+			n, ok = one, true
+		}
+	}
+	return n, ok
 }
 
 // replyTo returns the code of the item that a bare yes or no is about, as it replies to the text

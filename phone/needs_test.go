@@ -100,6 +100,17 @@ func TestElsewhere(t *testing.T) {
 	w.wire.Put(chat.Message{Kind: chat.Reaction, Reaction: chat.Dislike, About: w.guidOf("make install\nOtherwise: ")})
 	w.says("abcde@build1: done (false).")
 	w.taken("kxqvd@build1 true", "abcde@build1 false")
+	same := asks("mnopq", "make dist", attention.Allow, attention.Deny)
+	another := same
+	another.Code, another.Host = "mnopq@build2", "build2"
+	changes(same, another)
+	w.guidOf("no mnopq@build1")
+	w.wire.Text("no mnopq")
+	w.says("Nothing was done: no item mnopq needs you")
+	changes(same)
+	w.wire.Text("No mnopq.")
+	w.says("mnopq@build1: done (false).")
+	w.taken("kxqvd@build1 true", "abcde@build1 false", "mnopq@build1 false")
 	w.wire.Text("peek agent3@build1 5")
 	w.says("the screen of agent3@build1, 5 lines")
 	w.wire.Text("stop 3@Build1")
@@ -108,6 +119,8 @@ func TestElsewhere(t *testing.T) {
 	testworld.Must(t, w.bus.Make("agent3@build1"))
 	w.wire.Text("Agent 3@Build1: go on")
 	w.arrives("agent3@build1", "go on")
+	w.wire.Text("3@build1: and then?")
+	w.arrives("agent3@build1", "and then?")
 	w.wire.Text("agent3@build2: go on")
 	w.says("There is no agent3@build2: your message was not sent.")
 }

@@ -49,7 +49,7 @@ var (
 		return regexp.MustCompile(`^(?i:(?:agent ?)?((?:[0-9]{1,4}|infinity)(?:@[0-9a-z-]+)?))$`)
 	})
 	namedForm = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(?i:agent ?((?:[0-9]{1,4}|infinity)(?:@[0-9a-z-]+)?)) ?[:,][ \t\r\n]*`)
+		return regexp.MustCompile(`^(?i:(?:agent ?((?:[0-9]{1,4}|infinity)(?:@[0-9a-z-]+)?)|((?:[0-9]{1,4}|infinity)@[0-9a-z-]+))) ?[:,][ \t\r\n]*`)
 	})
 )
 
@@ -112,7 +112,7 @@ func command(text string) ask {
 // message returns a message to the agent that it names first, else to agent0.
 func message(text string) ask {
 	if m := namedForm().FindStringSubmatch(text); m != nil {
-		if id, err := agent.ParseArgAddress(strings.ToLower(m[1])); err == nil {
+		if id, err := agent.ParseArgAddress(strings.ToLower(m[1] + m[2])); err == nil {
 			return ask{what: askMessage, agent: id, named: true, text: text[len(m[0]):]}
 		}
 	}
