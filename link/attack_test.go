@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -225,4 +226,39 @@ func TestAnswersElsewhere(t *testing.T) {
 		})
 		testworld.Must(t, all.Unsubscribe())
 	}
+}
+
+// Of what a brake keeps back no more is in memory than a few messages; the rest waits at the server, and comes once it
+// may.
+func TestHeldBack(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1", "build2")
+	laptop, build2 := w.hosts[0], w.hosts[2]
+	evil := w.steal(w.hosts[1])
+	laptop.stop()
+	begun, later := time.Now(), atomic.Int64{}
+	laptop.bus = bus.New(laptop.home, bus.Options{Now: func() time.Time { return begun.Add(time.Duration(later.Load())) }})
+	for i := range 60 {
+		e := envelope.Envelope{ID: fmt.Sprint("m-", i), From: "agent1", To: "agent1@laptop", Text: "x", Time: begun}
+		testworld.Must(t, laptop.bus.Arrive(t.Context(), "build1", e, false))
+	}
+	laptop.link()
+	text := strings.Repeat("x", 1_000_000)
+	for range 30 {
+		evil.publish(evil.mail("agent1@laptop", func(e *envelope.Envelope) { e.Text = text }))
+	}
+	nc := testworld.Got(nats.Connect("nats://"+w.at, w.admin.SignIn()))(t)
+	defer nc.Close()
+	mail := testworld.Got(testworld.Got(jetstream.New(nc))(t).Consumer(t.Context(), wire.MailStream("build1"), "laptop"))(t)
+	taken := func() int { return testworld.Got(mail.Info(t.Context()))(t).NumAckPending }
+	testworld.Wait(t, "some are kept back", func() bool { return taken() > 8 })
+	for i := range 3 {
+		build2.send("agent1", "agent0@laptop", "honest")
+		testworld.Wait(t, "another is heard", func() bool { return len(laptop.texts("agent0")) == i+1 })
+	}
+	if n := taken(); n > 20 {
+		t.Errorf("%d MB are kept back", n)
+	}
+	later.Store(int64(2 * time.Minute))
+	testworld.Wait(t, "all arrives", func() bool { return testworld.Got(laptop.bus.Count("agent1", bus.Inbox))(t) == 90 && taken() == 0 })
 }

@@ -22,11 +22,16 @@ import (
 // againHeader is on what its sender has sent before.
 const againHeader = "Netsky-Again"
 
+// maxHeld is how many bytes of one host's mail brakes keep back in memory; all that it sends beyond that waits
+// at the server. As many are on their way at once.
+const maxHeld = 8 << 20
+
 // An inbound puts the mail of one other host into the mailboxes here, in order.
 type inbound struct {
 	*session
 	from  team.Host
 	held  map[agent.ID][]jetstream.Msg // by recipient, behind one that a brake keeps back
+	bytes int                          // of held
 	told  map[string]bool              // refusals that were logged
 	next  uint64                       // the number of the next delivery, if none is lost on its way
 	about string
@@ -59,11 +64,12 @@ const pullTime = 10 * time.Second
 // then, as the server gives it again, behind what is newer.
 func (b *inbound) consume(ctx context.Context) error {
 	clear(b.held) // the server gives what is not acknowledged again
+	b.bytes = 0
 	c, err := b.js.Consumer(ctx, wire.MailStream(b.from.Name), b.self.Name)
 	if err != nil {
 		return err
 	}
-	it, err := c.Messages(jetstream.PullMaxMessages(window), jetstream.PullExpiry(pullTime), jetstream.PullHeartbeat(pullTime/2))
+	it, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(window, maxHeld), jetstream.PullExpiry(pullTime), jetstream.PullHeartbeat(pullTime/2))
 	if err != nil {
 		return err
 	}
@@ -92,16 +98,19 @@ func (b *inbound) consume(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		again := tick.C
+		again, next := tick.C, msgs
 		if len(b.held) == 0 {
 			again = nil // else the ticker would wake the process for nothing
+		}
+		if b.bytes > maxHeld {
+			next = nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-failed:
 			return err
-		case m := <-msgs:
+		case m := <-next:
 			if meta, err := m.Metadata(); err == nil {
 				if meta.Sequence.Consumer != b.next {
 					return nil
@@ -174,17 +183,14 @@ func (b *inbound) take(ctx context.Context, m jetstream.Msg) error {
 		return b.refuse(m, why)
 	}
 	to := e.To.Local()
-	if len(b.held[to]) > 0 {
-		b.held[to] = append(b.held[to], m)
-		return nil
+	if len(b.held[to]) == 0 {
+		if err := b.arrive(ctx, m, e, why); !errors.Is(err, bus.ErrBrake) {
+			return err
+		}
 	}
-	switch err := b.arrive(ctx, m, e, why); {
-	case errors.Is(err, bus.ErrBrake):
-		b.held[to] = append(b.held[to], m)
-		return nil
-	default:
-		return err
-	}
+	b.held[to] = append(b.held[to], m)
+	b.bytes += rawOf(m).Size()
+	return nil
 }
 
 // again tries what a brake has kept back, and keeps the server from giving it again.
@@ -201,6 +207,7 @@ func (b *inbound) again(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			b.bytes -= rawOf(list[0]).Size()
 			list = list[1:]
 		}
 		b.held[to] = list
@@ -277,9 +284,14 @@ func answered(err error) bool {
 	return is || err == nil
 }
 
+// rawOf returns what the server has of a message.
+func rawOf(m jetstream.Msg) *nats.Msg {
+	return &nats.Msg{Subject: m.Subject(), Header: m.Headers(), Data: m.Data()}
+}
+
 // read returns the envelope that a message holds, with its recipient's address there.
 func (b *inbound) read(m jetstream.Msg) (e envelope.Envelope, err error) {
-	raw := &nats.Msg{Subject: m.Subject(), Header: m.Headers(), Data: m.Data()}
+	raw := rawOf(m)
 	if err := wire.Verify(b.from.Key, raw); err != nil {
 		return e, err
 	}
