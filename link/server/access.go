@@ -69,11 +69,11 @@ type source struct {
 
 // Within these times whoever asked has to be answered: the server keeps in memory that they wait, some
 // 800 bytes each, for up to twice as long. Whoever joins needs no key, and may ask any number of times, as may a
-// host. Hosts ask for mail for 30 s each time.
+// host. Hosts ask for mail for 10 s each time.
 const (
 	answerWithin = "30s"
 	joinWithin   = "10s"
-	mailWithin   = "40s"
+	mailWithin   = "20s"
 	takenWithin  = "2s"
 )
 
