@@ -154,6 +154,7 @@ func (a daemonVerbs) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.O
 			Home: l.Home, Bus: l.Bus, SSH: ssh.Client{Home: l.Home, Environ: a.environ, Unasked: true}, Log: log, Version: Version, Agents: t.Agents, Needs: t.Needs, Deeds: others,
 		})
 	}
+	o.Look = hostVerbs(a).look(l.Home)
 	o.LinkServer = a.linkKeeper(l, log).Run
 	// What needs the owner is texted by the bridge; the other ways are for when that fails.
 	o.Escalate = escalating(l.Home, ownerVerbs(a).ways())

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,12 +29,26 @@ func BenchmarkOn(b *testing.B) {
 			}
 			kept := "ControlPath=" + here.dir + "/kept"
 			run(s.Bin+"/ssh", "-f", "-N", "-o", "ControlMaster=yes", "-o", "ControlPersist=10m", "-o", kept, "build1")()
-			there.must(b, "netsky", "init")
 			here.must(b, "netsky", "init")
-			here.must(b, "netsky", "--on", "build1", "status")
+			there.mustDaemon(b)
+			here.must(b, "netsky", "--on", "build1", "status") // the daemon there answers the next
 			compare(b, run("netsky", "--on", "build1", "status"), run(s.Bin+"/ssh", "-o", kept, "build1", "true"))
 		})
 	}
+}
+
+// mustDaemon runs a daemon in the world, and returns its process.
+func (w *world) mustDaemon(tb testing.TB) int {
+	tb.Helper()
+	w.must(tb, "netsky", "init")
+	cmd := w.command(context.Background(), "netsky", "daemon", "run")
+	testworld.Must(tb, cmd.Start())
+	tb.Cleanup(func() {
+		w.command(context.Background(), "netsky", "daemon", "stop").Run() // gone already if the test has ended it
+		cmd.Wait()
+	})
+	testworld.Wait(tb, "the daemon runs", func() bool { return w.command(tb.Context(), "netsky", "daemon", "status").Run() == nil })
+	return cmd.Process.Pid
 }
 
 // BenchmarkIdleLink tells what an idle team of two hosts costs, in shares of one core over a minute: the server,
@@ -44,13 +59,7 @@ func BenchmarkIdleLink(b *testing.B) {
 	here.env = append(here.env, "PATH="+s.Bin+":"+os.Getenv("PATH"))
 	var list []int
 	for _, w := range []*world{here, there, alone} {
-		w.must(b, "netsky", "init")
-		cmd := w.command(b.Context(), "netsky", "daemon", "run")
-		testworld.Must(b, cmd.Start())
-		defer cmd.Wait()
-		defer w.must(b, "netsky", "daemon", "stop")
-		list = append(list, cmd.Process.Pid)
-		testworld.Wait(b, "the daemon runs", func() bool { return w.command(b.Context(), "netsky", "daemon", "status").Run() == nil })
+		list = append(list, w.mustDaemon(b))
 	}
 	here.must(b, "netsky", "link", "serve", "--name", "laptop")
 	here.must(b, "netsky", "link", "invite", "build1", "--yes")

@@ -1,12 +1,18 @@
 package cli_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,8 +20,10 @@ import (
 	"testing"
 
 	"netsky/home"
+	"netsky/internal/execx"
 	"netsky/internal/testworld"
 	"netsky/link"
+	"netsky/link/ssh"
 )
 
 // mustHosts returns a world that reaches another one by ssh, as build1. path is the PATH there.
@@ -89,6 +97,66 @@ func TestOn(t *testing.T) {
 	if status, out := here.says(t, "", "--on", "build1", "status"); status != 2 || !strings.Contains(out, "on: not allowed for clones") {
 		t.Errorf("a clone uses another host: exit status %d\n%s", status, out)
 	}
+}
+
+// What the daemon there prints is what a netsky would that is started for it, at a terminal and without one,
+// and neither that nor ssh is started. Whatever else it is asked for, it refuses.
+func TestOnLook(t *testing.T) {
+	t.Parallel()
+	here, there := mustHosts(t, os.Getenv("PATH"))
+	there.mustDaemon(t)
+	testworld.Must(t, os.MkdirAll(filepath.Join(there.home, "channels/agent/agent1/inbox"), 0o700)) // so that there is a line with a colour
+	age := regexp.MustCompile(`[0-9.]+(ms|s)|"[a-z_]*(now|ms|since)": [0-9]+`)
+	run := func(args ...string) string {
+		status, out := here.says(t, "", append([]string{"--on", "build1"}, args...)...)
+		testworld.Equal(t, status, 0, out)
+		return age.ReplaceAllString(out, "AGE")
+	}
+	var want []string
+	lines := [][]string{{"status"}, {"status", "-v"}, {"ls", "--json"}}
+	for _, line := range lines {
+		want = append(want, run(append(line, "--watch=false")...)) // not one that is asked for
+	}
+	run("status") // leads the connection there
+	env := here.env
+	none := filepath.Join(here.dir, "none")
+	testworld.Must(t, os.Mkdir(none, 0o700))
+	testworld.Program(t, filepath.Join(none, "ssh"), "#!/bin/sh\nexit 255\n")
+	here.env = append(env, "PATH="+none+":"+os.Getenv("PATH"))
+	for i, line := range lines {
+		testworld.Equal(t, run(line...), want[i], strings.Join(line, " "))
+	}
+	s := here.mustScreen(t, "look", "env PS1='$ ' sh")
+	shown := 0
+	screen := func(line string) string {
+		shown++
+		s.types(fmt.Sprintf("clear; netsky --on build1 %s; echo rc%d=$?", line, shown), "Enter")
+		s.shows(fmt.Sprintf(`(?m)^rc%d=0`, shown))
+		return age.ReplaceAllString(s.tmux("capture-pane", "-e", "-p", "-t", "=look:"), "AGE")
+	}
+	quick := screen("status")
+	testworld.Equal(t, here.command(t.Context(), "netsky", "--on", "build1", "status", "--watch=false").Run() != nil, true, "ssh is not to be had")
+	s.types("PATH="+execx.Value(env, "PATH"), "Enter")
+	testworld.Equal(t, strings.Replace(screen("status --watch=false"), "rc2=", "rc1=", 1), quick, "at a terminal")
+
+	door := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return net.Dial("unix", filepath.Join(there.home, home.LookSocket))
+	}}}
+	for _, l := range []ssh.Look{
+		{Words: []string{"down", "--all"}}, {Words: []string{"status", "--watch"}}, {Words: nil},
+		{Words: []string{"status"}, Netsky: "/bin/sh"}, {Words: []string{"status"}, Vars: map[string]string{"AGENT_N": "1"}},
+		{Words: []string{"status"}, Vars: map[string]string{"TZ": "Asia/Tokyo"}}, {Words: []string{"status"}, Vars: map[string]string{"NETSKY_HOME": here.home}},
+	} {
+		vars := map[string]string{"HOME": execx.Value(there.env, "HOME"), "NETSKY_HOME": there.home, "NETSKY_TMUX_SOCKET": execx.Value(there.env, "NETSKY_TMUX_SOCKET"), "TZ": os.Getenv("TZ")}
+		maps.Copy(vars, l.Vars)
+		l.Vars, l.Netsky = vars, cmp.Or(l.Netsky, filepath.Join(binDir(), "netsky"))
+		answer := testworld.Got(door.Post("http://netsky/", "", bytes.NewReader(testworld.Got(json.Marshal(l))(t))))(t)
+		answer.Body.Close()
+		testworld.Equal(t, answer.StatusCode, http.StatusConflict, fmt.Sprint(l))
+	}
+	here.env = env
+	there.must(t, "netsky", "daemon", "stop")
+	testworld.Contains(t, run("status"), "daemon stopped", "without a daemon the verb runs there")
 }
 
 // Ctrl-C ends a verb there, at a terminal and without one.

@@ -72,7 +72,18 @@ func (a hostVerbs) on(ctx context.Context, host string, line []string) error {
 	if self != agent.Owner { // who has there the rights of the one with that name, not the owner's
 		vars += " AGENT_N=" + a.getenv("AGENT_N")
 	}
-	return reached(ctx, h, c.Run(ctx, h, a.in, a.out, a.err, vars, line...))
+	quick := self == agent.Owner && looks(line)
+	if quick {
+		if said, err := c.Look(ctx, h, a.in, a.out, a.err, line...); err == nil {
+			_, _ = a.stdout().Write(said)
+			return nil
+		}
+	}
+	err = c.Run(ctx, h, a.in, a.out, a.err, vars, line...)
+	if quick && err == nil {
+		c.OpenLook(ctx, h)
+	}
+	return reached(ctx, h, err)
 }
 
 // whileRead returns a context that also ends once nobody reads the output any more, as after a

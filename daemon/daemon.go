@@ -86,6 +86,8 @@ type Options struct {
 	// Link carries mail between this host and the others of its team, if it has one, until ctx ends. known returns the agents as the
 	// watchdog has seen them last, and the number of that look. nil: nothing does.
 	Link func(ctx context.Context, known func(context.Context) ([]view.Agent, uint64, error)) error
+	// Look answers what other hosts see of this one, until ctx ends. nil: nothing does.
+	Look func(ctx context.Context) error
 	// LinkServer runs the team's server as a child of the daemon, if this host has one, until ctx ends. nil: nothing does.
 	LinkServer func(ctx context.Context) error
 	Version    string
@@ -176,6 +178,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Updates != nil {
 		services = append(services, service{name: "updates", run: patient(o.Log, "updates", o.Updates)})
+	}
+	if o.Look != nil {
+		services = append(services, service{name: "look", run: patient(o.Log, "look", o.Look)})
 	}
 	if o.LinkServer != nil {
 		services = append(services, service{name: "link server", run: patient(o.Log, "link server", o.LinkServer)})

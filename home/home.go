@@ -169,6 +169,7 @@ const (
 	WorkDir      = "workspaces"
 	DaemonPID    = "run/daemon.pid"
 	DaemonSocket = "run/daemon.sock"
+	LookSocket   = "run/look.sock"
 )
 
 // IsOther reports whether dir is there and not this home, which may have been moved, or

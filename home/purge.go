@@ -158,7 +158,7 @@ var shapes = map[string]shape{
 		},
 	},
 	RunDir: {
-		files: `(daemon\.(pid|sock)|link\.sock|link-server\.json|url|token|cx-(infinity|[0-9]+)\.(sock|json|sock\.lock))`,
+		files: `(daemon\.(pid|sock)|(link|look)\.sock|link-server\.json|url|token|cx-(infinity|[0-9]+)\.(sock|json|sock\.lock))`,
 		links: codexSocket,
 		dirs: map[string]shape{
 			"brakes":  {files: anyAddress + `-` + anyAddress},

@@ -11,8 +11,14 @@ import (
 	"golang.org/x/term"
 )
 
+// Elsewhere is written to for a terminal on another host, of a size that is not known here.
+type Elsewhere struct{ io.Writer }
+
 // Width reports whether the stream is a terminal, and its width.
 func Width(stream any) (width int, ok bool) {
+	if _, ok := stream.(Elsewhere); ok {
+		return 80, true
+	}
 	f, isFile := stream.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
 		return 0, false

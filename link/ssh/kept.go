@@ -108,7 +108,8 @@ func (c Client) connect(ctx context.Context, h Host, errs io.Writer) (options []
 	if answers(socket) {
 		return options, nil
 	}
-	cmd, err := c.command(ctx, append(c.on(socket), "ControlMaster=yes", "ControlPersist=10m"), "-f", "-N", "-T", "--", h.Dest)
+	forget(socket)
+	cmd, err := c.command(ctx, append(c.on(socket), "ControlMaster=yes", "ControlPersist=10m", "StreamLocalBindMask=0177"), "-f", "-N", "-T", "--", h.Dest)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +140,7 @@ func (c Client) Close(ctx context.Context) error {
 		file := filepath.Join(dir, e.Name())
 		switch {
 		case !strings.HasPrefix(e.Name(), prefix):
-		case e.Type() != fs.ModeSocket:
+		case e.Type() != fs.ModeSocket || strings.Contains(e.Name(), look):
 			err = errors.Join(err, os.Remove(file))
 		case answers(file):
 			cmd, cerr := c.command(ctx, c.on(file), "-O", "exit", "--", "netsky")
