@@ -72,7 +72,7 @@ func (a scheduleVerbs) addSchedule(c *cli.Context, who int, r fleet.ScheduleRequ
 	if r.Text, err = a.textArg(c, 2, verb+": needs "+usage); err != nil {
 		return err
 	}
-	host, ids, _, err := aimed{a.app}.splitAt([]string{c.Args().Get(who)})
+	host, ids, _, err := aimed(a).splitAt([]string{c.Args().Get(who)})
 	if host != "" {
 		err = advice.With(usagef("%s: %s: schedules are kept on the agent's host", verb, ids[0].At(host)), "`netsky --on %s %s …`, with %s, adds it there", host, verb, ids[0])
 	}
