@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -119,6 +120,34 @@ func TestBrakes(t *testing.T) {
 		mustSend(t, b, shutdown)
 		now.Add(int64(time.Minute))
 		mustSend(t, b, message(agent.Root, a1, "a minute later"))
+	})
+	t.Run("rate of another host", func(t *testing.T) {
+		b, h := mustBus(t, o, a1, agent.Owner)
+		testworld.Must(t, b.Link("build1"))
+		n := 0
+		arrive := func() error {
+			e := message(a1, a1, "it has waited for a connection")
+			e.ID, e.Time, n = fmt.Sprint("far-", n), o.Now(), n+1
+			return b.Arrive(t.Context(), "build1", e, false)
+		}
+		for range 1000 {
+			testworld.Must(t, arrive())
+		}
+		for _, name := range testworld.Got(b.Names(a1, bus.Inbox))(t) { // else they are too many that wait
+			testworld.Must(t, os.Remove(h.Path(home.Mailbox(a1), string(bus.Inbox), name)))
+		}
+		now.Add(int64(500 * time.Millisecond))
+		testworld.ErrorIs(t, arrive(), bus.ErrBrake, "the 1,001st at once")
+		testworld.Fails(t, arrive(), "1000 messages more than 60 a minute")
+		mustNotices(t, b, 1)
+		now.Add(int64(30 * time.Second))
+		for range 30 {
+			testworld.Must(t, arrive())
+		}
+		testworld.ErrorIs(t, arrive(), bus.ErrBrake, "the 31st in 30 s")
+		now.Add(-int64(time.Hour))
+		testworld.Must(t, arrive()) // the clock was set back
+		now.Add(int64(time.Hour))
 	})
 	t.Run("hops", func(t *testing.T) {
 		b, home := mustBus(t, o, agent.Root, a1, agent.Owner)

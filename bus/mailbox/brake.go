@@ -33,8 +33,10 @@ const (
 	MaxHops    = 16
 	maxRate    = 60 // envelopes from one sender to one mailbox
 	rateWindow = time.Minute
+	rateEach   = rateWindow / maxRate
 	maxWaiting = 1000
-	tellAgain  = time.Hour // the owner is notified once in this time, per sender, mailbox and brake
+	maxCredit  = maxWaiting // for mail of another host, of which that many may have waited for a connection
+	tellAgain  = time.Hour  // the owner is notified once in this time, per sender, mailbox and brake
 	dir        = home.RunDir + "/brakes"
 )
 
@@ -75,6 +77,7 @@ type Ring struct {
 
 	cache *Cache
 	file  *Handle
+	far   bool // the sender is on another host, where its mail was counted as it was sent
 	times [int(kinds) + maxRate]int64
 }
 
@@ -84,7 +87,10 @@ func (r *Ring) Excess(hops int, now time.Time, waiting func(limit int) (int, err
 	if hops > MaxHops {
 		return Hops, HopsFact(hops), nil
 	}
-	if recent, _ := r.recent(now); recent >= maxRate {
+	if r.far && r.ahead(now) > (maxCredit-1)*rateEach {
+		return Rate, fmt.Sprintf("%d messages more than %d a minute", maxCredit, maxRate), nil
+	}
+	if recent, _ := r.recent(now); !r.far && recent >= maxRate {
 		return Rate, fmt.Sprintf("%d messages in the last minute, at most %d", recent, maxRate), nil
 	}
 	n, err := waiting(maxWaiting)
@@ -148,9 +154,23 @@ func (r *Ring) recent(now time.Time) (n, slot int) {
 	return n, slot
 }
 
+// ahead is by how much more time than has passed the messages of a sender on another host would
+// have taken at the rate: what a host has kept for want of a connection comes all at once.
+func (r *Ring) ahead(now time.Time) time.Duration {
+	d := time.Duration(r.times[kinds] - now.UnixNano())
+	if d > (maxCredit+1)*rateEach { // from before the clock was set back
+		return 0
+	}
+	return max(d, 0)
+}
+
 // Count enters one send.
 func (r *Ring) Count(now time.Time) {
-	if r.Bounded {
+	switch {
+	case r.Bounded:
+		return
+	case r.far:
+		r.set(int(kinds), now.Add(r.ahead(now)+rateEach)) // if this fails, one send is not counted
 		return
 	}
 	_, slot := r.recent(now)
@@ -188,7 +208,7 @@ func OpenRing(ctx context.Context, h home.Dir, cache *Cache, files *Maker, from,
 		return nil, err
 	}
 	file.Lock()
-	r := &Ring{cache: cache, file: file}
+	r := &Ring{cache: cache, file: file, far: from.Host() != ""}
 	if err := r.load(ctx); err != nil {
 		r.Release()
 		return nil, err
