@@ -48,16 +48,6 @@ func (h *host) down() string {
 // What a resend that was cut off has not sent again is sent by the next.
 func TestResendCutOff(t *testing.T) {
 	t.Parallel()
-	for name, limit := range map[string]func(*jetstream.StreamConfig){
-		"stream full":   func(c *jetstream.StreamConfig) { c.MaxMsgs = 2 }, // of the three that are sent again
-		"receiver full": func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 2 },
-	} {
-		t.Run(name, func(t *testing.T) { testResendCutOff(t, limit) })
-	}
-}
-
-func testResendCutOff(t *testing.T, limit func(*jetstream.StreamConfig)) {
-	t.Parallel()
 	w := mustWorld(t, "laptop", "build1")
 	laptop, build1 := w.hosts[0], w.hosts[1]
 	send := func(n int) {
@@ -77,19 +67,79 @@ func testResendCutOff(t *testing.T, limit func(*jetstream.StreamConfig)) {
 	w.end()
 	w.store = copied
 	w.serve()
-	w.limit("build1", limit)
+	w.limit("build1", func(c *jetstream.StreamConfig) { c.MaxMsgs = 2 }) // of the three that are sent again
 	build1.link()
 	testworld.Wait(t, "it is cut off", func() bool {
 		return strings.HasPrefix(build1.trouble("mail out"), "send again what the server has lost: ")
 	})
 	build1.stop()
-	w.limit("build1", func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxMsgsPerSubject = -1, wire.MaxWaiting })
+	w.limit("build1", func(c *jetstream.StreamConfig) { c.MaxMsgs = -1 })
 	build1.link()
 	laptop.link()
 	send(3)
 	want := []string{"agent1@build1: 0", "agent1@build1: 1", "agent1@build1: 2", "agent1@build1: 3"}
 	testworld.Wait(t, "all has arrived", func() bool { return len(laptop.texts("agent0")) >= len(want) })
 	testworld.EqualList(t, laptop.texts("agent0"), want, "once, in order")
+}
+
+// A host for which the server keeps no more holds up no other's mail, not even while what the server has lost is
+// sent again.
+func TestResendReceiverFull(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1", "build2")
+	laptop, build1, build2 := w.hosts[0], w.hosts[1], w.hosts[2]
+	send := func(to string, n int) { build1.send("agent1", agent.ID("agent0@"+to), fmt.Sprint(n)) }
+	away := func(host string) { // and nothing waits to be sent to it
+		testworld.Wait(t, "the server has it", func() bool { return build1.waiting(agent.ID("agent0@"+host)) == 0 })
+	}
+	send("laptop", 0)
+	testworld.Wait(t, "the first has arrived", func() bool { return len(laptop.texts("agent0")) == 1 })
+	away("laptop")
+	w.end()
+	copied := t.TempDir()
+	testworld.Must(t, os.CopyFS(copied, os.DirFS(w.store)))
+	w.serve()
+	laptop.stop()
+	build2.stop()
+	for n := 1; n <= 4; n++ {
+		send("laptop", n)
+		send("build2", n)
+	}
+	away("laptop")
+	away("build2")
+	build1.stop()
+	w.end()
+	w.store = copied
+	w.serve()
+	w.limit("build1", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 2 })
+	build2.link()
+	build1.link()
+	send("laptop", 5)
+	send("build2", 5)
+	texts := func(last, first int) (list []string) {
+		for n := first; n <= last; n++ {
+			list = append(list, fmt.Sprint("agent1@build1: ", n))
+		}
+		return list
+	}
+	testworld.Wait(t, "that of the other arrives", func() bool { return len(build2.texts("agent0")) >= 5 })
+	testworld.EqualList(t, build2.texts("agent0"), texts(5, 1), "once, in order")
+	testworld.Contains(t, build1.trouble("mail for laptop"), "keeps no more for laptop")
+	testworld.Equal(t, build1.trouble("mail out"), "")
+	record := build1.home.Path("state/link/sent.json")
+	testworld.Contains(t, string(testworld.Got(os.ReadFile(record))(t)), `"lost":true`)
+	build1.stop()
+	build1.link()
+	send("build2", 6)
+	testworld.Wait(t, "the other's arrives after a restart, too", func() bool { return len(build2.texts("agent0")) >= 6 })
+	laptop.link()
+	send("laptop", 6)
+	testworld.Wait(t, "all has arrived", func() bool { return len(laptop.texts("agent0")) >= 7 })
+	testworld.EqualList(t, laptop.texts("agent0"), texts(6, 0), "once, in order")
+	testworld.EqualList(t, build2.texts("agent0"), texts(6, 1), "once, in order")
+	testworld.Wait(t, "nothing is lost any more", func() bool {
+		return !strings.Contains(string(testworld.Got(os.ReadFile(record))(t)), `"lost"`) && build1.trouble("mail for laptop") == ""
+	})
 }
 
 // What is filed is on record before: so a daemon that is killed then knows what a server that

@@ -30,8 +30,8 @@ const (
 // A parcel is a message to publish.
 type parcel struct {
 	envelope.Envelope
-	d     *bus.Delivery // nil if it was filed before
-	again bool          // it was published before
+	d    *bus.Delivery // nil if it was filed before
+	file filedMail     // else where
 }
 
 // An outbound publishes what waits for other hosts, in order. The server takes a message only
@@ -84,8 +84,13 @@ func (o *outbound) run(ctx context.Context) error {
 			case <-o.retry():
 			}
 		}
-		left, err := o.publish(ctx, o.sort(o.fill(batch)))
-		batch = left
+		var err error
+		if !o.known {
+			err = o.seek(ctx)
+		}
+		if batch = o.live(o.sort(o.fill(batch))); err == nil {
+			batch, err = o.publish(ctx, batch)
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -230,16 +235,15 @@ func quiet(ctx context.Context, err error) error {
 	return err
 }
 
-// publish publishes a batch, files what the server has acknowledged, and returns the rest.
-func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, err error) {
-	batch = slices.DeleteFunc(batch, func(p parcel) bool {
+// live returns what has not expired.
+func (o *outbound) live(batch []parcel) []parcel {
+	return slices.DeleteFunc(batch, func(p parcel) bool {
 		return p.Expired(o.Bus.Now()) && (p.d == nil || p.d.Expire() == nil)
 	})
-	if !o.known {
-		if err := o.seek(ctx); err != nil {
-			return batch, err
-		}
-	}
+}
+
+// publish publishes a batch, files what the server has acknowledged, and returns the rest.
+func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, err error) {
 	batch, msgs, err := o.messages(ctx, batch)
 	if err != nil {
 		return batch, err
@@ -270,7 +274,7 @@ func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, 
 			continue
 		}
 		o.last = max(o.last, seq)
-		o.taken(p.To.Host())
+		o.taken(p)
 		if p.d != nil { // while what was lost is sent again, it is on record that it was lost
 			o.sent.set(o.last)
 			done = append(done, p.d)
@@ -321,7 +325,7 @@ func (o *outbound) seek(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.sent.beyond(info) {
+	if o.sent.beyond(info, o.behind()) {
 		if err = o.sent.save(o.Home); err == nil {
 			err = o.resend(ctx, info)
 		}
@@ -330,7 +334,7 @@ func (o *outbound) seek(ctx context.Context) error {
 			return fmt.Errorf("send again what the server has lost: %v", err) // %v: it keeps back what is for all hosts
 		}
 	}
-	o.sent.begin(info.Created, o.last)
+	o.sent.begin(info.Created, o.last, o.behind())
 	return o.sent.save(o.Home)
 }
 
@@ -379,7 +383,7 @@ func (o *outbound) message(ctx context.Context, p parcel) (*nats.Msg, error) {
 		return nil, err
 	}
 	m := &nats.Msg{Subject: wire.MailSubject(o.self.Name, e.To.Host()), Data: data, Header: nats.Header{}}
-	if p.again {
+	if p.d == nil {
 		m.Header.Set(againHeader, "1")
 	}
 	return m, wire.Sign(o.key, m, envelope.Digest(string(e.From), string(e.To), e.ID))

@@ -44,17 +44,26 @@ func (s *sent) set(last uint64) {
 	s.v.Last = last
 }
 
-func (s *sent) begin(created time.Time, last uint64) {
+// begin notes the stream that there is, and whether some of what the server has lost is still to be sent again.
+func (s *sent) begin(created time.Time, last uint64, lost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.v, s.dirty = sentState{Created: created, Last: last}, true
+	s.v, s.dirty = sentState{Created: created, Last: last, Lost: lost}, true
 }
 
-// beyond reports whether the server had acknowledged more than it has, and notes that.
-func (s *sent) beyond(info *jetstream.StreamInfo) bool {
+// whole notes that the server has again what it had lost.
+func (s *sent) whole() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.v.Created.IsZero() || !s.v.Lost && s.v.Created.Equal(info.Created) && s.v.Last <= info.State.LastSeq {
+	s.v.Lost, s.dirty = false, true
+}
+
+// beyond reports whether the server had acknowledged more than it has, and notes that; not again while it is
+// being sent what it had lost before.
+func (s *sent) beyond(info *jetstream.StreamInfo, again bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.v.Created.IsZero() || (again || !s.v.Lost) && s.v.Created.Equal(info.Created) && s.v.Last <= info.State.LastSeq {
 		return false
 	}
 	s.dirty, s.v.Lost = s.dirty || !s.v.Lost, true
@@ -82,26 +91,35 @@ func (s *sent) save(h home.Dir) error {
 }
 
 // resend publishes everything again that was filed and is still remembered: what has arrived
-// has no second effect.
-func (o *outbound) resend(ctx context.Context, info *jetstream.StreamInfo) error {
+// has no second effect. What is for a host for which the server keeps no more stays behind.
+func (o *outbound) resend(ctx context.Context, info *jetstream.StreamInfo) (err error) {
 	list, err := o.filed()
 	if err != nil {
 		return err
 	}
+	o.forget()
+	defer func() {
+		if err != nil {
+			o.known = false
+			o.forget()
+		}
+	}()
 	o.Log.Warn("link", "the server has an earlier state, of", info.State.LastTime, "sent again", len(list))
 	for len(list) > 0 {
 		batch, at := []parcel(nil), list[:min(len(list), window)]
 		list = list[len(at):]
 		for _, f := range at {
-			e, err := o.Bus.Read(f.box, bus.Delivered, f.name)
-			if err == nil && e.Err == nil && e.Why == "" {
-				batch = append(batch, parcel{Envelope: e.Envelope, again: true})
+			if p, ok := o.filedParcel(f); ok {
+				batch = append(batch, p)
 			}
 		}
-		for len(batch) > 0 {
+		for batch = o.leave("", batch); len(batch) > 0; {
 			left, err := o.publish(ctx, batch)
-			if err != nil && len(left) == len(batch) {
-				o.known = false
+			switch full, is := errors.AsType[fullError](err); {
+			case is:
+				o.setAside(err)
+				left = o.leave(full.host, left)
+			case err != nil && len(left) == len(batch):
 				return err
 			}
 			if batch = left; err != nil { // what it has of an earlier try is in no sequence
