@@ -45,7 +45,9 @@ func (d *daemon) listen(ctx context.Context) error {
 		return err
 	}
 	detach := d.screens.attached(c)
+	server.Through(c)
 	defer func() {
+		server.Through(nil)
 		detach()
 		c.Close()
 		// The hub must not outlive the daemon.

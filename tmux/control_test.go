@@ -246,6 +246,29 @@ func TestHub(t *testing.T) {
 	}
 }
 
+// Panes that a client is asked for are those that a program lists; without the client, or with another socket, one does.
+func TestThrough(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	c := mustHub(t, s)
+	mustStart(t, s, idle("agent1"), idle("agent2"))
+	want := mustPanes(t, s)
+	none := &tmux.Server{Socket: s.Socket, Conf: s.Conf, Tags: s.Tags, Env: append([]string{"PATH=" + t.TempDir()}, os.Environ()...)}
+	none.Env = slices.DeleteFunc(none.Env, func(v string) bool { return strings.HasPrefix(v, "PATH=/usr") })
+	testworld.Fails(t, testworld.Err(none.Panes(t.Context())), "no such program", "without a client")
+	none.Through(c)
+	testworld.Equal(t, fmt.Sprint(names(mustPanes(t, none))), fmt.Sprint(names(want)), "by the client")
+	testworld.Equal(t, find(t, mustPanes(t, none), "agent2").Server, find(t, want, "agent2").Server)
+	testworld.Must(t, s.Kill(t.Context(), find(t, want, "agent1")))
+	testworld.EqualList(t, names(mustPanes(t, none)), []string{"agent2"}, "by the client, one less")
+	testworld.Must(t, c.Close())
+	testworld.Fails(t, testworld.Err(none.Panes(t.Context())), "no such program", "with a client that has ended")
+	none.Through(nil)
+	testworld.Fails(t, testworld.Err(none.Panes(t.Context())), "no such program", "without a client again")
+	s.Through(mustHub(t, s))
+	testworld.EqualList(t, names(mustPanes(t, s)), []string{"agent2"}, "by a client")
+}
+
 // A process that is killed takes its control client with it, harms no session
 // and leaves a hub that the next one replaces, also if the server hangs meanwhile.
 func TestHubOwnerKilled(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Pane is one pane as tmux described it. A pane whose window is linked into
@@ -57,7 +59,10 @@ func (s *Server) Panes(ctx context.Context) ([]Pane, error) {
 			s.label(), since.Round(100*time.Millisecond), context.DeadlineExceeded)
 	}
 	_, bounded := ctx.Deadline()
-	all, err := s.list(ctx)
+	all, err := s.listThrough(ctx)
+	if err != nil { // a program tells more
+		all, err = s.list(ctx)
+	}
 	if !bounded && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		silent.Store(s.path(), time.Now())
 	}
@@ -78,6 +83,51 @@ func (s *Server) list(ctx context.Context) ([]listed, error) {
 		return nil, err
 	}
 	all, err := q.parse(out)
+	s.socket().note(all)
+	return all, err
+}
+
+// Through has Panes ask by a client of this server, which costs a thirtieth of starting a program, while the
+// client lives and the server's socket is the one that there is now. The caller says so again, with nil, when
+// it closes the client.
+func (s *Server) Through(c *Client) {
+	var t *through
+	if c != nil {
+		t = &through{client: c}
+		if unix.Lstat(s.path(), &t.socket) != nil {
+			t = nil
+		}
+	}
+	s.through.Store(t)
+}
+
+// A through is a client to ask, and what the socket was then.
+type through struct {
+	client *Client
+	socket unix.Stat_t
+}
+
+// clientPatience is how long a client may take that may be stopped itself.
+const clientPatience = 2 * time.Second
+
+// listThrough is list by the client, if there is one.
+func (s *Server) listThrough(ctx context.Context) ([]listed, error) {
+	t := s.through.Load()
+	var now unix.Stat_t
+	if t == nil || unix.Lstat(s.path(), &now) != nil || now.Dev != t.socket.Dev || now.Ino != t.socket.Ino {
+		return nil, ErrClosed
+	}
+	q, err := s.question()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, clientPatience)
+	defer cancel()
+	out, err := t.client.Do(ctx, q.line())
+	if err != nil {
+		return nil, err
+	}
+	all, err := q.parse(out + "\n")
 	s.socket().note(all)
 	return all, err
 }

@@ -28,6 +28,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -80,6 +81,8 @@ type Server struct {
 	// Known remembers this server's process, so that it is found again when its socket has
 	// been removed; nil: it is lost then, and a new one is started.
 	Known Known
+
+	through atomic.Pointer[through] // nil: Panes starts a program
 }
 
 // Version returns the tmux program's version, such as "3.3a".
@@ -166,8 +169,15 @@ func (s *Server) run(ctx context.Context, stdin io.Reader, args ...string) (stri
 	ctx, cancel := withPatience(ctx)
 	defer cancel()
 	socket := s.socket()
-	if err := socket.revive(ctx, args[0] == "start-server"); err != nil {
+	starts := args[0] == "start-server"
+	if err := socket.revive(ctx, starts); err != nil {
 		return "", fmt.Errorf("tmux %s: %w", verb, err)
+	}
+	if _, err := s.program(); err != nil {
+		return "", err
+	}
+	if !starts && !socket.listens(false) { // a program would only say so
+		return "", s.refusal(verb, "no server running on "+s.path())
 	}
 	out, err := s.call(ctx, stdin, args...)
 	if !errors.Is(err, ErrNoServer) || socket.listens(true) || len(socket.living()) == 0 {

@@ -101,12 +101,12 @@ func TestArgv(t *testing.T) {
 	t.Setenv("TMUX", "/tmp/x,1,0")
 	t.Setenv("TMUX_PANE", "%1")
 	for _, tt := range []struct {
-		server tmux.Server
+		server *tmux.Server
 		want   []string
 	}{
-		{tmux.Server{}, []string{"-f", "/dev/null", "-L", "default", "attach"}},
-		{tmux.Server{Socket: "a", Conf: "/c"}, []string{"-f", "/c", "-L", "a", "attach"}},
-		{tmux.Server{Socket: "/s/a"}, []string{"-f", "/dev/null", "-S", "/s/a", "attach"}},
+		{&tmux.Server{}, []string{"-f", "/dev/null", "-L", "default", "attach"}},
+		{&tmux.Server{Socket: "a", Conf: "/c"}, []string{"-f", "/c", "-L", "a", "attach"}},
+		{&tmux.Server{Socket: "/s/a"}, []string{"-f", "/dev/null", "-S", "/s/a", "attach"}},
 	} {
 		got := tt.server.Argv("attach")
 		if !filepath.IsAbs(got[0]) || !slices.Equal(got[1:], tt.want) {
