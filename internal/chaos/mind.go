@@ -61,7 +61,7 @@ func (t *Sandbox) dismiss() {
 	_ = t.beside.Wait()
 }
 
-// partlyDone reports whether a verb has done its work, but can't prove it.
+// partlyDone reports whether a verb has done its work, but can't prove it or has not seen all of its effect yet.
 func partlyDone(err error) bool {
 	var exit *exec.ExitError
 	return errors.As(err, &exit) && exit.ExitCode() == partly
