@@ -7,12 +7,14 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"netsky/agent"
 	"netsky/cli/view"
+	"netsky/fleet"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/watch/backoff"
@@ -141,15 +143,23 @@ func (a taskVerbs) taskViews(ctx context.Context, l *spawn.Launcher, f task.Filt
 	if err != nil {
 		return nil, err
 	}
-	var states spawn.Statuses
-	if slices.ContainsFunc(list, func(k store.Task) bool { return k.State == store.TaskInProgress }) {
-		if states, err = l.Inspect(ctx); err != nil {
-			states = nil // nobody is called down
-		}
-	}
-	views, err := dispatch.Views(ctx, db, a.judge(l.Home, db), list, states, func(st spawn.Status) bool { return backoff.Soon(l.Home, st.Agent, st.Start) })
+	views, err := a.shown(ctx, l, db, a.judge(l.Home, db), list)
 	dispatch.Order(views)
 	return views, err
+}
+
+// shown returns tasks as they are shown. Nobody is called down of whom nothing is known.
+func (a taskVerbs) shown(ctx context.Context, l *spawn.Launcher, db *store.DB, judge *task.Judge, list []store.Task) ([]dispatch.View, error) {
+	here := sync.OnceValues(func() (spawn.Statuses, error) { return l.Inspect(ctx) })
+	state := func(id agent.ID) (spawn.Status, bool) {
+		if id.Host() != "" {
+			st := fleet.Far(l.Home, id)
+			return st, st.State != agent.Unknown
+		}
+		states, err := here()
+		return states.Find(id), err == nil
+	}
+	return dispatch.Views(ctx, db, judge, list, state, func(st spawn.Status) bool { return backoff.Soon(l.Home, st.Agent, st.Start) })
 }
 
 func (a taskVerbs) taskShow(c *cli.Context) error {
@@ -177,12 +187,8 @@ func (a taskVerbs) taskShow(c *cli.Context) error {
 	if err != nil {
 		return a.taskErr("task show", err)
 	}
-	states, err := l.Inspect(c.Context)
-	if err != nil {
-		states = nil
-	}
 	judge := a.judge(l.Home, db)
-	views, err := dispatch.Views(c.Context, db, judge, []store.Task{k}, states, func(st spawn.Status) bool { return backoff.Soon(l.Home, st.Agent, st.Start) })
+	views, err := a.shown(c.Context, l, db, judge, []store.Task{k})
 	if err != nil {
 		return a.taskErr("task show", err)
 	}

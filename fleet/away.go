@@ -116,9 +116,14 @@ func (f over) bySSH(err error, id agent.ID, there away.There) error {
 	return advice.With(err, "in the repository of the owner's, git fetch %s:%s %s:%s brings it by ssh", self.Name, advice.Word(there.Dir), git.Branch(there.Branch), away.Ref(id.At(self.Name)))
 }
 
+// workTime is how long an agent's host may take to send its work; meanwhile the task is held.
+const workTime = 30 * time.Minute
+
 // ask returns what asks an agent's host for its work.
 func (w Work) ask(id agent.ID) away.Ask {
 	return func(ctx context.Context, q away.Request, out io.Writer) (there away.There, err error) {
+		ctx, cancel := context.WithTimeout(ctx, workTime)
+		defer cancel()
 		err = Host{w.Fleet, id.Host()}.do(ctx, workDeed, q, &there, out)
 		there.State = agent.State(envelope.Plain(envelope.Line(string(there.State), 40)))
 		if err != nil && Status(err) == 2 {

@@ -22,6 +22,9 @@ var (
 // which nobody asks in any case.
 const endTime = 2 * time.Second
 
+// nothingRest is how long one rests that has heard nothing new, as the other host may say so at once for ever.
+const nothingRest = 100 * time.Millisecond
+
 // Ask has another host do a deed and writes to w what it says of that there. Without an error
 // that is whole. If ctx ends, the deed does, as by Ctrl-C over there.
 func (d *Deeds) Ask(ctx context.Context, host, deed string, request []byte, w io.Writer) error {
@@ -73,7 +76,9 @@ func (d *Deeds) follow(ctx context.Context, host, deed, number string, w io.Writ
 		if v.End {
 			return nil
 		}
-		heard, at = time.Now(), at+int64(len(v.Said))
+		if heard, at = time.Now(), at+int64(len(v.Said)); len(v.Said) == 0 {
+			_ = proc.Sleep(ctx, nothingRest)
+		}
 	}
 }
 

@@ -303,7 +303,7 @@ func TestWaitsForEnough(t *testing.T) {
 	j := &task.Judge{Work: record.Records{DB: r.db}, After: task.Landed}
 	_, err := r.crew(agent.Owner).Book().Alter(t.Context(), first, func(k *store.Task) ([]store.Op, error) { k.Head = "h"; return nil, nil })
 	testworld.Must(r, err)
-	views, err := dispatch.Views(t.Context(), r.db, j, []store.Task{r.task(second)}, nil, nil)
+	views, err := dispatch.Views(t.Context(), r.db, j, []store.Task{r.task(second)}, unknown, nil)
 	if err != nil || views[0].Now != "needs "+dispatch.Short(first)+" landed" {
 		t.Errorf("%+v, %v", views, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"netsky/agent"
 	"netsky/spawn"
 	"netsky/store"
 	"netsky/work/record"
@@ -20,8 +21,8 @@ type View struct {
 	Now  string `json:"now,omitempty"` // why it does not go on, or what it waits for
 }
 
-// Views returns what lists show of tasks. states are the agents', nil if they are not known.
-func Views(ctx context.Context, db *store.DB, j *task.Judge, list []store.Task, states spawn.Statuses, soon func(spawn.Status) bool) ([]View, error) {
+// Views returns what lists show of tasks. state returns an agent's, if it is known.
+func Views(ctx context.Context, db *store.DB, j *task.Judge, list []store.Task, state func(agent.ID) (spawn.Status, bool), soon func(spawn.Status) bool) ([]View, error) {
 	book := task.Book{Records: direct{db}, Enough: j.Enough}
 	views := make([]View, 0, len(list))
 	for _, k := range list {
@@ -44,7 +45,7 @@ func Views(ctx context.Context, db *store.DB, j *task.Judge, list []store.Task, 
 			if v.Now, err = unbrought(ctx, db, k); err != nil {
 				return nil, err
 			}
-			v.Now = cmp.Or(v.Now, stuck(k, states, soon))
+			v.Now = cmp.Or(v.Now, stuck(k, state, soon))
 		case store.TaskBlocked:
 			why, err := db.Reason(ctx, k.ID)
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -94,13 +95,12 @@ func reason(ctx context.Context, db *store.DB, k store.Task) (string, error) {
 }
 
 // stuck says why nobody works on a task that is in progress.
-func stuck(k store.Task, states spawn.Statuses, soon func(spawn.Status) bool) string {
-	if states == nil || !k.Assignee.IsAgent() {
+func stuck(k store.Task, state func(agent.ID) (spawn.Status, bool), soon func(spawn.Status) bool) string {
+	if !k.Assignee.IsAgent() {
 		return ""
 	}
-	if k.Assignee.Host() == "" { // the states are of agents here
-		st := states.Find(k.Assignee)
-		if why := Stalled(st, soon(st)); why != "" {
+	if st, known := state(k.Assignee); known {
+		if why := Stalled(st, k.Assignee.Host() == "" && soon(st)); why != "" {
 			return why
 		}
 	}

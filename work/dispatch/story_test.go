@@ -13,11 +13,35 @@ import (
 	"netsky/work/task"
 )
 
+// unknown is of agents of which nothing is known.
+func unknown(agent.ID) (spawn.Status, bool) { return spawn.Status{}, false }
+
+// A task in progress says that its agent is down, wherever that is, unless it is about to be started here or nothing is known.
+func TestStuck(t *testing.T) {
+	r := newRig(t)
+	state := func(id agent.ID) (spawn.Status, bool) {
+		st := spawn.Status{Agent: id, State: agent.Dead}
+		if id.Local() == "agent2" {
+			st.State = agent.Idle
+		}
+		return st, id.Local() != "agent3"
+	}
+	for id, want := range map[agent.ID]string{
+		"agent1": "agent1 is dead", "agent4": "", "agent2": "", "agent3": "",
+		"agent1@build1": "agent1@build1 is dead", "agent4@build1": "agent4@build1 is dead", "agent2@build1": "", "agent3@build1": "",
+	} {
+		list := []store.Task{{ID: "t-1", State: store.TaskInProgress, Assignee: id}}
+		soon := func(st spawn.Status) bool { return st.Agent.Local() == "agent4" }
+		views := testworld.Got(dispatch.Views(r.Context(), r.db, &task.Judge{}, list, state, soon))(r)
+		testworld.Equal(t, views[0].Now, want, "%s", id)
+	}
+}
+
 // now returns what a list says of a task beside its title, in a list of all.
 func (r *rig) now(id string) string {
 	r.Helper()
 	list := testworld.Got(r.crew(agent.Owner).Book().List(r.Context(), task.Filter{States: []string{store.TaskInProgress, store.TaskOpen, store.TaskBlocked}}))(r)
-	views := testworld.Got(dispatch.Views(r.Context(), r.db, &task.Judge{}, list, nil, func(spawn.Status) bool { return false }))(r)
+	views := testworld.Got(dispatch.Views(r.Context(), r.db, &task.Judge{}, list, unknown, func(spawn.Status) bool { return false }))(r)
 	for _, v := range views {
 		if v.ID == id {
 			return v.Now
