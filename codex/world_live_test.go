@@ -5,6 +5,8 @@ package codex_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -63,7 +65,11 @@ func (w *world) state() (s codex.State) {
 // inputs are the states of a message on record.
 func (w *world) inputs(message string) string {
 	w.Helper()
-	db := testworld.Got(store.OpenRead(w.ctx, w.home))(w)
+	db, err := store.OpenRead(w.ctx, w.home)
+	if errors.Is(err, fs.ErrNotExist) { // nothing is on record yet
+		return ""
+	}
+	testworld.Must(w, err)
 	defer db.Close()
 	list := testworld.Got(db.Inputs(w.ctx, message))(w)
 	var words []string

@@ -169,15 +169,8 @@ func (s *Server) run(ctx context.Context, stdin io.Reader, args ...string) (stri
 	ctx, cancel := withPatience(ctx)
 	defer cancel()
 	socket := s.socket()
-	starts := args[0] == "start-server"
-	if err := socket.revive(ctx, starts); err != nil {
+	if err := socket.revive(ctx, args[0] == "start-server"); err != nil {
 		return "", fmt.Errorf("tmux %s: %w", verb, err)
-	}
-	if _, err := s.program(); err != nil {
-		return "", err
-	}
-	if !starts && !socket.listens(false) { // a program would only say so
-		return "", s.refusal(verb, "no server running on "+s.path())
 	}
 	out, err := s.call(ctx, stdin, args...)
 	if !errors.Is(err, ErrNoServer) || socket.listens(true) || len(socket.living()) == 0 {
