@@ -101,7 +101,6 @@ func (o *outbound) taken(p parcel) {
 		o.mu.Unlock()
 		return
 	}
-	was := len(a.behind) > 0
 	a.behind = a.behind[slices.Index(a.behind, p.file)+1:] // what is before it is gone
 	a.until = time.Time{}
 	done := len(a.behind) == 0
@@ -113,13 +112,8 @@ func (o *outbound) taken(p parcel) {
 		delete(o.aside, host)
 	}
 	o.mu.Unlock()
-	if !done {
-		return
-	}
-	o.trouble("mail for "+host, nil)
-	if was && !o.behind() {
-		o.sent.whole()
-		o.trouble("filing what was sent", o.sent.save(o.Home))
+	if done {
+		o.trouble("mail for "+host, nil)
 	}
 }
 

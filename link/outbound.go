@@ -31,7 +31,7 @@ const (
 type parcel struct {
 	envelope.Envelope
 	d    *bus.Delivery // nil if it was filed before
-	file filedMail     // else where
+	file filedMail     // where it was filed; of one that has d, zero
 }
 
 // An outbound publishes what waits for other hosts, in order. The server takes a message only
@@ -90,6 +90,9 @@ func (o *outbound) run(ctx context.Context) error {
 		}
 		if batch = o.live(o.sort(o.fill(batch))); err == nil {
 			batch, err = o.publish(ctx, batch)
+		}
+		if o.known && !o.behind() && o.sent.whole() { // it was taken, or counts no more
+			o.trouble("filing what was sent", o.sent.save(o.Home))
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()

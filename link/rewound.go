@@ -51,11 +51,13 @@ func (s *sent) begin(created time.Time, last uint64, lost bool) {
 	s.v, s.dirty = sentState{Created: created, Last: last, Lost: lost}, true
 }
 
-// whole notes that the server has again what it had lost.
-func (s *sent) whole() {
+// whole notes that nothing which the server has lost is to be sent again any more, and reports whether something was.
+func (s *sent) whole() (was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.v.Lost, s.dirty = false, true
+	was = s.v.Lost
+	s.v.Lost, s.dirty = false, s.dirty || was
+	return was
 }
 
 // beyond reports whether the server had acknowledged more than it has, and notes that; not again while it is

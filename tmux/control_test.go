@@ -246,7 +246,7 @@ func TestHub(t *testing.T) {
 	}
 }
 
-// Panes that a client is asked for are those that a program lists; without the client, or with another socket, one does.
+// Panes that a client is asked for are those that a program lists; without the client one does.
 func TestThrough(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
