@@ -10,7 +10,7 @@ import (
 
 func init() {
 	bads = append(bads,
-		bad{fault: "hanglater", why: "does not answer|did not answer in time", set: settings{Watch: time.Second}},
+		bad{fault: "hanglater", why: "does not answer", set: settings{Watch: 10 * time.Second}},
 		bad{fault: "nomail", why: "mail is not moved", set: settings{Within: 15 * time.Second}},
 		bad{fault: "grows", why: "MB of memory", set: settings{Watch: 20 * time.Second, Memory: grownTo}},
 	)

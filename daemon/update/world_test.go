@@ -39,7 +39,7 @@ const (
 	asNetsky     = "-netsky"
 	settingsVar  = "UPDATE_TEST_SETTINGS"
 	grownTo      = 600 << 20
-	settledAfter = 300 * time.Millisecond // what a program does that is bad only later
+	settledAfter = 3 * time.Second // what a program does that is bad only later
 )
 
 // settings are those of a supervisor under test.
