@@ -204,7 +204,7 @@ func (t *Sandbox) empty() bool {
 	return err == nil && len(list) == 0
 }
 
-// partly is the exit status of a verb that could not prove that everything ended.
+// partly is the exit status of a verb that has done its work, but not seen or proved all of its effect.
 const partly = 3
 
 func exists(path string) bool {
