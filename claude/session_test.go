@@ -628,11 +628,13 @@ func TestInterruptEarly(t *testing.T) {
 				s.register(`,"status":"idle"`)
 			}
 		}
-		hook := time.AfterFunc(200*time.Millisecond, func() {
+		done := make(chan struct{})
+		time.AfterFunc(200*time.Millisecond, func() {
+			defer close(done)
 			noted.Store(true)
 			s.happened(agent.Event{Event: agent.EventPrompt, MS: now + 10, Text: "this"})
 		})
-		defer hook.Stop()
+		defer func() { <-done }()
 		if err := s.Interrupt(t.Context()); err != nil || len(s.keys) != 2 {
 			t.Errorf("Interrupt = %v, keys %v, want two Escapes", err, s.keys)
 		}
@@ -673,8 +675,9 @@ func TestInterruptMeanwhile(t *testing.T) {
 				if tt.then != nil {
 					s.typed = func(...string) { tt.then(s) }
 				} else {
-					does := time.AfterFunc(200*time.Millisecond, func() { tt.does(s) })
-					defer does.Stop()
+					done := make(chan struct{})
+					time.AfterFunc(200*time.Millisecond, func() { defer close(done); tt.does(s) })
+					defer func() { <-done }() // it writes into the home, which goes with the test
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
