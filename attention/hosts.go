@@ -82,6 +82,12 @@ const (
 	maxWord     = 300       // of a name or a line
 )
 
+// readTold reads one; a host that tells nothing that can be read has told nothing.
+func readTold(data []byte) (t told) {
+	_ = json.Unmarshal(data, &t)
+	return t
+}
+
 func tell[T any](list []T) ([]byte, error) {
 	t, size := told{List: []json.RawMessage{}}, 0
 	for i, one := range list {
@@ -161,8 +167,7 @@ func (h Host) here(t store.Time) store.Time {
 }
 
 func (h *Host) readAgents(data []byte) {
-	var t told
-	_ = json.Unmarshal(data, &t) // a host that tells nothing that can be read has told nothing
+	t := readTold(data)
 	h.Agents, h.More = make([]view.Agent, 0, len(t.List)), t.more()
 	for _, raw := range t.List {
 		var a view.Agent
@@ -191,8 +196,7 @@ func local(id agent.ID) bool {
 }
 
 func (h *Host) readNeeds(data []byte) {
-	var t told
-	_ = json.Unmarshal(data, &t)
+	t := readTold(data)
 	h.More += t.more()
 	for _, raw := range t.List {
 		var n Need

@@ -148,10 +148,11 @@ func (a daemonVerbs) daemonOptions(l *spawn.Launcher, log *slog.Logger) daemon.O
 	if a.config.Self.Every() > 0 {
 		o.Updates = fleet.Program{Fleet: f}.LookForUpdates
 	}
-	o.Link = func(ctx context.Context, known func(context.Context) ([]agentview.Agent, uint64, error)) error {
-		t := fleet.NewTelling(l, known)
+	o.Link = func(ctx context.Context, known func(context.Context) ([]agentview.Agent, uint64, error), records func() *store.DB) error {
+		t := fleet.NewTelling(l, known, records)
 		return link.Run(ctx, link.Options{
 			Home: l.Home, Bus: l.Bus, SSH: ssh.Client{Home: l.Home, Environ: a.environ, Unasked: true}, Log: log, Version: Version, Agents: t.Agents, Needs: t.Needs, Deeds: others,
+			Entries: t.Entries, TakeEntries: t.TakeEntries,
 		})
 	}
 	o.Look = hostVerbs(a).look(l.Home)

@@ -22,7 +22,9 @@ func (a viewVerbs) logCommand() *cli.Command {
 		Args:  true,
 		Usage: "print what has happened",
 		Description: "Prints the newest entries of the records, oldest first: starts and ends, deaths, decisions, and reports of services.\n" +
-			"The id in parentheses is a start, a message or another record; `netsky show ID` prints its history.",
+			"The id in parentheses is a start, a message or another record; `netsky show ID` prints its history.\n" +
+			"On the owner's host of a team, what the other hosts have told of their logs is among them, under addresses like agent3@build1 and\n" +
+			"parts like watchdog@build1: the newest hundred of each host, and what happens from then on. `netsky --on HOST log` prints all.",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "n", Value: 40, Usage: "print the last `N`, at most 1000"},
 			&cli.StringFlag{Name: "actor", Usage: "print only entries about `AGENT`"},
@@ -81,7 +83,7 @@ func (a viewVerbs) logOf(c *cli.Context, verb, field, part string) error {
 	switch host := f.Actor.Host(); {
 	case len(list.Items) > 0 || c.Bool("follow"):
 	case host != "":
-		a.warn("none: what %s does is on record there: `netsky --on %s %s --actor %s`", f.Actor, host, verb, f.Actor.Local())
+		a.warn("none told of %s; all is on record there: `netsky --on %s %s --actor %s`", f.Actor, host, verb, f.Actor.Local())
 	default:
 		a.warn("none yet")
 	}

@@ -43,6 +43,9 @@ func (a viewVerbs) showCommand() *cli.Command {
 			if who, err := agent.ParseArgAddress(id); err == nil {
 				return a.showAddress(c, h, who)
 			}
+			if host := attention.Elsewhere(id); host != "" {
+				return usagef("%s: is on record there: `netsky --on %s show %s`", id, host, strings.TrimSuffix(id, "@"+host))
+			}
 			t, err := a.timeline(c.Context, h, id)
 			if errors.Is(err, store.ErrNotFound) || isNoDatabase(err) {
 				return a.showFromBus(c, id, err)

@@ -84,8 +84,8 @@ type Options struct {
 	// Updates looks for new versions of netsky, until ctx ends. nil: nothing does.
 	Updates func(ctx context.Context) error
 	// Link carries mail between this host and the others of its team, if it has one, until ctx ends. known returns the agents as the
-	// watchdog has seen them last, and the number of that look. nil: nothing does.
-	Link func(ctx context.Context, known func(context.Context) ([]view.Agent, uint64, error)) error
+	// watchdog has seen them last, and the number of that look; records returns the open database, or nil. nil: nothing does.
+	Link func(ctx context.Context, known func(context.Context) ([]view.Agent, uint64, error), records func() *store.DB) error
 	// Look answers what other hosts see of this one, until ctx ends. nil: nothing does.
 	Look func(ctx context.Context) error
 	// LinkServer runs the team's server as a child of the daemon, if this host has one, until ctx ends. nil: nothing does.
@@ -187,7 +187,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Link != nil {
 		services = append(services, service{name: "link", run: patient(o.Log, "link", func(ctx context.Context) error {
-			return o.Link(ctx, agents{d.watchdog, d.runtimes, o.Home}.known())
+			return o.Link(ctx, agents{d.watchdog, d.runtimes, o.Home}.known(), d.database)
 		})})
 	}
 	if o.Listen != "" {

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"netsky/agent"
+	"netsky/attention"
 	"netsky/bus/envelope"
 	"netsky/cost"
 	"netsky/store"
@@ -55,6 +56,7 @@ func funcs(now func() time.Time, assets func() map[string]asset) template.FuncMa
 		"tone":      tone,
 		"unpriced":  func(s *cost.Amounts) string { return cost.Unpriced(s.Sum) },
 		"where":     where,
+		"elsewhere": attention.Elsewhere,
 		"who":       who,
 		"words":     func(v any) string { return strings.ReplaceAll(envelope.Plain(fmt.Sprint(v)), "_", " ") },
 	}

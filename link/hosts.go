@@ -35,7 +35,8 @@ type Host struct {
 	// Behind is how far its clock is behind this host's: what it tells is by its own.
 	Behind time.Duration `json:"behind,omitempty"`
 
-	IDs map[string]string `json:"ids,omitempty"` // of the messages that told, by key
+	IDs  map[string]string `json:"ids,omitempty"`  // of the messages that told, by key
+	Last int64             `json:"last,omitempty"` // of the entries of its log that are recorded here
 }
 
 // Fresh is for how long what a host has told counts as so.

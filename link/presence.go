@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ import (
 
 const (
 	tellEvery = 2 * time.Second // at most, and only what has changed
+	logEvery  = 5 * time.Second // the same for the log
 	maxTold   = 240 << 10       // of one value; the bucket takes 256 KiB
 )
 
@@ -87,7 +89,17 @@ func (t *teller) tell(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.put(ctx, wire.StateKey(t.self.Name), data)
+	if err := t.put(ctx, wire.StateKey(t.self.Name), data); err != nil {
+		return err
+	}
+	key := wire.LogKey(t.self.Name)
+	if t.Entries == nil || time.Since(t.last[key].at) < logEvery {
+		return nil
+	}
+	if data, err = t.Entries(ctx); err != nil || data == nil {
+		return err
+	}
+	return t.put(ctx, key, data)
 }
 
 // put tells a value if it has changed, or is due again.
@@ -158,7 +170,7 @@ func (s *session) hear(ctx context.Context) error {
 			// No host tells a key twice in a second; of one that does, the last counts.
 			name, key := wire.StateOf(m)
 			switch _, is := s.team.Host(name); {
-			case !is || key != wire.StateKey(name) && key != wire.NeedsKey(name):
+			case !is || !slices.Contains(keysOf(name), key):
 			case time.Since(taken[key]) < lookEvery:
 				if len(waits) == 0 {
 					soon.Reset(lookEvery)
@@ -166,13 +178,13 @@ func (s *session) hear(ctx context.Context) error {
 				waits[key] = m
 			default:
 				taken[key] = time.Now()
-				s.take(m, true)
+				s.take(ctx, m, true)
 			}
 			continue
 		case <-soon.C:
 			for key, m := range waits {
 				taken[key] = time.Now()
-				s.take(m, true)
+				s.take(ctx, m, true)
 			}
 			clear(waits)
 			continue
@@ -200,32 +212,37 @@ func (s *session) askAll(ctx context.Context) error {
 		return err
 	}
 	for _, h := range s.team.Hosts {
-		for _, key := range []string{wire.StateKey(h.Name), wire.NeedsKey(h.Name)} {
+		for _, key := range keysOf(h.Name) {
 			m, err := wire.GetState(ctx, states, key)
 			switch {
 			case errors.Is(err, jetstream.ErrMsgNotFound):
 			case err != nil:
 				return err
 			default:
-				s.take(m, false)
+				s.take(ctx, m, false)
 			}
 		}
 	}
 	return nil
 }
 
+// keysOf are the keys that a host tells.
+func keysOf(host string) []string {
+	return []string{wire.StateKey(host), wire.NeedsKey(host), wire.LogKey(host)}
+}
+
 // take keeps what another host has told, just now or some time ago. What it has not signed
 // is not shown.
-func (s *session) take(m *nats.Msg, justNow bool) {
+func (s *session) take(ctx context.Context, m *nats.Msg, justNow bool) {
 	name, key := wire.StateOf(m)
 	from, is := s.team.Host(name)
 	if !is || name == s.self.Name {
 		return
 	}
-	s.trouble("what "+name+" tells", s.keepHeard(from, key, m, justNow))
+	s.trouble("what "+name+" tells", s.keepHeard(ctx, from, key, m, justNow))
 }
 
-func (s *session) keepHeard(from team.Host, key string, m *nats.Msg, justNow bool) error {
+func (s *session) keepHeard(ctx context.Context, from team.Host, key string, m *nats.Msg, justNow bool) error {
 	if err := wire.VerifyState(from.Key, m); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
@@ -256,6 +273,13 @@ func (s *session) keepHeard(from team.Host, key string, m *nats.Msg, justNow boo
 	case wire.NeedsKey(from.Name):
 		if h.Needs = jsontext.Value(m.Data); !h.Needs.IsValid() {
 			return fmt.Errorf("%s: is no JSON", key)
+		}
+	case wire.LogKey(from.Name):
+		if s.TakeEntries == nil {
+			return nil
+		}
+		if h.Last, err = s.TakeEntries(ctx, h, m.Data); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
 		}
 	default:
 		return nil // a later netsky's

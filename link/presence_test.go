@@ -59,7 +59,15 @@ func TestHeard(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, "laptop", "build1", "build2")
 	laptop, build1, build2 := w.hosts[0], w.hosts[1], w.hosts[2]
+	build1.entries = func(context.Context) (jsontext.Value, error) { return jsontext.Value(`[7]`), nil }
 	agents, needs := build1.tells(`["a"]`, `["n"]`)
+	taken := make(chan string, 100)
+	laptop.stop()
+	laptop.takes = func(_ context.Context, from link.Host, told jsontext.Value) (int64, error) {
+		taken <- fmt.Sprintf("%s after %d: %s", from.Name, from.Last, told)
+		return 7, nil
+	}
+	laptop.link()
 	is := func(a, n string) {
 		t.Helper()
 		testworld.Wait(t, "what build1 tells: "+a+n, func() bool {
@@ -76,6 +84,8 @@ func TestHeard(t *testing.T) {
 	}
 	agents.Store(`["b"]`)
 	is(`["b"]`, `["n"]`)
+	testworld.Equal(t, <-taken, `build1 after 0: [7]`, "what it tells of its log")
+	testworld.Equal(t, <-taken, `build1 after 7: [7]`, "told again, it comes after what is recorded")
 	w.end()
 	needs.Store(`[]`)
 	w.serve()

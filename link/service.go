@@ -50,7 +50,11 @@ type Options struct {
 	// the agents here and of what needs the owner, as JSON. nil: nothing.
 	Version       string
 	Agents, Needs func(ctx context.Context) (jsontext.Value, error)
-	Renew         time.Duration // how often it is told anew what has not changed; 0: DefaultRenew
+	// Entries returns what it is told of the log here, and TakeEntries records what another host has told of its own:
+	// those after the one that was recorded last, which it returns. nil: nothing.
+	Entries     func(ctx context.Context) (jsontext.Value, error)
+	TakeEntries func(ctx context.Context, from Host, told jsontext.Value) (last int64, err error)
+	Renew       time.Duration // how often it is told anew what has not changed; 0: DefaultRenew
 	// Deeds are what hosts ask each other to do; nil: nothing.
 	Deeds *Deeds
 }

@@ -39,7 +39,8 @@ type host struct {
 
 	looks atomic.Int32 // lines of the log that tell of one
 
-	agents, needs func(context.Context) (jsontext.Value, error)
+	agents, needs, entries func(context.Context) (jsontext.Value, error)
+	takes                  func(context.Context, link.Host, jsontext.Value) (int64, error)
 }
 
 // A world is a team whose hosts share a server.
@@ -122,7 +123,7 @@ func (h *host) link() {
 	log := slog.New(slog.NewTextHandler(testLog{h.TB, h.name, &h.looks}, nil))
 	go func() {
 		defer close(done)
-		_ = link.Run(ctx, link.Options{SSH: ssh.Client{Home: h.home, Environ: h.environ}, Home: h.home, Bus: h.bus, Log: log, Version: "v1", Agents: h.agents, Needs: h.needs, Deeds: &h.deed, Renew: 2 * time.Second})
+		_ = link.Run(ctx, link.Options{SSH: ssh.Client{Home: h.home, Environ: h.environ}, Home: h.home, Bus: h.bus, Log: log, Version: "v1", Agents: h.agents, Needs: h.needs, Entries: h.entries, TakeEntries: h.takes, Deeds: &h.deed, Renew: 2 * time.Second})
 	}()
 	h.stop = func() { cancel(); <-done }
 	h.Cleanup(func() { h.stop() })

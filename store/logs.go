@@ -91,6 +91,7 @@ type LogFilter struct {
 	After   int64 // may be 0; ignored without Forward
 	Level   string
 	Part    string
+	Own     bool // without those that other hosts have told, which are of parts like watchdog@build1
 	Actor   agent.ID
 	About   string
 	Text    string // contained in the text
@@ -110,7 +111,12 @@ func (db History) Logs(ctx context.Context, f LogFilter) (List[Log], error) {
 func logs(ctx context.Context, q Querier, f LogFilter) (List[Log], error) {
 	var w where
 	w.is("level = ?", f.Level)
-	w.is("part = ?", f.Part)
+	if f.Own {
+		w.add("instr(part, '@') = 0")
+	}
+	if f.Part != "" {
+		w.add("(part = ? OR substr(part, 1, length(?) + 1) = ? || '@')", f.Part, f.Part, f.Part)
+	}
 	w.is("actor = ?", string(f.Actor))
 	w.is("about = ?", f.About)
 	w.is("instr(text, ?) > 0", f.Text)

@@ -273,7 +273,7 @@ func (d Desk) how(ctx context.Context, code string) (how, answer string) {
 	defer db.Close()
 	page := store.Page{Limit: 1000}
 	for range howPages {
-		logs, err := db.Logs(ctx, store.LogFilter{Part: logPart, Page: page})
+		logs, err := db.Logs(ctx, store.LogFilter{Part: logPart, Own: true, Page: page})
 		if err != nil {
 			return "", ""
 		}

@@ -9,7 +9,7 @@ package wire
 //	mail out   js.PublishMsgAsync to MailSubject(host, …); js.Stream(MailStream(host)) and its Info
 //	mail in    js.Consumer(MailStream(…), host), its Info, Fetch, Messages and Consume; Ack, DoubleAck, Nak, InProgress, Term
 //	files      PutFile, GetFile, DropFile
-//	states     States, PutState of StateKey(host) and NeedsKey(host), GetState of the own ones
+//	states     States, PutState of StateKey(host), NeedsKey(host) and LogKey(host), GetState of the own ones
 //	team       js.KeyValue(Team), Get of TeamKey; a subscription to Told(Team, TeamKey)
 //	deeds      a subscription to DeedSubject(host, "*") and Respond
 //	owner      Request on DeedSubject(…, host); GetState of all keys; a subscription to Told(Hosts, ">")

@@ -26,13 +26,16 @@ const (
 )
 
 // Keys of a host in the bucket Hosts are its name, a dot and one of these.
-var hostKeys = []string{"state", "needs"}
+var hostKeys = []string{"state", "needs", "log"}
 
 // StateKey is the key of a host's presence and of the states of its agents.
 func StateKey(host string) string { return host + "." + hostKeys[0] }
 
 // NeedsKey is the key of what on a host needs the owner.
 func NeedsKey(host string) string { return host + "." + hostKeys[1] }
+
+// LogKey is the key of the newest entries of a host's log.
+func LogKey(host string) string { return host + "." + hostKeys[2] }
 
 // Told is the subject on which a change of a key is published; the key may end in a wildcard.
 func Told(bucket, key string) string { return "netsky.told." + bucket + "." + key }
