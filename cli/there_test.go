@@ -104,6 +104,9 @@ func TestThere(t *testing.T) {
 	}
 	testworld.Contains(t, laptop.must(t, "netsky", "approve", q.Code+"@build1"), "allowed: agent1@build1: Bash: make all")
 	testworld.Equal(t, build1.given(t, q), "allowed")
+	testworld.Wait(t, "the log here has what is in the log there", func() bool {
+		return strings.Contains(laptop.must(t, "netsky", "log", "--actor", "1@build1"), "@build1 agent1@build1 ")
+	})
 	status, out = laptop.says(t, "", "approve", q.Code+"@build1", "--deny")
 	if status == 0 || build1.given(t, q) != "allowed" {
 		t.Errorf("answered again: %d: %s", status, out)
