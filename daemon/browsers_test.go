@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +28,12 @@ type painter struct{ sh }
 
 func (painter) Silent() {}
 
-const paints = sh(`while :; do date +%N; sleep 0.02; done`)
+// Prepare has the agent be this test's program: one process, where a script would start many.
+func (painter) Prepare(_ context.Context, l *agent.Launch) error {
+	self, err := os.Executable()
+	l.Argv, l.Env = []string{self}, append(l.Env, painterRole+"=1")
+	return err
+}
 
 // A browser follows all panes, and comes back by itself when the daemon has gone.
 type browser struct {
@@ -120,7 +126,7 @@ func TestKilledUnderBrowsers(t *testing.T) {
 	w := newWorld(t)
 	const kills = 50
 	ids, watch := []agent.ID{"agent0", "agent1", "agent2", "agent3"}, []string{"agent0", "agent1", "agent2", "agent3"}
-	w.up(painter{paints}, ids...)
+	w.up(painter{}, ids...)
 	before := identities(w.statuses())
 	ctx, cancel := context.WithCancel(w.ctx)
 	var wg sync.WaitGroup

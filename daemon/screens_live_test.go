@@ -29,7 +29,7 @@ func (w *world) hubWindows() []string {
 func TestCutBrowsersLeaveNoWindow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.up(painter{paints}, "agent1", "agent2")
+	w.up(painter{}, "agent1", "agent2")
 	w.start()
 	base, header := w.web()
 	url := "ws" + strings.TrimPrefix(base, "http") + "/ws?watch=agent1,agent2"
@@ -56,7 +56,7 @@ func TestCutBrowsersLeaveNoWindow(t *testing.T) {
 func TestOvergrownHub(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.up(painter{paints}, "agent1")
+	w.up(painter{}, "agent1")
 	before := identities(w.statuses())
 	const links = 5000
 	lines := "new-session -d -s " + spawn.HubSession + " -n hub 'exec cat'\nset-option -t =" + spawn.HubSession + ": @linked-hub 1\n" +
@@ -112,7 +112,7 @@ func TestFlippedPanes(t *testing.T) {
 		ids = append(ids, agent.ID(fmt.Sprintf("agent%d", i+1)))
 		names = append(names, `"`+string(ids[i])+`"`)
 	}
-	w.up(painter{paints}, ids...)
+	w.up(painter{}, ids...)
 	p := w.start()
 	base, header := w.web()
 	testworld.WaitOr(w, func() bool { return len(w.hubWindows()) == 1 }, w.log)

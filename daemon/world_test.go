@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,7 +26,16 @@ import (
 // netsky is the binary under test.
 var netsky string
 
+// painterRole makes this test binary a program that never stops printing.
+const painterRole = "NETSKY_TEST_PAINTER"
+
 func TestMain(m *testing.M) {
+	for os.Getenv(painterRole) != "" {
+		if _, err := fmt.Println(time.Now().Nanosecond()); err != nil {
+			os.Exit(1)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 	if os.Getenv(receiverRole) != "" {
 		os.Exit(receive())
 	}
