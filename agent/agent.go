@@ -78,7 +78,7 @@ func ParseArg(s string) (ID, error) {
 func ParseAgent(s string) (ID, error) {
 	id, err := ParseArg(s)
 	if far, ferr := ParseArgAddress(s); ferr == nil && far.Host() != "" && far.IsAgent() {
-		return "", advice.With(fmt.Errorf("%s: %w on this host", far, ErrName), "`netsky --on %s VERB %s` does it there", far.Host(), far.Local())
+		return "", advice.With(fmt.Errorf("%s: %w on this host", far, ErrName), "`netsky --on %s …` with %s does it there", far.Host(), far.Local())
 	}
 	if err != nil || !id.IsAgent() {
 		return "", nameError(s, "")

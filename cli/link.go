@@ -393,7 +393,7 @@ func (a linkVerbs) leave(c *cli.Context) error {
 	}
 	a.print("left the team; what waits for other hosts stays here: %s", stays)
 	if was.Host != was.Owner {
-		a.print("next: on %s, `netsky link remove %s` takes it off the list", was.Owner, was.Host)
+		a.print("next: on %s, `netsky link remove %s` takes it off the list, unless it was removed before", was.Owner, was.Host)
 	}
 	return nil
 }

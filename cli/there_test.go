@@ -82,7 +82,7 @@ func TestThere(t *testing.T) {
 		{"cron add @daily 1@build1 hello", 2, "`netsky --on build1 cron add …`, with agent1, adds it there"},
 		{"loop 1@build1 30m hello", 2, "`netsky --on build1 loop …`, with agent1, adds it there"},
 		{"loop 1@laptop 30m hello", 2, "agent1@laptop: is on this host: write agent1"},
-		{"prompt 1@build1", 2, "`netsky --on build1 VERB agent1` does it there"},
+		{"prompt 1@build1", 2, "`netsky --on build1 …` with agent1 does it there"},
 	} {
 		status, out := laptop.says(t, "", strings.Fields(tt.line)...)
 		if status != tt.status || !strings.Contains(out, tt.want) {

@@ -149,7 +149,8 @@ func TestRetireAway(t *testing.T) {
 
 	other := testworld.NewRepo(t, filepath.Join(t.TempDir(), "other"))
 	testworld.Must(t, y.fleet.Home.SaveLaunch(agent.Launch{Agent: agent.Root, Dir: other.Dir}))
-	testworld.Got(w.Land(t.Context(), fleet.LandRequest{Agent: worker, LandOptions: land.LandOptions{Unchecked: true}}))(t)
+	testworld.Got(w.Land(t.Context(), fleet.LandRequest{Agent: worker, LandOptions: land.LandOptions{How: land.Merging, Unchecked: true}}))(t)
+	testworld.Equal(t, strings.TrimSpace(y.here.Git("log", "-1", "--format=%s")), "Merge agent1@build1 into main", "the landing's title")
 	done := testworld.Got(w.Retire(t.Context(), fleet.RetireRequest{Agents: []agent.ID{worker}}))(t)
 	testworld.Equal(t, len(done), 1, "retired")
 	_, err = tree.Load(y.fleet.Home, worker)

@@ -100,7 +100,7 @@ func Begin(ctx context.Context, h home.Dir, w tree.Worktree, needs []string, ask
 			if there.Based {
 				what = "what its task needs"
 			}
-			return advice.With(Refuse(fmt.Errorf("%s: its repository lacks %s, and what leads to that takes more than %d KiB", w.Agent, what, MaxBase>>10)),
+			return advice.With(Refuse(fmt.Errorf("%s: its repository lacks %s, and all that a task begins at and needs may take at most %d KiB to send", w.Agent, what, MaxBase>>10)),
 				"push it to where that repository fetches from")
 		}
 		return take(ctx, h, w, there, f)

@@ -209,9 +209,9 @@ func message(ctx context.Context, r git.Repo, w tree.Worktree, m Merge, how, giv
 				return "", err
 			}
 		case how == Squash:
-			text = fmt.Sprintf("%s: %d commits\n\n%s", w.Short(), m.Ahead, list)
+			text = fmt.Sprintf("%s: %d commits\n\n%s", w.Title(), m.Ahead, list)
 		default:
-			text = fmt.Sprintf("Merge %s into %s\n\n%s", w.Short(), git.Branch(m.Target), list)
+			text = fmt.Sprintf("Merge %s into %s\n\n%s", w.Title(), git.Branch(m.Target), list)
 		}
 	}
 	in, out := strings.NewReader(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))+"\n"), &git.Head{Limit: 2 * maxMessage}

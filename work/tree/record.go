@@ -49,6 +49,14 @@ func BaseRef(id agent.ID) string { return "refs/netsky/base/" + string(id.Local(
 // Short returns the branch's name without refs/heads/.
 func (w Worktree) Short() string { return git.Branch(w.Branch) }
 
+// Title names the work to people: its branch, or its agent if that is on another host.
+func (w Worktree) Title() string {
+	if w.Away != nil {
+		return string(w.Agent)
+	}
+	return w.Short()
+}
+
 // Dirname is where the records of worktrees are, below the home.
 const Dirname = "state/worktrees"
 
