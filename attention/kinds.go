@@ -165,6 +165,8 @@ func (n Need) How() string {
 	switch {
 	case n.Host != "" && len(n.Options) > 0 && !n.inLine():
 		return "`netsky needs " + n.Code + "` shows all of it; then `" + n.Command + "` says yes, --deny refuses"
+	case n.AsOf != 0:
+		return "netsky link shows since when " + n.Host + " is silent; " + n.Who() + " asks for something there, and is not reached now"
 	case n.Host != "" && len(n.Options) > 0:
 		return "`" + n.Command + "` says yes, --deny refuses"
 	case n.Host != "":

@@ -65,7 +65,7 @@ func TestThere(t *testing.T) {
 		{"peek 7@build1", 1, "agent7"},
 		{"peek 1@build1 --follow", 2, "peek --follow: not a terminal"},
 		{"peek 1@build1 2@build1", 2, "peek: takes one agent, not 2"},
-		{"peek 1@nohost", 1, "nohost: no host of the team has that name; peek: nothing was done"},
+		{"peek 1@nohost", 1, "nohost: no host of the team has that name; nothing was done"},
 		{"peek 1@laptop", 2, "is on this host: write agent1"},
 		{"down agent1 agent1@build1", 2, "agent1: names no agent of build1"},
 		{"interrupt 1@build1", 0, "agent1@build1: no turn is running"},

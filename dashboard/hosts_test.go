@@ -109,7 +109,7 @@ func TestAnswerElsewhere(t *testing.T) {
 		"another digest":  {"fghij@build1", strings.Repeat("0", 64), nil, 409, "is not what you were shown; now it says: agent3@build1 asks for permission to use Bash: sudo apt-get"},
 		"that of another": {"fghij@build1", w.digest(t, "fghij@build2"), nil, 409, "is not what you were shown"},
 		"an unknown host": {"fghij@build3", digest, nil, 409, "is not pending"},
-		"a host's word":   {"fghij@build1", digest, errors.New("build1: is not connected to the team's server; decide: nothing was done"), 502, "decide: nothing was done"},
+		"a host's word":   {"fghij@build1", digest, errors.New("build1: is not connected to the team's server; nothing was done"), 502, "server; nothing was done"},
 		"confirmed":       {"fghij@build1", digest, nil, 200, `"agent":"agent3@build1"`},
 	} {
 		d.took, d.err = nil, tt.err

@@ -163,11 +163,11 @@ func (f Host) do(ctx context.Context, deed string, request, result any, w io.Wri
 	case err == nil, strings.HasPrefix(err.Error(), f.Name+": "): // of the link
 		return err
 	case ctx.Err() != nil:
-		return advice.With(fmt.Errorf("%s: %s: %w; it is not known whether it was done", f.Name, deed, context.Cause(ctx)), "`netsky --on %s status` shows how it is there", f.Name)
+		return advice.With(fmt.Errorf("%s: %w; it is not known whether it was done", f.Name, context.Cause(ctx)), "`netsky --on %s status` shows how it is there", f.Name)
 	case errors.Is(err, errEnded):
-		return advice.With(fmt.Errorf("%s: the daemon here has ended meanwhile; %s: it is not known whether it was done", f.Name, deed), "`netsky --on %s status` shows how it is there", f.Name)
+		return advice.With(fmt.Errorf("%s: the daemon here has ended meanwhile; it is not known whether it was done", f.Name), "`netsky --on %s status` shows how it is there", f.Name)
 	case errors.Is(err, daemon.ErrNotRunning), errors.Is(err, daemon.ErrHung):
-		return fmt.Errorf("%s: %s: nothing was done: %w", f.Name, deed, err)
+		return fmt.Errorf("%s: nothing was done: %w", f.Name, err)
 	}
 	next := advice.Of(err)
 	if err = fmt.Errorf("%s: %w", f.Name, err); next != "" {

@@ -112,14 +112,14 @@ func TestAsked(t *testing.T) {
 	err := fleet.Host{Fleet: on.Fleet, Name: "build2"}.Do(t.Context(), "peek", map[string]any{"agent": "agent1"}, new(any))
 	testworld.Fails(t, err, "build2: is gone; nothing was done")
 	err = fleet.Host{Fleet: on.Fleet, Name: "killed"}.Do(t.Context(), "down", map[string]any{"agents": []string{"agent1"}}, new(any))
-	testworld.Fails(t, err, "killed: the daemon here has ended meanwhile; down: it is not known whether it was done")
+	testworld.Fails(t, err, "killed: the daemon here has ended meanwhile; it is not known whether it was done")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("it has not ended"))
 	defer cancel()
 	err = fleet.Host{Fleet: on.Fleet, Name: "slow"}.Do(ctx, "down", map[string]any{"agents": []string{"agent1"}}, new(any))
 	testworld.Fails(t, err, "slow: down: it has not ended; it is not known whether it was done")
 	g := *on.Fleet
 	g.Home = testworld.FastHome(t)
-	testworld.Fails(t, fleet.Host{Fleet: &g, Name: "build1"}.Do(t.Context(), "down", nil, new(any)), "build1: down: nothing was done: daemon: not running")
+	testworld.Fails(t, fleet.Host{Fleet: &g, Name: "build1"}.Do(t.Context(), "down", nil, new(any)), "build1: nothing was done: daemon: not running")
 	g = *on.Fleet
 	g.Actor = agent.Root
 	testworld.Fails(t, fleet.Host{Fleet: &g, Name: "build1"}.Do(t.Context(), "peek", nil, new(any)), "only the owner can do this")

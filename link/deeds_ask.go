@@ -29,14 +29,14 @@ const nothingRest = 100 * time.Millisecond
 // that is whole. If ctx ends, the deed does, as by Ctrl-C over there.
 func (d *Deeds) Ask(ctx context.Context, host, deed string, request []byte, w io.Writer) error {
 	if len(request) > maxDeed {
-		return undone(host, deed, fmt.Errorf("the request has %d bytes, and at most %d cross a link", len(request), maxDeed))
+		return undone(host, fmt.Errorf("the request has %d bytes, and at most %d cross a link", len(request), maxDeed))
 	}
 	hello, err := d.ask(ctx, host, ask{Op: opHello})
 	if err == nil && hello.Refused != "" {
 		err = errors.New(hello.Refused)
 	}
 	if err != nil {
-		return undone(host, deed, err)
+		return undone(host, err)
 	}
 	a := ask{Op: opDo, Number: hello.Number, Deed: deed, Request: request}
 	if end, ok := ctx.Deadline(); ok {
@@ -44,13 +44,13 @@ func (d *Deeds) Ask(ctx context.Context, host, deed string, request []byte, w io
 	}
 	v, err := d.ask(ctx, host, a)
 	if err == nil && v.Refused != "" {
-		return undone(host, deed, errors.New(v.Refused))
+		return undone(host, errors.New(v.Refused))
 	}
-	return d.follow(ctx, host, deed, hello.Number, w) // which also finds out what became of it if there was no answer
+	return d.follow(ctx, host, hello.Number, w) // which also finds out what became of it if there was no answer
 }
 
 // follow writes what a deed says there until that has ended.
-func (d *Deeds) follow(ctx context.Context, host, deed, number string, w io.Writer) error {
+func (d *Deeds) follow(ctx context.Context, host, number string, w io.Writer) error {
 	heard := time.Now()
 	for at := int64(0); ; {
 		v, err := d.ask(ctx, host, ask{Op: opNext, Number: number, At: at})
@@ -59,19 +59,19 @@ func (d *Deeds) follow(ctx context.Context, host, deed, number string, w io.Writ
 			ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 			defer cancel()
 			_, _ = d.ask(ended, host, ask{Op: opEnd, Number: number})
-			return unknown(host, deed, context.Cause(ctx))
+			return unknown(host, context.Cause(ctx))
 		case err != nil && time.Since(heard) > d.waits():
-			return unknown(host, deed, err)
+			return unknown(host, err)
 		case err != nil:
 			_ = proc.Sleep(ctx, lookEvery/2)
 			continue
 		case v.Refused != "":
-			return undone(host, deed, errors.New(v.Refused))
+			return undone(host, errors.New(v.Refused))
 		case v.Lost:
-			return unknown(host, deed, errors.New("its daemon has ended, or its link has, since it was asked"))
+			return unknown(host, errors.New("its daemon has ended, or its link has, since it was asked"))
 		}
 		if _, err := w.Write(v.Said); err != nil {
-			return unknown(host, deed, err)
+			return unknown(host, err)
 		}
 		if v.End {
 			return nil
@@ -82,10 +82,10 @@ func (d *Deeds) follow(ctx context.Context, host, deed, number string, w io.Writ
 	}
 }
 
-func undone(host, deed string, why error) error {
-	return advice.With(fmt.Errorf("%s: %w; %s: %w", host, why, deed, ErrUndone), "`netsky link` shows the hosts; `netsky --on %s` reaches one by ssh", advice.Word(host))
+func undone(host string, why error) error {
+	return advice.With(fmt.Errorf("%s: %w; %w", host, why, ErrUndone), "`netsky link` shows the hosts; `netsky --on %s` reaches one by ssh", advice.Word(host))
 }
 
-func unknown(host, deed string, why error) error {
-	return advice.With(fmt.Errorf("%s: %w; %s: %w", host, why, deed, ErrUnknown), "`netsky --on %s status` shows how it is there", advice.Word(host))
+func unknown(host string, why error) error {
+	return advice.With(fmt.Errorf("%s: %w; %w", host, why, ErrUnknown), "`netsky --on %s status` shows how it is there", advice.Word(host))
 }

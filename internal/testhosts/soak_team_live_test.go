@@ -21,9 +21,8 @@ import (
 // up starts a host's agents, and its node of the cluster.
 func (s *soak) up(h *testhosts.Host) {
 	if s.cluster && len(h.Processes(node)) == 0 {
-		cmd := h.Command("nats-server", "-c", "nats.conf", "-l", "nats.log")
-		testworld.Must(s, cmd.Start())
-		go cmd.Wait() // until it is killed, at the latest with its host
+		// As a child of nsenter's it would stop that with itself, and then, once killed, keep its host from ending.
+		testworld.Must(s, h.Command("setsid", "-f", "nats-server", "-c", "nats.conf", "-l", "nats.log").Run())
 	}
 	h.Run(s, "up", "2", "--type", "demo", "--no-attach")
 }
