@@ -129,6 +129,31 @@ func TestLinkInvite(t *testing.T) {
 	testworld.Equal(t, string(testworld.Got(os.ReadFile(laptop.mustHome(t).Path("state/link/tunnels.json")))(t)), "{}\n", "tunnels")
 }
 
+// Whoever invites a host is told at once that the tunnel to it fails, and not when it has been tried for a minute.
+func TestLinkInviteTunnel(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	testworld.Program(t, filepath.Join(dir, "ssh"), "#!/bin/sh\ncase \" $* \" in *' -R '*) echo no tunnels here >&2; exit 255 ;; esac\nPATH=${PATH#*:} exec ssh \"$@\"\n")
+	laptop, build1 := mustHosts(t, os.Getenv("PATH"))
+	laptop.env = append(laptop.env, "PATH="+dir+":"+strings.TrimPrefix(laptop.env[len(laptop.env)-1], "PATH="))
+	laptop.must(t, "netsky", "link", "serve", "--name", "laptop")
+	laptop.linked(t)
+	waits, said := filepath.Join(build1.dir, "waits"), filepath.Join(build1.dir, "said")
+	testworld.Program(t, waits, "#!/bin/sh\nwhile [ ! -e "+said+" ]; do sleep 0.1; done\nexit 1\n")
+	testworld.Must(t, os.WriteFile(laptop.mustHome(t).Path("netsky.toml"), []byte("[host.build1]\nnetsky = \""+waits+"\"\n"), 0o600))
+	ctx, stop := context.WithTimeout(t.Context(), testworld.Patience)
+	defer stop()
+	invite := laptop.command(ctx, "netsky", "link", "invite", "build1", "--yes")
+	lines := bufio.NewScanner(testworld.Got(invite.StderrPipe())(t))
+	testworld.Must(t, invite.Start())
+	lines.Scan()
+	testworld.Contains(t, lines.Text(), "build1: the tunnel to it is down: ")
+	testworld.Must(t, os.WriteFile(said, nil, 0o600))
+	for lines.Scan() {
+	}
+	testworld.Equal(t, invite.Wait() != nil, true, "it fails")
+}
+
 // linked waits until the host's link is connected.
 func (w *world) linked(t *testing.T) {
 	t.Helper()

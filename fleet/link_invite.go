@@ -34,6 +34,9 @@ type InviteRequest struct {
 // askWithin is how long a host may take to ask to join, once it has shown its code.
 const askWithin = 30 * time.Second
 
+// sayWithin is after how long a tunnel that is down is worth a word: the first attempt may come before netsky has run there.
+const sayWithin = 5 * time.Second
+
 // Invite has a host join the team. What its netsky shows comes by ssh, so its code is compared
 // here with that of the request. A crash leaves a tunnel to a host that asks no more, which
 // the next Invite takes up. A host that is in the team already gets its tunnel anew, as its
@@ -70,7 +73,17 @@ func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err
 		return q, err
 	}
 	ctx, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
 	defer stop()
+	watch.Go(func() {
+		for proc.Sleep(ctx, sayWithin) == nil {
+			if why := f.tunnelDown(r.Name); why != "" {
+				f.warn("%s: the tunnel to it is down: %s; it is tried again, for up to a minute", r.Name, why)
+				return
+			}
+		}
+	})
 	shown, joined := &firstLine{line: make(chan string, 1)}, make(chan error, 1)
 	go func() {
 		client := ssh.Client{Home: f.Home, Environ: f.Environ}
@@ -91,8 +104,8 @@ func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err
 		}
 		if !errors.Is(err, ssh.ErrNoNetsky) && !errors.Is(err, ssh.ErrUnreachable) {
 			err = fmt.Errorf("%s: `netsky link join` there: %w", r.Name, err)
-			if rep, _ := link.LoadReport(f.Home); rep.Troubles["tunnel to "+r.Name].What != "" { // without a report there is none
-				err = advice.With(fmt.Errorf("%w: the tunnel to it is down: %s", err, rep.Troubles["tunnel to "+r.Name].What),
+			if why := f.tunnelDown(r.Name); why != "" {
+				err = advice.With(fmt.Errorf("%w: the tunnel to it is down: %s", err, why),
 					"the daemon can't answer what ssh asks: `ssh -o BatchMode=yes %s true` must work", advice.Word(r.Host.Dest))
 			}
 		}
@@ -104,6 +117,12 @@ func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err
 		return q, fmt.Errorf("%s is let in, but has not joined: %w; the same again goes on", r.Name, err)
 	}
 	return q, nil
+}
+
+// tunnelDown says why the tunnel to a host is down, "" if nothing is known of that.
+func (f Links) tunnelDown(name string) string {
+	r, _ := link.LoadReport(f.Home) // without a report there is no trouble
+	return r.Troubles["tunnel to "+name].What
 }
 
 // nameOf returns a name for a host: that of netsky.toml, or of the machine in a destination of ssh's.
