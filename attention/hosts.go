@@ -291,6 +291,9 @@ func LinkOf(h home.Dir) (*link.Report, error) {
 // LinkSettles is how long something about the link has to be wrong before it needs anybody.
 const LinkSettles = 2 * time.Minute
 
+// silentFor is for how long a host with agents says nothing before that needs anybody.
+const silentFor = 5 * time.Minute
+
 // link is about the link to the other hosts, once something has been wrong with it for a while.
 func (s Sources) link() (n Need, ok bool) {
 	r := s.Link
@@ -309,7 +312,7 @@ func (s Sources) link() (n Need, ok bool) {
 	}
 	if s.Now.Sub(r.Since) >= LinkSettles { // so that all have been heard, if they can be
 		for _, o := range s.Hosts {
-			if !o.Up && o.Seen != 0 && (len(o.Agents) > 0 || r.Hosts[o.Name].Waiting > 0) {
+			if o.Seen != 0 && s.Now.Sub(o.Seen.Time()) >= silentFor && (len(o.Agents) > 0 || r.Hosts[o.Name].Waiting > 0) {
 				lasting = append(lasting, o.Name+": not heard of since "+o.Seen.Time().Local().Format(time.DateTime))
 			}
 		}

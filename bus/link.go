@@ -21,7 +21,7 @@ import (
 // ErrNoLink reports an address on a host that this home has no link to. It also matches
 // ErrNoMailbox.
 var ErrNoLink = advice.With(errors.New("no link to that host"),
-	"`netsky link` lists the hosts of this team; `netsky link join` joins one")
+	"`netsky link` lists the hosts of this team, or says how there can be one")
 
 type noLinkError struct{ error }
 

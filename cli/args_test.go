@@ -130,6 +130,7 @@ func TestCheck(t *testing.T) {
 		{"netsky up --help --foo", ""},
 		{"netsky nosuch --foo", ""}, // the verb is what is wrong
 		{"netsky up 2 --foo", "up: no option --foo; `netsky up --help` lists the options"},
+		{"netsky status --on build1", "status: --on comes before the verb: `netsky --on … status`"},
 		{"netsky --foo", "no option --foo; `netsky --help` lists the options"},
 		{"netsky up --type", "up: --type: needs a value; "},
 		{"netsky log -n", "log: -n: needs a value; "},

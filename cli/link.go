@@ -188,7 +188,7 @@ func serverLine(v fleet.LinkStatus) string {
 	case s.Error != "":
 		return "of this host, which does not run: " + s.Error
 	case s.Address == "":
-		return "of this host, which has not started yet"
+		return "of this host, which is not running"
 	case s.Fingerprint != "":
 		return "of this host, at " + s.Address + ", whose certificate has the fingerprint " + s.Fingerprint
 	default:

@@ -123,6 +123,9 @@ func TestLinkInvite(t *testing.T) {
 	testworld.Contains(t, laptop.must(t, "netsky", "link", "invite", "ssh://build1", "--name", "far", "--role", "owner", "--yes"), "far is in the team, as owner")
 	testworld.Contains(t, laptop.must(t, "netsky", "link", "invite", "far"), "far is in the team, as owner")
 	laptop.must(t, "netsky", "link", "remove", "far", "--yes")
+	testworld.Wait(t, "far says that it was removed", func() bool {
+		return strings.Contains(build1.must(t, "netsky", "link"), "laptop has removed this host from the team: `netsky link leave`")
+	})
 	status, out = laptop.says(t, "", "link", "invite", "build1", "--name", "far", "--yes")
 	testworld.Contains(t, out, "far: is in a team that is not this one, or was removed from it")
 	testworld.Equal(t, status, 1, "the exit status")

@@ -44,7 +44,7 @@ func (a viewVerbs) showCommand() *cli.Command {
 				return a.showAddress(c, h, who)
 			}
 			if host := attention.Elsewhere(id); host != "" {
-				return usagef("%s: is on record there: `netsky --on %s show %s`", id, host, strings.TrimSuffix(id, "@"+host))
+				return usagef("%s: names a record of another host: `netsky --on %s show %s` looks for it there", id, host, strings.TrimSuffix(id, "@"+host))
 			}
 			t, err := a.timeline(c.Context, h, id)
 			if errors.Is(err, store.ErrNotFound) || isNoDatabase(err) {

@@ -111,7 +111,7 @@ func TestThere(t *testing.T) {
 	if status == 0 || build1.given(t, q) != "allowed" {
 		t.Errorf("answered again: %d: %s", status, out)
 	}
-	testworld.Contains(t, build1.must(t, "netsky", "log", "-n", "100"), "down: asked for by owner@laptop")
+	testworld.Contains(t, build1.must(t, "netsky", "log", "-n", "100"), "down agent1: asked for by owner@laptop")
 
 	q = build1.ask(t, "agent1", "make install")
 	testworld.WaitOr(t, func() bool {
@@ -119,6 +119,12 @@ func TestThere(t *testing.T) {
 		return status == http.StatusOK
 	}, func() string { return out })
 	testworld.Equal(t, build1.given(t, q), "denied", "what the page has answered")
+
+	laptop.must(t, "netsky", "down", "1@build1")
+	testworld.WaitOr(t, func() bool { // as soon as build1 has told
+		_, out = laptop.says(t, "", "ask", "1@build1", "hello", "--wait", "2s")
+		return strings.Contains(out, "agent1@build1 is down, as build1 has told; `netsky up 1@build1` starts it")
+	}, func() string { return "who asks an agent that is down is told " + out })
 }
 
 // follows follows an agent's screen, which shows that, until Ctrl-C.

@@ -162,6 +162,24 @@ var shows = []bus.Spot{
 	{Dir: pane.ScreensDir},
 }
 
+// far says why an agent on another host does not take its mail now, as far as that is known here, "" if it does.
+func far(h home.Dir, id agent.ID, r link.Report) string {
+	host := id.Host()
+	if t, down := r.Troubles["tunnel to "+host]; down {
+		return fmt.Sprintf("the tunnel to %s is down since %s: %s", host, t.Since.Local().Format(time.TimeOnly), t.What)
+	}
+	hosts, _ := attention.Hosts(h, time.Now()) // `netsky needs` says what can't be read
+	for _, o := range hosts {
+		if o.Name == host && !o.Up && o.Seen != 0 {
+			return fmt.Sprintf("nothing is heard of %s since %s", host, o.Seen.Time().Local().Format(time.TimeOnly))
+		}
+	}
+	if Far(h, id).State == agent.Down {
+		return fmt.Sprintf("%s is down, as %s has told; `netsky up %s` starts it", id, host, id.N())
+	}
+	return ""
+}
+
 // look reads what a judgement needs. The death of the keeper, which may leave no file, is
 // watched from now on.
 func (p *question) look(ctx context.Context, deaths *proc.Watcher) *sighting {
@@ -173,7 +191,7 @@ func (p *question) look(ctx context.Context, deaths *proc.Watcher) *sighting {
 		if r, err := link.LoadReport(h); err != nil {
 			l.link = "the link has not run here yet"
 		} else {
-			l.link = r.Down(l.at)
+			l.link, l.far = r.Down(l.at), far(h, p.Agent, r)
 		}
 		if p.Actor == agent.Owner {
 			hosts, _ := attention.Hosts(h, l.at) // `netsky needs` says what can't be read

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"netsky/agent"
@@ -62,7 +63,7 @@ func (f Daemon) Asked(ctx context.Context, from, name string, request []byte, w 
 		}
 		g.Actor, g.host = agent.Owner, from
 		if !slices.Contains(looking, name) {
-			_ = f.Launcher.Journal.Record(context.WithoutCancel(ctx), store.AddLog{Part: "link", Text: fmt.Sprintf("%s: asked for by %s", name, g.who())})
+			_ = f.Launcher.Journal.Record(context.WithoutCancel(ctx), store.AddLog{Part: "link", Text: fmt.Sprintf("%s: asked for by %s", strings.Join(append([]string{name}, about(request)...), " "), g.who())})
 		}
 		return list[i].do(ctx, g, request)
 	}()
@@ -100,6 +101,21 @@ func (f control) elsewhere(ask Other) http.HandlerFunc {
 			c.done(nil, err)
 		}
 	}
+}
+
+// about returns the agents that a request names.
+func about(request jsontext.Value) (list []string) {
+	var q struct {
+		Agent  agent.ID
+		Agents []agent.ID
+	}
+	_ = json.Unmarshal(request, &q, json.MatchCaseInsensitiveNames(true)) // the deed says what is wrong with it
+	for _, id := range append([]agent.ID{q.Agent}, q.Agents...) {
+		if id.IsAgent() && len(list) < 20 {
+			list = append(list, string(id))
+		}
+	}
+	return list
 }
 
 // lines passes on whole lines.

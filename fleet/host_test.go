@@ -116,7 +116,7 @@ func TestAsked(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("it has not ended"))
 	defer cancel()
 	err = fleet.Host{Fleet: on.Fleet, Name: "slow"}.Do(ctx, "down", map[string]any{"agents": []string{"agent1"}}, new(any))
-	testworld.Fails(t, err, "slow: down: it has not ended; it is not known whether it was done")
+	testworld.Fails(t, err, "slow: it has not ended; it is not known whether it was done")
 	g := *on.Fleet
 	g.Home = testworld.FastHome(t)
 	testworld.Fails(t, fleet.Host{Fleet: &g, Name: "build1"}.Do(t.Context(), "down", nil, new(any)), "build1: nothing was done: daemon: not running")

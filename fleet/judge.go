@@ -30,6 +30,7 @@ type sighting struct {
 	breaker breaker.State      // of the fault's account
 	asks    *agent.Approval    // the agent's question for permission, if the sender can answer it
 	link    string             // to another host: why nothing goes there now
+	far     string             // why it waits there, or on its way
 	need    attention.Need     // what an agent on another host asks the owner who waits, if it does
 	there   bus.DeliveryReport // what that host has said last of the message
 }
@@ -54,6 +55,7 @@ type course struct {
 	code    string    // of its permission request reported last
 	missing int       // looks at which the message was nowhere
 	held    string    // why its message is held, as reported last
+	far     string    // why it waits on another host, or on its way there, as reported last
 
 	stuck string    // as of the last look, why it is not working: ", as it is waiting (…)"
 	due   time.Time // when to look again, whatever happens; zero: when something has
@@ -82,6 +84,11 @@ func (c *course) judge(l *sighting) error {
 	if !left && l.link != "" && l.link != c.held {
 		c.held = l.link
 		c.warn("the message %s waits here: %s; `netsky link` shows more", c.id, l.link)
+	}
+	if left && !c.taken && l.far != c.far {
+		if c.far = l.far; c.far != "" {
+			c.warn("the message %s waits: %s", c.id, c.far)
+		}
 	}
 	if err := c.progress(l); err != nil {
 		return err

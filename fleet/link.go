@@ -17,6 +17,7 @@ import (
 	"netsky/link"
 	"netsky/link/server"
 	"netsky/link/team"
+	"netsky/store"
 )
 
 // Links is the deeds about the team of hosts that this home belongs to.
@@ -193,11 +194,15 @@ func (f Links) serve(r ServeRequest) (s team.Self, err error) {
 	if err := f.afresh(); err != nil {
 		return s, err
 	}
+	_, none := team.LoadSelf(f.Home)
 	if _, err := team.Found(f.Home, name, at); err != nil {
 		return s, err
 	}
 	if s, err = team.LoadSelf(f.Home); err != nil {
 		return s, err
+	}
+	if errors.Is(none, team.ErrNone) {
+		f.log("this host founded a team, as %s", s.Name)
 	}
 	if r.Name != "" && r.Name != s.Name {
 		return s, fmt.Errorf("this host is in a team already, as %s, and keeps that name", s.Name)
@@ -267,6 +272,7 @@ func (f Links) Approve(_ context.Context, code string, role team.Role) (team.Req
 		f.warn("%s: its name looks like that of %s; `netsky link remove %[1]s` shuts it out", q.Name, list[i].Like)
 	}
 	if err == nil {
+		f.log("%s was let into the team, as %s", q.Name, q.Role)
 		err = f.Launcher.Bus.Link(q.Name)
 	}
 	return q, err
@@ -283,7 +289,7 @@ func (f Links) Reject(_ context.Context, code string) (team.Request, error) {
 	return team.Reject(f.Home, code)
 }
 
-// Remove removes a host from the team, after a yes, and ends the tunnel to it, also that of an
+// Remove removes a host from the team, after a yes, and has the tunnel to it end, also that of an
 // invitation or a removal that was cut off.
 func (f Links) Remove(_ context.Context, name string, sure bool) error {
 	if err := f.May("link remove"); err != nil {
@@ -310,6 +316,9 @@ func (f Links) Remove(_ context.Context, name string, sure bool) error {
 	}
 	if _, err = team.Remove(f.Home, name); err != nil && in {
 		return err
+	}
+	if in {
+		f.log("%s was removed from the team", name)
 	}
 	had, terr := f.keepTunnel(name, nil)
 	if had != nil {
@@ -346,7 +355,16 @@ func (f Links) Leave(_ context.Context, sure bool) (stays string, err error) {
 			return "", err
 		}
 	}
-	return stays, errors.Join(team.Leave(f.Home), link.Forget(f.Home))
+	err = errors.Join(team.Leave(f.Home), link.Forget(f.Home))
+	if err == nil && !none {
+		f.log("this host has left the team of %s", self.Owner)
+	}
+	return stays, err
+}
+
+// log records what became of the team.
+func (f Links) log(format string, args ...any) {
+	_ = f.Launcher.Journal.Record(context.Background(), store.AddLog{Part: "link", Actor: f.Actor, Text: fmt.Sprintf(format, args...)}) // else it is in the spool, or nowhere
 }
 
 func messages(n int) string {

@@ -78,6 +78,7 @@ func (f Links) Join(ctx context.Context, r JoinRequest) (s team.Self, err error)
 	if s, err = a.Join(ctx); err != nil {
 		return s, err
 	}
+	f.log("this host joined the team of %s, as %s", s.Owner, s.Name)
 	return s, f.services(ctx)
 }
 

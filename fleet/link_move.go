@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,6 +73,7 @@ func (f Links) Move(ctx context.Context, r MoveRequest) (s team.Self, err error)
 	if s, err = team.Reach(f.Home, at); err != nil { // last, so that whoever is killed before can repeat it
 		return s, err
 	}
+	f.log("the team's server is now at %s", cmp.Or(at.Address, "this host"))
 	if err := Daemon(f).WantDaemon(ctx); err != nil || at.Address != "" {
 		return s, err
 	}

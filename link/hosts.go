@@ -40,7 +40,7 @@ type Host struct {
 }
 
 // Fresh is for how long what a host has told counts as so.
-const Fresh = 5 * time.Minute
+const Fresh = 100 * time.Second
 
 // Up reports whether the host has told something lately.
 func (h Host) Up(now time.Time) bool { return !h.Seen.IsZero() && now.Sub(h.Seen).Abs() < Fresh }

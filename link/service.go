@@ -60,7 +60,7 @@ type Options struct {
 }
 
 // DefaultRenew is how often a host tells anew what has not changed.
-const DefaultRenew = 2 * time.Minute
+const DefaultRenew = 40 * time.Second
 
 const (
 	lookEvery = time.Second // for a team that was joined or has changed, and for new addresses

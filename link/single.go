@@ -19,7 +19,7 @@ var errCopied = errors.New("another home on the team's server has this host's na
 
 // answerTime is how long another home may take to show that it lives, as it tells its state anew
 // that often, or a look later.
-func (s *session) answerTime() time.Duration { return s.Renew + max(s.Renew/4, 2*tellEvery) }
+func (s *session) answerTime() time.Duration { return 3*s.Renew + max(s.Renew/4, 2*tellEvery) }
 
 // single returns once no other home is this host. Of a home and its copy the one that came
 // later carries no mail: it would take what the other waits for. It says from time to time that

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
 
 	"netsky/home"
 	"netsky/internal/proc"
@@ -33,10 +34,13 @@ func LoadTunnels(h home.Dir) (Tunnels, error) {
 // Save has the daemon keep ways to these hosts open, and to no others.
 func (t Tunnels) Save(h home.Dir) error { return h.Save(TunnelsFile, t, true) }
 
+// partTime is how long a way stays open to a host that was removed, so that it hears that from the server.
+const partTime = 20 * time.Second
+
 // keepTunnels keeps the ways open: each ends, there, in the socket that a host with the server's
 // address "tunnel:" connects to. One stays open while the team changes.
 func keepTunnels(ctx context.Context, o Options, p *report) error {
-	running := make(map[ssh.Host]context.CancelFunc)
+	running, parted := make(map[ssh.Host]context.CancelFunc), make(map[ssh.Host]time.Time)
 	var all sync.WaitGroup
 	defer all.Wait()
 	for {
@@ -51,9 +55,17 @@ func keepTunnels(ctx context.Context, o Options, p *report) error {
 			all.Go(func() { o.reach(tctx, p, to) })
 		}
 		for to, cancel := range running {
-			if want[to.Name] != to && err == nil {
+			next, wanted := want[to.Name]
+			switch {
+			case err != nil:
+			case next == to:
+				delete(parted, to)
+			case !wanted && parted[to].IsZero():
+				parted[to] = time.Now()
+			case wanted || time.Since(parted[to]) > partTime:
 				cancel()
 				delete(running, to)
+				delete(parted, to)
 				p.trouble(tunnelTo+to.Name, nil)
 			}
 		}

@@ -77,7 +77,7 @@ func (db History) Timeline(ctx context.Context, id string) (Timeline, error) {
 		return Timeline{}, fileError(db.home, err)
 	}
 	defer tx.Rollback()
-	s, err := resolve(ctx, tx, id)
+	s, err := db.subject(ctx, tx, id)
 	if err != nil {
 		return Timeline{}, err
 	}
@@ -95,6 +95,8 @@ func (db History) Timeline(ctx context.Context, id string) (Timeline, error) {
 		err = t.actor(ctx, tx)
 	case SubjectNote:
 		err = t.note(ctx, tx)
+	default: // a landing or a check
+		err = t.about(ctx, tx, s.ID)
 	}
 	if err != nil {
 		return Timeline{}, fileError(db.home, err)
@@ -105,11 +107,15 @@ func (db History) Timeline(ctx context.Context, id string) (Timeline, error) {
 
 // Resolve returns what an id refers to: what Timeline knows, a landing or a check. Its errors are Timeline's.
 func (db History) Resolve(ctx context.Context, id string) (Subject, error) {
-	s, err := resolve(ctx, db.read.Load(), id)
+	return db.subject(ctx, db.read.Load(), id)
+}
+
+func (db History) subject(ctx context.Context, q Querier, id string) (Subject, error) {
+	s, err := resolve(ctx, q, id)
 	if !errors.Is(err, ErrNotFound) {
 		return s, err
 	}
-	found, ferr := Collect(ctx, db.read.Load(), scanSubject, `SELECT 'landing', id FROM landings WHERE id = ?1
+	found, ferr := Collect(ctx, q, scanSubject, `SELECT 'landing', id FROM landings WHERE id = ?1
 		UNION ALL SELECT 'check', id FROM checks WHERE id = ?1`, id)
 	if ferr != nil {
 		return s, fileError(db.home, ferr)

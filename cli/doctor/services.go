@@ -115,7 +115,7 @@ func checkLink(ctx context.Context, e *exam) (list []Finding) {
 		list = append(list, Finding{Level: Wrong, Text: n.Line(), Do: "`netsky link` shows how it is; " + n.Otherwise})
 	}
 	if len(list) == 0 && !r.Connected {
-		list = append(list, ok("not connected since %s: %s", agent.Clock(r.Since, e.Now()), r.Why))
+		list = append(list, Finding{Level: Warn, Text: fmt.Sprintf("not connected since %s: %s", agent.Clock(r.Since, e.Now()), r.Why), Do: "it is tried again by itself; `netsky link` shows how it is"})
 	}
 	if len(list) == 0 {
 		list = append(list, ok("connected since %s", agent.Clock(r.Since, e.Now())))

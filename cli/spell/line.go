@@ -201,8 +201,11 @@ func Check(a *cli.App, rules map[string][]Rule, args []string) error {
 	for i := 0; i < len(l.Options); i++ {
 		option := l.Options[i]
 		name, value, given := strings.Cut(strings.TrimLeft(option, "-"), "=")
-		at := slices.IndexFunc(flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
+		is := func(f cli.Flag) bool { return slices.Contains(f.Names(), name) }
+		at := slices.IndexFunc(flags, is)
 		switch {
+		case at < 0 && slices.ContainsFunc(a.Flags, is):
+			return fmt.Errorf("%[1]s: %[2]s comes before the verb: `netsky %[2]s … %[1]s`", verb, Dashes(name))
 		case at < 0:
 			return wrong("no option %s", Dashes(name))
 		case option == l.Open:

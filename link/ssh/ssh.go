@@ -59,9 +59,9 @@ const connectTime = 10 * time.Second
 func (c Client) options() []string {
 	list := []string{"RemoteCommand=none", "ServerAliveInterval=" + seconds(cmp.Or(c.Alive, 15*time.Second)), "ServerAliveCountMax=3"}
 	if c.Unasked {
-		list = append(list, "BatchMode=yes", "ConnectTimeout="+seconds(connectTime))
+		return append(list, "BatchMode=yes", "ConnectTimeout="+seconds(connectTime))
 	}
-	return list
+	return append(list, "ConnectTimeout="+seconds(3*connectTime)) // not for what ssh asks
 }
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d.Seconds())) }

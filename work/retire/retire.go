@@ -67,13 +67,16 @@ func Retire(ctx context.Context, o Options, id agent.ID) (ref string, err error)
 		return "", err
 	}
 	if o.Record != nil {
-		kept := ""
+		kept, what := "", w.Dir+" and the branch "+w.Short()
+		if w.Away != nil {
+			what = "what was brought of its work, " + w.Short()
+		}
 		if ref != "" {
 			kept = "; " + ref + " keeps its last commit"
 		}
 		err = o.Record(ctx, record.SetWorktree(record.Worktree{Agent: id, Repo: w.Repo, Dir: w.Dir, Branch: w.Branch, Base: w.Base, State: record.Retired, Made: w.Made}),
 			// A repeat after a crash is of the same worktree at the same commit.
-			store.AddLog{Key: fmt.Sprintf("retired-%s-%d-%s", id, w.Made, v.head), Part: "work", Actor: id, Text: fmt.Sprintf("removed %s and the branch %s%s", w.Dir, w.Short(), kept)})
+			store.AddLog{Key: fmt.Sprintf("retired-%s-%d-%s", id, w.Made, v.head), Part: "work", Actor: id, Text: "removed " + what + kept})
 		if errors.Is(err, store.ErrSpooled) {
 			err = nil
 		}
