@@ -201,10 +201,9 @@ func Check(a *cli.App, rules map[string][]Rule, args []string) error {
 	for i := 0; i < len(l.Options); i++ {
 		option := l.Options[i]
 		name, value, given := strings.Cut(strings.TrimLeft(option, "-"), "=")
-		is := func(f cli.Flag) bool { return slices.Contains(f.Names(), name) }
-		at := slices.IndexFunc(flags, is)
+		at := slices.IndexFunc(flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
 		switch {
-		case at < 0 && slices.ContainsFunc(a.Flags, is):
+		case at < 0 && wantsValue(a.Flags, Dashes(name)):
 			return fmt.Errorf("%[1]s: %[2]s comes before the verb: `netsky %[2]s … %[1]s`", verb, Dashes(name))
 		case at < 0:
 			return wrong("no option %s", Dashes(name))
