@@ -53,7 +53,7 @@ func ReadEntries(from link.Host, told []byte, now time.Time) (out []store.Log) {
 	}
 	if missing := list[0].ID - after - 1; after > 0 && missing > 0 {
 		out = append(out, store.Log{
-			ID: after, Key: entryKey(h.Name, "before", list[0].ID), Time: min(h.here(list[0].Time), store.At(now)), Level: store.LevelInfo, Part: "link",
+			ID: list[0].ID - 1, Key: entryKey(h.Name, "before", list[0].ID), Time: min(h.here(list[0].Time), store.At(now)), Level: store.LevelInfo, Part: "link",
 			Text: fmt.Sprintf("up to %d more entries of the log are only on %[2]s: netsky --on %[2]s log", missing, h.Name),
 		})
 	}

@@ -37,7 +37,7 @@ func TestEntries(t *testing.T) {
 	testworld.EqualList(t, read(8), all[2:], "what comes after the last")
 	testworld.EqualList(t, read(9), nil, "nothing new")
 	testworld.EqualList(t, read(20), all, "of records that were restored from a backup")
-	testworld.EqualList(t, read(3)[:1], []string{"3 INFO link  () up to 3 more entries of the log are o"}, "what was not told")
+	testworld.EqualList(t, read(3)[:1], []string{"6 INFO link  () up to 3 more entries of the log are o"}, "what was not told")
 	first, again := attention.ReadEntries(link.Host{Name: "build1"}, told, now), attention.ReadEntries(link.Host{Name: "build2"}, told, now)
 	if first[0].Key == again[0].Key {
 		t.Error("entries of two hosts have one key")

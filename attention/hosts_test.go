@@ -82,6 +82,10 @@ func TestHosts(t *testing.T) {
 	later := now.Add(12 * time.Minute)
 	list = testworld.Got(attention.Hosts(h, later))(t)
 	testworld.Equal(t, fmt.Sprint(list[0].Up, " ", list[0].AsOf(later)), "false as of 12m ago", "a host that has gone")
+	testworld.Contains(t, n.Next(), "netsky approve abcde@build1 says yes")
+	n, _ = attention.Find(attention.List(attention.Sources{Now: later, Hosts: list}), "abcde@build1")
+	testworld.Contains(t, n.Next(), "netsky link shows since when build1 is silent")
+	testworld.Contains(t, n.How(), "`netsky approve abcde@build1` says yes")
 
 	// Its clock is an hour ahead.
 	mustHear(t, h, now, []view.Agent{one("agent1", agent.Idle, func(a *view.Agent) { a.Since = store.At(now.Add(time.Hour)) })}, nil, func(l *link.Host) { l.Behind = -time.Hour })

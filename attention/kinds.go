@@ -165,8 +165,6 @@ func (n Need) How() string {
 	switch {
 	case n.Host != "" && len(n.Options) > 0 && !n.inLine():
 		return "`netsky needs " + n.Code + "` shows all of it; then `" + n.Command + "` says yes, --deny refuses"
-	case n.AsOf != 0:
-		return "netsky link shows since when " + n.Host + " is silent; " + n.Who() + " asks for something there, and is not reached now"
 	case n.Host != "" && len(n.Options) > 0:
 		return "`" + n.Command + "` says yes, --deny refuses"
 	case n.Host != "":
@@ -196,6 +194,8 @@ const compact = "Open its terminal, then /compact"
 // Next is the command that settles the need, as the next step of `netsky` alone.
 func (n Need) Next() string {
 	switch {
+	case n.AsOf != 0:
+		return "netsky link shows since when " + n.Host + " is silent; " + n.Who() + " asks for something there, and is not reached now"
 	case n.Host != "" && len(n.Options) > 0:
 		return n.Command + " says yes to what " + n.Who() + " asks, --deny refuses; netsky needs shows what that is"
 	case n.Host != "":

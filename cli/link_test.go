@@ -129,6 +129,9 @@ func TestLinkInvite(t *testing.T) {
 	status, out = laptop.says(t, "", "link", "invite", "build1", "--name", "far", "--yes")
 	testworld.Contains(t, out, "far: is in a team that is not this one, or was removed from it")
 	testworld.Equal(t, status, 1, "the exit status")
+	log := laptop.must(t, "netsky", "log")
+	testworld.Contains(t, log, "far was let into the team, as worker")
+	testworld.Contains(t, log, "far was removed from the team")
 	testworld.Equal(t, string(testworld.Got(os.ReadFile(laptop.mustHome(t).Path("state/link/tunnels.json")))(t)), "{}\n", "tunnels")
 }
 

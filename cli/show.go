@@ -15,6 +15,7 @@ import (
 	"netsky/attention"
 	"netsky/cli/view"
 	"netsky/home"
+	"netsky/internal/advice"
 	"netsky/internal/words"
 	"netsky/spawn"
 	"netsky/store"
@@ -43,12 +44,13 @@ func (a viewVerbs) showCommand() *cli.Command {
 			if who, err := agent.ParseArgAddress(id); err == nil {
 				return a.showAddress(c, h, who)
 			}
-			if host := attention.Elsewhere(id); host != "" {
-				return usagef("%s: names a record of another host: `netsky --on %s show %s` looks for it there", id, host, strings.TrimSuffix(id, "@"+host))
-			}
 			t, err := a.timeline(c.Context, h, id)
 			if errors.Is(err, store.ErrNotFound) || isNoDatabase(err) {
-				return a.showFromBus(c, id, err)
+				err = a.showFromBus(c, id, err)
+				if host := attention.Elsewhere(id); host != "" && errors.Is(err, store.ErrNotFound) {
+					err = advice.With(err, "if it is of %s's log, `netsky --on %[1]s show %s` prints it", host, strings.TrimSuffix(id, "@"+host))
+				}
+				return err
 			}
 			if err != nil {
 				return err

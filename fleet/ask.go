@@ -163,18 +163,17 @@ var shows = []bus.Spot{
 }
 
 // far says why an agent on another host does not take its mail now, as far as that is known here, "" if it does.
-func far(h home.Dir, id agent.ID, r link.Report) string {
+func far(hosts []attention.Host, id agent.ID, r link.Report) string {
 	host := id.Host()
-	if t, down := r.Troubles["tunnel to "+host]; down {
+	if t, down := r.Tunnel(host); down {
 		return fmt.Sprintf("the tunnel to %s is down since %s: %s", host, t.Since.Local().Format(time.TimeOnly), t.What)
 	}
-	hosts, _ := attention.Hosts(h, time.Now()) // `netsky needs` says what can't be read
 	for _, o := range hosts {
 		if o.Name == host && !o.Up && o.Seen != 0 {
 			return fmt.Sprintf("nothing is heard of %s since %s", host, o.Seen.Time().Local().Format(time.TimeOnly))
 		}
 	}
-	if Far(h, id).State == agent.Down {
+	if stateOf(hosts, id) == agent.Down {
 		return fmt.Sprintf("%s is down, as %s has told; `netsky up %s` starts it", id, host, id.N())
 	}
 	return ""
@@ -187,14 +186,14 @@ func (p *question) look(ctx context.Context, deaths *proc.Watcher) *sighting {
 	e, err := p.Launcher.Bus.Find(p.Agent, p.file)
 	l.place, l.why, l.nowhere = e.Place, e.Why, errors.Is(err, fs.ErrNotExist)
 	if p.Agent.Host() != "" {
+		hosts, _ := attention.Hosts(h, l.at) // `netsky needs` says what can't be read
 		l.there, _, _ = p.Launcher.Bus.LastReport(p.Agent, p.Actor, p.id)
 		if r, err := link.LoadReport(h); err != nil {
 			l.link = "the link has not run here yet"
 		} else {
-			l.link, l.far = r.Down(l.at), far(h, p.Agent, r)
+			l.link, l.far = r.Down(l.at), far(hosts, p.Agent, r)
 		}
 		if p.Actor == agent.Owner {
-			hosts, _ := attention.Hosts(h, l.at) // `netsky needs` says what can't be read
 			for _, n := range attention.List(attention.Sources{Hosts: hosts}) {
 				if (n.Kind == attention.Approval || n.Kind == attention.Dialog) && slices.Contains(n.Agents, p.Agent) {
 					l.need = n

@@ -218,22 +218,26 @@ const freshTime = 2 * time.Minute
 
 // Far returns how an agent on another host is, as that has told last. If it is silent, that is not known.
 func Far(h home.Dir, id agent.ID) spawn.Status {
-	st := spawn.Status{Agent: id, State: agent.Unknown}
 	list, _ := attention.Hosts(h, time.Now()) // what can't be read has told nothing
-	for _, host := range list {
+	return spawn.Status{Agent: id, State: stateOf(list, id)}
+}
+
+func stateOf(hosts []attention.Host, id agent.ID) agent.State {
+	state := agent.Unknown
+	for _, host := range hosts {
 		if host.Name != id.Host() || !host.Up {
 			continue
 		}
 		if host.More == 0 {
-			st.State = agent.Down // those are not told
+			state = agent.Down // those are not told
 		}
 		for _, a := range host.Agents {
 			if a.ID == id {
-				st.State = a.State
+				state = a.State
 			}
 		}
 	}
-	return st
+	return state
 }
 
 // reach makes sure that an agent on another host gets a task's brief, and that what it then commits can be brought here, if

@@ -106,12 +106,12 @@ func (f control) elsewhere(ask Other) http.HandlerFunc {
 // about returns the agents that a request names.
 func about(request jsontext.Value) (list []string) {
 	var q struct {
-		Agent  agent.ID
-		Agents []agent.ID
+		Agent  string   `json:"agent"`
+		Agents []string `json:"agents"`
 	}
-	_ = json.Unmarshal(request, &q, json.MatchCaseInsensitiveNames(true)) // the deed says what is wrong with it
-	for _, id := range append([]agent.ID{q.Agent}, q.Agents...) {
-		if id.IsAgent() && len(list) < 20 {
+	_ = json.Unmarshal(request, &q) // the deed says what is wrong with it
+	for _, name := range append([]string{q.Agent}, q.Agents...) {
+		if id, err := agent.Parse(name); err == nil && len(list) < 20 {
 			list = append(list, string(id))
 		}
 	}

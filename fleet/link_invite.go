@@ -122,7 +122,8 @@ func (f Links) Invite(ctx context.Context, r InviteRequest) (q team.Request, err
 // tunnelDown says why the tunnel to a host is down, "" if nothing is known of that.
 func (f Links) tunnelDown(name string) string {
 	r, _ := link.LoadReport(f.Home) // without a report there is no trouble
-	return r.Troubles["tunnel to "+name].What
+	t, _ := r.Tunnel(name)
+	return t.What
 }
 
 // nameOf returns a name for a host: that of netsky.toml, or of the machine in a destination of ssh's.

@@ -61,6 +61,12 @@ func LoadReport(h home.Dir) (Report, error) {
 // reportRoom is the space that a report needs, in bytes.
 const reportRoom = 64 << 10
 
+// Tunnel returns what is wrong with the tunnel to a host, if it is down.
+func (r Report) Tunnel(host string) (t Trouble, down bool) {
+	t, down = r.Troubles[tunnelTo+host]
+	return t, down
+}
+
 // silent is after how long without a new report the link counts as ended.
 const silent = 2 * time.Minute
 

@@ -18,7 +18,7 @@ import (
 var errCopied = errors.New("another home on the team's server has this host's name and key")
 
 // answerTime is how long another home may take to show that it lives, as it tells its state anew
-// that often, or a look later.
+// three times meanwhile.
 func (s *session) answerTime() time.Duration { return 3*s.Renew + max(s.Renew/4, 2*tellEvery) }
 
 // single returns once no other home is this host. Of a home and its copy the one that came

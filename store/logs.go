@@ -90,8 +90,8 @@ type LogFilter struct {
 	Forward bool  // the oldest first, of those with an ID greater than After
 	After   int64 // may be 0; ignored without Forward
 	Level   string
-	Part    string
-	Own     bool // without those that other hosts have told, which are of parts like watchdog@build1
+	Part    string // also what other hosts have told of theirs, like watchdog@build1
+	Own     bool   // without what other hosts have told
 	Actor   agent.ID
 	About   string
 	Text    string // contained in the text

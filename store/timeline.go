@@ -95,7 +95,7 @@ func (db History) Timeline(ctx context.Context, id string) (Timeline, error) {
 		err = t.actor(ctx, tx)
 	case SubjectNote:
 		err = t.note(ctx, tx)
-	default: // a landing or a check
+	case "landing", "check":
 		err = t.about(ctx, tx, s.ID)
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func (db History) Timeline(ctx context.Context, id string) (Timeline, error) {
 	return t, nil
 }
 
-// Resolve returns what an id refers to: what Timeline knows, a landing or a check. Its errors are Timeline's.
+// Resolve returns what an id refers to. Its errors are Timeline's.
 func (db History) Resolve(ctx context.Context, id string) (Subject, error) {
 	return db.subject(ctx, db.read.Load(), id)
 }
