@@ -47,8 +47,8 @@ func (a viewVerbs) showCommand() *cli.Command {
 			t, err := a.timeline(c.Context, h, id)
 			if errors.Is(err, store.ErrNotFound) || isNoDatabase(err) {
 				err = a.showFromBus(c, id, err)
-				if host := attention.Elsewhere(id); host != "" && errors.Is(err, store.ErrNotFound) {
-					err = advice.With(err, "if it is of %s's log, `netsky --on %[1]s show %s` prints it", host, strings.TrimSuffix(id, "@"+host))
+				if host := attention.Elsewhere(id); host != "" && err != nil {
+					err = advice.With(fmt.Errorf("%s: %w here", id, store.ErrNotFound), "if it is of %s's log, `netsky --on %[1]s show %s` prints it", host, strings.TrimSuffix(id, "@"+host))
 				}
 				return err
 			}
