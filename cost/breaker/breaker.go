@@ -254,9 +254,11 @@ func (s *State) trip(account string, id agent.ID, f agent.Fault, now time.Time) 
 	return first
 }
 
-// retryAt returns when an account is tried after so many trips in a row, in milliseconds.
+// retryAt returns when an account is tried after so many trips in a row, in milliseconds. A
+// time that has passed was read late: it is tried soon, and if it is refused again the vendor's
+// time is worth nothing.
 func retryAt(f agent.Fault, trips int, now time.Time) int64 {
-	if until := f.Until(); until.After(now) {
+	if until := f.Until(); until.After(now) || !until.IsZero() && trips == 1 {
 		if most := now.Add(longest); until.After(most) {
 			until = most
 		}

@@ -110,6 +110,27 @@ func TestReset(t *testing.T) {
 	})
 }
 
+// TestResetPassed: a limit that is read after its reset is tried at once, and left alone for
+// the usual pauses if it is refused all the same.
+func TestResetPassed(t *testing.T) {
+	b, _ := newBreaker(t)
+	synctest.Test(t, func(t *testing.T) {
+		f := limit(0)
+		f.UntilMS = time.Now().Add(-10 * time.Second).UnixMilli()
+		s, _ := trip(t, b, agent.Clone(1), f)
+		if got := time.Until(s.Retry()); got > 4*time.Second {
+			t.Errorf("it is tried in %v", got)
+		}
+		time.Sleep(time.Until(s.Retry()))
+		if !allow(t, b, agent.Clone(1)).OK {
+			t.Error("nobody may try")
+		}
+		if s, _ := trip(t, b, agent.Clone(1), f); time.Until(s.Retry()) < 5*time.Minute {
+			t.Errorf("refused again, it is tried in %v", time.Until(s.Retry()))
+		}
+	})
+}
+
 // TestBackOff: without a stated time the pauses grow, and only a new trial makes them grow.
 func TestBackOff(t *testing.T) {
 	for _, tc := range []struct {
