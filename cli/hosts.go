@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"netsky/agent"
 	"netsky/attention"
+	"netsky/internal/advice"
 	"netsky/internal/words"
 	"netsky/link/ssh"
 	agentview "netsky/view"
@@ -153,6 +155,9 @@ func look(ctx context.Context, c ssh.Client, h ssh.Host) (v hostView) {
 			err = fmt.Errorf("its `netsky status --json` is none: %w", bad)
 		}
 		v.Error = words.FirstLine(err.Error())
+		if errors.Is(err, ssh.ErrNoNetsky) {
+			v.Error += ": " + advice.Of(reached(ctx, h, err))
+		}
 		return v
 	}
 	v.Up, v.Needs = countUp(s.Agents), len(s.Needs)

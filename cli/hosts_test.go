@@ -194,7 +194,7 @@ func TestHosts(t *testing.T) {
 	testworld.Must(t, os.WriteFile(filepath.Join(here.home, "netsky.toml"),
 		[]byte("[host.build1]\n[host.gone]\nssh = \"ssh://127.0.0.1:1\"\n[host.bare]\nssh = \"build1\"\nnetsky = \"~/nothing\"\n"), 0o600))
 	_, out = here.says(t, "", "hosts")
-	for _, want := range []string{"build1  build1             netsky 0.1.0-dev  0 up  0 need you", "gone    ssh://127.0.0.1:1  there is no connection", "bare    build1             no netsky is there"} {
+	for _, want := range []string{"build1  build1             netsky 0.1.0-dev  0 up  0 need you", "gone    ssh://127.0.0.1:1  there is no connection", "bare    build1             no netsky is there: correct `netsky` under [host.bare] in netsky.toml"} {
 		testworld.Contains(t, out, want)
 	}
 	var list struct {

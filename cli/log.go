@@ -89,7 +89,8 @@ func (a viewVerbs) logOf(c *cli.Context, verb, field, part string) error {
 	}
 	// What was noticed late is recorded late.
 	byTime(list.Items)
-	last, err := a.printLogs(list.Items, 0, c.Bool("json"))
+	wide := columns{part: 9, actor: 14}
+	last, err := a.printLogs(&wide, list.Items, 0, c.Bool("json"))
 	if err != nil || !c.Bool("follow") {
 		return err
 	}
@@ -111,7 +112,7 @@ func (a viewVerbs) logOf(c *cli.Context, verb, field, part string) error {
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		if last, err = a.printLogs(list.Items, last, c.Bool("json")); err != nil {
+		if last, err = a.printLogs(&wide, list.Items, last, c.Bool("json")); err != nil {
 			return err
 		}
 	}
@@ -121,7 +122,13 @@ func byTime(list []store.Log) {
 	slices.SortStableFunc(list, func(a, b store.Log) int { return cmp.Compare(a.Time, b.Time) })
 }
 
-func (a viewVerbs) printLogs(list []store.Log, last int64, asJSON bool) (int64, error) {
+// columns are as wide as the widest that was printed: those of another host's are longer.
+type columns struct{ part, actor int }
+
+func (a viewVerbs) printLogs(wide *columns, list []store.Log, last int64, asJSON bool) (int64, error) {
+	for _, e := range list {
+		wide.part, wide.actor = max(wide.part, len(e.Part)), max(wide.actor, len(e.Actor))
+	}
 	for _, e := range list {
 		last = max(last, e.ID)
 		if asJSON {
@@ -134,7 +141,7 @@ func (a viewVerbs) printLogs(list []store.Log, last int64, asJSON bool) (int64, 
 		if e.Level != store.LevelInfo {
 			level = strings.ToUpper(e.Level) + " "
 		}
-		a.print("%s  %-9s %-14s %s%s%s", view.Stamp(e.Time), e.Part, e.Actor, level, e.Text, view.About(e.About, ""))
+		a.print("%s  %-*s %-*s %s%s%s", view.Stamp(e.Time), wide.part, e.Part, wide.actor, e.Actor, level, e.Text, view.About(e.About, ""))
 	}
 	return last, a.broken
 }
