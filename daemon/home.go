@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"netsky/home"
+	"netsky/internal/proc"
 )
 
 // errHomeGone ends a daemon whose home has been removed, or removed and created again: its
@@ -22,14 +23,12 @@ const homeEvery = time.Second
 // home returns when the home is no longer ours. It restores what somebody removes of run/:
 // without its socket the daemon would run on, and nobody could reach or end it.
 func (d *daemon) home(ctx context.Context) error {
-	tick := time.NewTicker(homeEvery)
-	defer tick.Stop()
 	var url []byte // what the dashboard has written into its file
 	for missing := 0; missing < 3; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-time.After(proc.Tick(homeEvery)):
 		}
 		missing++ // a full descriptor table is temporary
 		if !d.lock.Here() {

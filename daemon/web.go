@@ -15,13 +15,17 @@ import (
 	"netsky/dashboard"
 	"netsky/dashboard/access"
 	"netsky/home"
+	"netsky/internal/proc"
 )
 
 // URLFile holds the dashboard's address while the daemon runs.
 const URLFile = home.RunDir + "/url"
 
-// portEvery is how often a port in use by another program is retried.
-const portEvery = time.Second
+// A port in use by another program is retried after these times, the first doubled each time.
+const (
+	portSoon  = time.Second
+	portEvery = 16 * time.Second
+)
 
 // A Web describes how the dashboard is served.
 type Web struct {
@@ -63,9 +67,8 @@ func (d *daemon) webNow() (*dashboard.Server, Web) {
 // webListen listens on the configured address. While another program uses it, it waits
 // until the address is free and uses no other.
 func (d *daemon) webListen(ctx context.Context, s *dashboard.Server) (net.Listener, error) {
-	tick := time.NewTicker(portEvery)
-	defer tick.Stop()
-	for said := ""; ; {
+	said := ""
+	for wait := portSoon; ; wait = min(2*wait, portEvery) { // who uses it takes all processes to find out
 		l, err := s.Listen(ctx, d.o.Listen)
 		if !errors.Is(err, access.ErrTaken) {
 			return l, err
@@ -75,10 +78,8 @@ func (d *daemon) webListen(ctx context.Context, s *dashboard.Server) (net.Listen
 			d.setWeb(nil, Web{Error: why, Taken: true})
 			said = why
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-tick.C:
+		if err := proc.Sleep(ctx, wait); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -296,7 +296,7 @@ func (s *session) shareTeamOnce(ctx context.Context) error {
 			if err := take(m.Data); err != nil {
 				return err
 			}
-		case <-time.After(lookEvery):
+		case <-time.After(proc.Tick(lookEvery)):
 			if s.nc.Stats().Reconnects != reconnects {
 				return nil // it may have changed meanwhile
 			}

@@ -149,8 +149,6 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		{every: tickerEvery, after: (&ticker{team: t}).check},
 		{every: orphansEvery, after: (&orphans{team: t}).seek},
 	}
-	tick := time.NewTicker(tickEvery)
-	defer tick.Stop()
 	soon := time.NewTimer(0)
 	defer soon.Stop()
 	for {
@@ -167,7 +165,7 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		case <-soon.C:
 		case <-r.due.C:
 			urgent, r.dueAt, l.revival.next = false, time.Time{}, time.Time{}
-		case <-tick.C:
+		case <-time.After(proc.Tick(tickEvery)):
 			urgent = false
 		}
 		if l.look(ctx, urgent) {

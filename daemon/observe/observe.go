@@ -29,6 +29,7 @@ import (
 
 	"netsky/agent"
 	"netsky/bus"
+	"netsky/internal/proc"
 	"netsky/store"
 )
 
@@ -106,15 +107,13 @@ func (o *Observer) rest(ctx context.Context, d time.Duration, hint <-chan struct
 	o.mu.Lock()
 	was := o.fresh
 	o.mu.Unlock()
-	tick := time.NewTicker(fileEvery)
-	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return false
 		case <-hint:
 			return true
-		case <-tick.C:
+		case <-time.After(proc.Tick(fileEvery)):
 			if err := o.DB.Refresh(ctx); err != nil || o.DB.Replaced() != was || o.heard() {
 				return ctx.Err() == nil // the next pass meets the error too
 			}

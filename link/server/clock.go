@@ -7,6 +7,8 @@ import (
 	_ "unsafe" // for go:linkname
 
 	"github.com/nats-io/nats-server/v2/server/ats"
+
+	"netsky/internal/proc"
 )
 
 // NATS has a clock by which its caches age and old messages are removed. It ticks ten times a second as
@@ -23,8 +25,9 @@ var slowClock = sync.OnceFunc(func() {
 	ats.Register() // for good, so that no store is the first, which starts the clock, or the last, which ends it
 	endClock <- struct{}{}
 	go func() {
-		for now := range time.Tick(time.Second) {
-			storeTime.Store(now.UnixNano())
+		for {
+			time.Sleep(proc.Tick(time.Second))
+			storeTime.Store(time.Now().UnixNano())
 		}
 	}()
 })

@@ -23,13 +23,14 @@ import (
 
 	"netsky/home"
 	"netsky/internal/advice"
+	"netsky/internal/proc"
 	"netsky/link/team"
 	"netsky/link/wire"
 )
 
 const (
 	readyWithin = time.Minute // a large store is read first
-	lookEvery   = 500 * time.Millisecond
+	lookEvery   = time.Second
 	needs       = 16 << 20 // bytes of disk, to start
 )
 
@@ -206,15 +207,13 @@ func (s *Server) provision(ctx context.Context, t team.Team) error {
 
 // follow takes over each later team document, until ctx ends.
 func (s *Server) follow(ctx context.Context, t team.Team, had [2]os.FileInfo) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case err := <-s.fatal:
 			return err
-		case <-tick.C:
+		case <-time.After(proc.Tick(lookEvery)):
 		}
 		if !s.nats.JetStreamEnabled() {
 			return advice.With(errors.Join(errors.New("the store has stopped"), home.Room(s.Home.Root(), needs)), "the daemon's log says why; if the disk is full, free some space")
