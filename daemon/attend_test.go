@@ -76,12 +76,14 @@ func (s served) Prepare(_ context.Context, l *agent.Launch) error {
 		return err
 	}
 	l.Env = append(l.Env, receiverRole+"=1", "D="+s.dir, "RESUME="+l.Resume)
-	l.Argv = []string{"/bin/sh", "-c", `echo "$AGENT_N $NETSKY_START $RESUME" >>"$D/starts"
-if [ -e "$D/trust" ]; then printf 'Do you trust this? <channel>\n'; while [ -e "$D/trust" ]; do sleep 0.1; done; printf '\033[2J\033[Hthanks\n'; fi
-[ ! -e "$D/mute" ] || echo "it hears nobody"; while [ -e "$D/mute" ]; do sleep 0.1; done
+	// It naps without starting a program, ten of which a second would keep a processor busy.
+	l.Argv = []string{"/bin/bash", "-c", `nap() { read -rt 0.1 -u 9; }; exec 9<> <(:)
+echo "$AGENT_N $NETSKY_START $RESUME" >>"$D/starts"
+if [ -e "$D/trust" ]; then printf 'Do you trust this? <channel>\n'; while [ -e "$D/trust" ]; do nap; done; printf '\033[2J\033[Hthanks\n'; fi
+[ ! -e "$D/mute" ] || echo "it hears nobody"; while [ -e "$D/mute" ]; do nap; done
 if [ -e "$D/computes-agent$AGENT_N" ]; then sh -c 'while [ -e "$D" ]; do :; done' & fi
 "$0" & echo $! >"$D/receiver-agent$AGENT_N"
-while :; do sleep 0.1; if [ -e "$D/menu" ]; then printf 'What do you want to do?\n'; stty -icanon -echo; dd bs=1 count=1 of="$D/key" 2>/dev/null; rm "$D/menu"; printf '\033[2J\033[H'; fi; if [ -e "$D/trust" ]; then printf 'Do you trust this?\n'; while [ -e "$D/trust" ]; do sleep 0.1; done; printf '\033[2J\033[H'; fi; done`, me}
+while :; do nap; if [ -e "$D/menu" ]; then printf 'What do you want to do?\n'; stty -icanon -echo; dd bs=1 count=1 of="$D/key" 2>/dev/null; rm "$D/menu"; printf '\033[2J\033[H'; fi; if [ -e "$D/trust" ]; then printf 'Do you trust this?\n'; while [ -e "$D/trust" ]; do nap; done; printf '\033[2J\033[H'; fi; done`, me}
 	return nil
 }
 
