@@ -29,12 +29,16 @@ func slowly(tb testing.TB, s *tmux.Server, told, asked string) *tmux.Server {
 }
 
 // An answer counts, however late the server closes the output of the program that
-// brought it.
+// brought it: it is waited for, and asked for again.
 func TestOutputHeldOpen(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	mustStart(t, s, idle("agent1"))
-	testworld.EqualList(t, names(mustPanes(t, slowly(t, s, ":", `$REAL "$@"; sleep 1 & exit`))), []string{"agent1"}, "sessions")
+	const late = `[ -e $0.once ] || { : >$0.once; $REAL "$@"; sleep 5 & exit; }`
+	testworld.EqualList(t, names(mustPanes(t, slowly(t, s, ":", late))), []string{"agent1"}, "sessions")
+	panes, err := slowly(t, s, late, ":").Start(t.Context(), nil, []tmux.Session{idle("agent2")})
+	testworld.Equal(t, err, nil, "Start()")
+	testworld.EqualList(t, names(panes), []string{"agent1", "agent2"}, "sessions after it")
 }
 
 // An error about a thousand sessions names a few.

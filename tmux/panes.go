@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,7 +79,12 @@ func (s *Server) list(ctx context.Context) ([]listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.run(ctx, nil, "list-panes", "-a", "-f", outsideHubs, "-F", q.format)
+	ctx, cancel := withPatience(ctx)
+	defer cancel()
+	out, err := "", exec.ErrWaitDelay
+	for errors.Is(err, exec.ErrWaitDelay) { // a busy server closes the output late
+		out, err = s.run(ctx, nil, "list-panes", "-a", "-f", outsideHubs, "-F", q.format)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -217,7 +217,7 @@ func (s *Server) call(ctx context.Context, stdin io.Reader, args ...string) (str
 		return out.text.String(), nil
 	case ctx.Err() != nil && (cmd.ProcessState == nil || !cmd.ProcessState.Exited()):
 		return out.text.String(), unheard{s.silent(verb, begun, ctx.Err())}
-	case errs.text.Len() == 0 && cmd.ProcessState != nil && !cmd.ProcessState.Exited():
+	case errs.text.Len() == 0 && cmd.ProcessState != nil && (!cmd.ProcessState.Exited() || errors.Is(err, exec.ErrWaitDelay)):
 		return out.text.String(), unheard{fmt.Errorf("tmux %s: %w", verb, err)}
 	case errs.text.Len() == 0:
 		return out.text.String(), fmt.Errorf("tmux %s: %w", verb, err)
@@ -226,7 +226,8 @@ func (s *Server) call(ctx context.Context, stdin io.Reader, args ...string) (str
 }
 
 // unheard is the error of a call whose tmux program was ended before the whole answer
-// had arrived: the server may have executed the command, and may yet do so.
+// had arrived, or whose output stayed open so long that nobody knows whether it had: the
+// server may have executed the command, and may yet do so.
 type unheard struct{ error }
 
 func (e unheard) Unwrap() error { return e.error }
