@@ -163,7 +163,7 @@ func Run(ctx context.Context, o Options) error {
 		{name: "records", run: patient(o.Log, "records", d.records)},
 		{name: "router", run: patient(o.Log, "router", d.route)},
 		{name: "owner", run: patient(o.Log, "owner", d.owner)},
-		{name: "watchdog", run: patient(o.Log, "watchdog", d.watchdog.Run), within: 10 * time.Second},
+		{name: "watchdog", run: patient(o.Log, "watchdog", d.watchdog.Run)},
 		{name: "schedules", run: patient(o.Log, "schedules", d.schedules.Run)},
 		{name: "tasks", run: patient(o.Log, "tasks", d.tasks.Run)},
 		{name: "hub", run: patient(o.Log, "hub", d.hub)},
@@ -174,7 +174,7 @@ func Run(ctx context.Context, o Options) error {
 		services = append(services, service{name: "cost", run: patient(o.Log, "cost", func(ctx context.Context) error { return o.Cost(ctx, d.database) })})
 	}
 	if o.Phone != nil {
-		services = append(services, service{name: "phone", run: patient(o.Log, "phone", d.phone), within: phoneWithin})
+		services = append(services, service{name: "phone", run: patient(o.Log, "phone", d.phone)})
 	}
 	if o.Updates != nil {
 		services = append(services, service{name: "updates", run: patient(o.Log, "updates", o.Updates)})
@@ -259,10 +259,6 @@ func (d *daemon) wake() {
 	default:
 	}
 }
-
-// phoneWithin is how long a text that is being sent may take to be finished: what it became
-// is then on record. A longer one is looked for by the next daemon.
-const phoneWithin = 5 * time.Second
 
 // phone runs the phone bridge as soon as there is a database.
 func (d *daemon) phone(ctx context.Context) error {

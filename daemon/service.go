@@ -13,12 +13,14 @@ import (
 
 // A service runs until its context ends or it fails. Returning nil early is a failure.
 type service struct {
-	name   string
-	run    func(ctx context.Context) error
-	within time.Duration // time to stop once its context has ended; 0: stopWithin
+	name string
+	run  func(ctx context.Context) error
 }
 
-const stopWithin = 3 * time.Second
+// stopWithin is the time that a service has to stop once its context has ended. It is as long as
+// a call to tmux that has begun may take, and a text that is being sent: what became of it is on
+// record then.
+const stopWithin = 10 * time.Second
 
 // runAll starts the services in order. When ctx or one of them ends, it stops them in
 // reverse order, each when the one before has ended or its time is up. The error joins the
@@ -53,15 +55,11 @@ func runAll(ctx context.Context, log *slog.Logger, list ...service) error {
 	var failed []error
 	for i, s := range slices.Backward(list) {
 		running[i].cancel()
-		limit := s.within
-		if limit == 0 {
-			limit = stopWithin
-		}
 		var err error
 		select {
 		case err = <-running[i].ended:
-		case <-time.After(limit):
-			err = fmt.Errorf("did not stop within %v", limit)
+		case <-time.After(stopWithin):
+			err = fmt.Errorf("did not stop within %v", stopWithin)
 		}
 		if err != nil && !errors.Is(err, context.Canceled) {
 			err = fmt.Errorf("%s: %w", s.name, err)

@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -81,11 +82,15 @@ func (w *world) end() {
 	if who, ok := w.home.LockHolder(agent.DaemonName); ok {
 		proc.End(context.Background(), []proc.Process{who.Process}, 0)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if w.l.Tmux.Stop(ctx) != nil {
-		testworld.Equal(w, w.l.Tmux.Reap(context.Background()), nil, "tmux")
-	}
+	var err error
+	testworld.WaitOr(w, func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err = w.l.Tmux.Stop(ctx); err != nil { // it hangs, or has much to do
+			err = w.l.Tmux.Reap(context.Background())
+		}
+		return err == nil
+	}, func() string { return err.Error() })
 	testworld.EndAll(w, w.home)
 	w.l.Journal.Close()
 }
@@ -172,12 +177,20 @@ func (w *world) started(ends []spawn.Progress, err error) {
 			w.Fatalf("%s: %s %v\n%s", p.Agent, p.Step, p.Err, strings.Join(p.Lines, "\n"))
 		}
 	}
-	testworld.Must(w, daemon.Wake(w.ctx, w.home))
+	testworld.WaitOr(w, func() bool { err = daemon.Wake(w.ctx, w.home); return !errors.Is(err, daemon.ErrHung) }, func() string { return err.Error() })
+	testworld.Must(w, err)
 }
 
-func (w *world) statuses() spawn.Statuses {
+// statuses are asked for again if tmux has too much to do to answer.
+func (w *world) statuses() (list spawn.Statuses) {
 	w.Helper()
-	return testworld.Got(w.l.Inspect(w.ctx))(w)
+	var err error
+	testworld.WaitOr(w, func() bool {
+		list, err = w.l.Inspect(w.ctx)
+		return !errors.Is(err, context.DeadlineExceeded)
+	}, func() string { return err.Error() })
+	testworld.Must(w, err)
+	return list
 }
 
 // mail sends a message as the owner.
@@ -195,7 +208,7 @@ func (w *world) answered(id string) bus.Entry {
 		var err error
 		e, ok, err = w.bus.FindAnswer(w.ctx, "", agent.Owner, id, time.Time{})
 		return ok && err == nil
-	}, func() string { return "no answer to " + id })
+	}, func() string { return "no answer to " + id + "\n" + w.log() })
 	return e
 }
 
