@@ -146,12 +146,13 @@ func (a selfVerbs) selfRollback(c *cli.Context) error {
 	return a.ran(c, r, err)
 }
 
-// faults returns what the doctor finds wrong.
+// faults returns what the doctor finds wrong. The link is left out: what ails it may be another host or the network, or be
+// mended by the update.
 func (a selfVerbs) faults(ctx context.Context) (list []string) {
 	o := setupVerbs(a).doctorOptions()
 	o.Within = 30 * time.Second // a machine that is busy is no fault
 	for _, f := range doctor.Run(ctx, o).Checks {
-		if f.Level == doctor.Wrong {
+		if f.Level == doctor.Wrong && f.Check != "link" {
 			list = append(list, f.Check+": "+f.Text)
 		}
 	}

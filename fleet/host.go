@@ -183,7 +183,7 @@ func (f Host) do(ctx context.Context, deed string, request, result any, w io.Wri
 	case errors.Is(err, errEnded):
 		return advice.With(fmt.Errorf("%s: the daemon here has ended meanwhile; it is not known whether it was done", f.Name), "`netsky --on %s status` shows how it is there", f.Name)
 	case errors.Is(err, daemon.ErrNotRunning), errors.Is(err, daemon.ErrHung):
-		return fmt.Errorf("%s: nothing was done: %w", f.Name, err)
+		return fmt.Errorf("%s: nothing was done: this host's %w", f.Name, err)
 	}
 	next := advice.Of(err)
 	if err = fmt.Errorf("%s: %w", f.Name, err); next != "" {

@@ -119,7 +119,7 @@ func TestAsked(t *testing.T) {
 	testworld.Fails(t, err, "slow: it has not ended; it is not known whether it was done")
 	g := *on.Fleet
 	g.Home = testworld.FastHome(t)
-	testworld.Fails(t, fleet.Host{Fleet: &g, Name: "build1"}.Do(t.Context(), "down", nil, new(any)), "build1: nothing was done: daemon: not running")
+	testworld.Fails(t, fleet.Host{Fleet: &g, Name: "build1"}.Do(t.Context(), "down", nil, new(any)), "build1: nothing was done: this host's daemon: not running")
 	g = *on.Fleet
 	g.Actor = agent.Root
 	testworld.Fails(t, fleet.Host{Fleet: &g, Name: "build1"}.Do(t.Context(), "peek", nil, new(any)), "only the owner can do this")

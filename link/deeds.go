@@ -122,7 +122,7 @@ func (d *Deeds) to(name string) (*session, team.Host, error) {
 	s := d.session
 	d.mu.Unlock()
 	if s == nil {
-		return nil, team.Host{}, errors.New("this host has no link to a team")
+		return nil, team.Host{}, errors.New("this host has no connection to the team's server")
 	}
 	self, _ := s.team.Host(s.self.Name)
 	h, ok := s.team.Host(name)
