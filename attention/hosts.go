@@ -304,8 +304,14 @@ func (s Sources) link() (n Need, ok bool) {
 		Kind: Link, About: "the link", Otherwise: "mail for other hosts waits here, and theirs at the server",
 		Commands: []Command{{"Look at the link", "netsky link"}, {"Look for the cause", "netsky doctor"}},
 	}
+	troubles := maps.Clone(r.Troubles)
+	for _, o := range s.Hosts {
+		if t, down := r.Tunnel(o.Name); down && o.Seen.Time().After(t.Since) { // it has come another way since
+			delete(troubles, link.TunnelTo+o.Name)
+		}
+	}
 	var lasting []string
-	for _, about := range slices.Sorted(maps.Keys(r.Troubles)) {
+	for _, about := range slices.Sorted(maps.Keys(troubles)) {
 		if t := r.Troubles[about]; s.Now.Sub(t.Since) >= LinkSettles {
 			lasting = append(lasting, about+": "+t.What)
 		}

@@ -262,4 +262,9 @@ func TestLinkNeeds(t *testing.T) {
 			testworld.Equal(t, len(attention.List(attention.Sources{Now: now, Daemon: attention.DaemonGone, Link: tt.r})), 1, "items while there is no daemon")
 		})
 	}
+	r := &link.Report{Connected: true, Seen: now, Since: ago(time.Hour), Troubles: map[string]link.Trouble{"tunnel to build1": {Since: ago(3 * time.Minute), What: "refused"}}}
+	for heard, want := range map[time.Duration]int{time.Minute: 0, 4 * time.Minute: 1} {
+		list := attention.List(attention.Sources{Now: now, Daemon: attention.DaemonRuns, Link: r, Hosts: []attention.Host{{Name: "build1", Seen: store.At(ago(heard))}}})
+		testworld.Equal(t, len(list), want, "items, if the host was heard of "+heard.String()+" ago and its tunnel broke 3m ago")
+	}
 }

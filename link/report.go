@@ -63,7 +63,7 @@ const reportRoom = 64 << 10
 
 // Tunnel returns what is wrong with the tunnel to a host, if it is down.
 func (r Report) Tunnel(host string) (t Trouble, down bool) {
-	t, down = r.Troubles[tunnelTo+host]
+	t, down = r.Troubles[TunnelTo+host]
 	return t, down
 }
 
@@ -99,7 +99,7 @@ func (p *report) begin(host, server string) {
 	p.changed = make(chan struct{}, 1)
 	troubles := make(map[string]Trouble)
 	for about, t := range p.r.Troubles {
-		if strings.HasPrefix(about, tunnelTo) { // which are kept beside the sessions
+		if strings.HasPrefix(about, TunnelTo) { // which are kept beside the sessions
 			troubles[about] = t
 		}
 	}

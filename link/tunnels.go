@@ -66,7 +66,7 @@ func keepTunnels(ctx context.Context, o Options, p *report) error {
 				cancel()
 				delete(running, to)
 				delete(parted, to)
-				p.trouble(tunnelTo+to.Name, nil)
+				p.trouble(TunnelTo+to.Name, nil)
 			}
 		}
 		if err := proc.Sleep(ctx, proc.Tick(lookEvery)); err != nil {
@@ -78,8 +78,8 @@ func keepTunnels(ctx context.Context, o Options, p *report) error {
 	}
 }
 
-// tunnelTo begins what a trouble with a tunnel is about.
-const tunnelTo = "tunnel to "
+// TunnelTo begins what a trouble with a tunnel is about.
+const TunnelTo = "tunnel to "
 
 // wantTunnels returns the hosts to which a way is to be kept open, none unless this one has the server.
 func (o Options) wantTunnels() (Tunnels, error) {
@@ -96,7 +96,7 @@ func (o Options) wantTunnels() (Tunnels, error) {
 
 // reach keeps the way to one host open until ctx ends.
 func (o Options) reach(ctx context.Context, p *report, to ssh.Host) {
-	about := tunnelTo + to.Name
+	about := TunnelTo + to.Name
 	for wait := firstWait; ; wait = min(2*wait, mostWait) {
 		err := o.reachOnce(ctx, p, to, about)
 		if ctx.Err() != nil {

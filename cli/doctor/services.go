@@ -111,18 +111,20 @@ func checkLink(ctx context.Context, e *exam) (list []Finding) {
 	case view.DaemonOf(ctx, e.Home).State != "running":
 		return []Finding{ok("it comes with the daemon")}
 	}
-	for _, n := range attention.List(attention.Sources{Now: e.Now(), Daemon: attention.DaemonRuns, Link: r}) {
-		list = append(list, Finding{Level: Wrong, Text: n.Line(), Do: "`netsky link` shows how it is; " + n.Otherwise})
+	hosts, err := attention.Hosts(e.Home, e.Now())
+	if err != nil {
+		list = append(list, failed(Wrong, "", err, ""))
+	}
+	for _, n := range attention.List(attention.Sources{Now: e.Now(), Daemon: attention.DaemonRuns, Link: r, Hosts: hosts}) {
+		if n.Kind == attention.Link {
+			list = append(list, Finding{Level: Wrong, Text: n.Line(), Do: "`netsky link` shows how it is; " + n.Otherwise})
+		}
 	}
 	if len(list) == 0 && !r.Connected {
 		list = append(list, Finding{Level: Warn, Text: fmt.Sprintf("not connected since %s: %s", agent.Clock(r.Since, e.Now()), r.Why), Do: "it is tried again by itself; `netsky link` shows how it is"})
 	}
 	if len(list) == 0 {
 		list = append(list, ok("connected since %s", agent.Clock(r.Since, e.Now())))
-	}
-	hosts, err := attention.Hosts(e.Home, e.Now())
-	if err != nil {
-		list = append(list, failed(Wrong, "", err, ""))
 	}
 	for _, h := range hosts {
 		if off := time.Duration(h.Behind) * time.Second; off.Abs() >= time.Minute {
