@@ -159,6 +159,7 @@ func (a setupVerbs) uninstall(c *cli.Context) error {
 			return fmt.Errorf("uninstall: stopped: %w", err)
 		}
 	}
+	self, outside := team.LoadSelf(h) // a purge removes it
 	switch {
 	case !there:
 		a.print("%s: does not exist", tilde(a.app, h.Root()))
@@ -169,6 +170,9 @@ func (a setupVerbs) uninstall(c *cli.Context) error {
 	default:
 		a.fleetOf(l).TellUnproved(l.Unproved())
 		a.print("kept %s: mail, records, configuration (`%s` removes them)", tilde(a.app, h.Root()), a.purgeCommand(h))
+	}
+	if outside == nil && !self.IsOwner() {
+		a.print("%s stays a host of the team of %s: `netsky link remove %[1]s` there shuts it out", self.Name, self.Owner)
 	}
 	return a.removeLinks()
 }
