@@ -53,7 +53,7 @@ func (s *session) single(ctx context.Context) error {
 
 // copied says what two homes of one name have to do.
 func (s *session) copied() error {
-	return fmt.Errorf("another home on the team's server is %s too, with the same key: one is a copy of the other; `netsky link leave` in the one that should not be", s.self.Name)
+	return fmt.Errorf("another home on the team's server is %s too, with the same key: one is a copy of the other; `netsky link leave` in the one that should not be, and one that was moved carries on within three minutes", s.self.Name)
 }
 
 // contest tells the state of a home that carries nothing, as another may be the same host.
