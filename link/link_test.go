@@ -156,7 +156,8 @@ func TestCopied(t *testing.T) {
 	t.Parallel()
 	w := mustWorld(t, "laptop", "build1")
 	laptop, build1 := w.hosts[0], w.hosts[1]
-	testworld.Wait(t, "the first has told its state", func() bool { return laptop.state("build1").Name != "" })
+	build1.tells(`["a"]`, `[]`)
+	testworld.Wait(t, "the first has told its state", func() bool { return string(laptop.state("build1").Agents) == `["a"]` })
 	copied := testworld.FastHome(t)
 	testworld.Must(t, os.RemoveAll(copied.Root()))
 	testworld.Must(t, os.CopyFS(copied.Root(), os.DirFS(build1.home.Root())))
@@ -166,6 +167,9 @@ func TestCopied(t *testing.T) {
 		r, err := link.LoadReport(h.home)
 		return err == nil && strings.Contains(r.Troubles["this home"].What, "one is a copy of the other")
 	}
+	var heard link.State
+	testworld.Wait(t, "the copy is heard of", func() bool { heard = laptop.state("build1"); return heard.Idle })
+	testworld.Equal(t, string(heard.Agents), `["a"]`, "the agents, as the first has told")
 	testworld.Wait(t, "both are told", func() bool { return told(twin) && told(build1) })
 	for i := range 20 {
 		laptop.send(agent.Owner, "agent1@build1", fmt.Sprint(i))

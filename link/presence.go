@@ -266,9 +266,13 @@ func (s *session) keepHeard(ctx context.Context, from team.Host, key string, m *
 	h.IDs[key] = id
 	switch key {
 	case wire.StateKey(from.Name):
+		agents := h.State.Agents
 		h.State = State{}
 		if err := json.Unmarshal(m.Data, &h.State); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
+		}
+		if h.State.Idle { // of a copy, which says nothing of the agents of the home that carries mail
+			h.State.Agents = agents
 		}
 	case wire.NeedsKey(from.Name):
 		if h.Needs = jsontext.Value(m.Data); !h.Needs.IsValid() {
