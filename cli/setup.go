@@ -31,7 +31,7 @@ func (a setupVerbs) initCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "init",
 		Usage:       "write netsky.toml, with its keys commented out",
-		Description: "Creates netsky's home, and in it a netsky.toml that lists the keys with their defaults, commented out. To a\nnetsky.toml that is there, it adds the keys that are not in it, commented out, and changes nothing else.",
+		Description: "Creates netsky's home, and in it a netsky.toml that lists the keys with their defaults, commented out. To a\nnetsky.toml that is there, it adds the keys that are not in it, commented out, and changes nothing else. A copy of a home\nit makes a home of its own, with the mail and the records, in which no agent was started yet.",
 		Action: func(c *cli.Context) error {
 			if err := a.may("init"); err != nil {
 				return err
@@ -40,6 +40,9 @@ func (a setupVerbs) initCommand() *cli.Command {
 				return usagef("init: takes no arguments")
 			}
 			h, err := a.home()
+			if errors.Is(err, home.ErrCopied) {
+				err = h.Adopt()
+			}
 			if err != nil {
 				return err
 			}

@@ -36,10 +36,13 @@ type marker struct {
 // Check reports whether the directory is a home, or can become one: it is absent, or
 // empty, or holds MarkerFile, or was made by a netsky that wrote no marker yet. Any other
 // is refused with ErrNotHome: the user's own directory and those above it, a link, a
-// directory with other content. Check changes nothing.
+// directory with other content. A copy of a home that is still there is refused with
+// ErrCopied, until Adopt. Check changes nothing.
 func (h Dir) Check() error {
-	_, err := look(h)
-	return err
+	if _, err := look(h); err != nil {
+		return err
+	}
+	return h.copied()
 }
 
 // A find is what look found at the home's path.
@@ -261,6 +264,9 @@ func likeOurs(name string) bool {
 // repaired.
 func (h Dir) Make() (repaired []string, err error) {
 	f, err := look(h)
+	if err == nil {
+		err = h.copied()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
 	"netsky/agent"
+	"netsky/internal/advice"
 	"netsky/internal/execx"
 )
 
@@ -39,13 +41,57 @@ func Find(getenv func(string) string) (Dir, error) {
 	return h, err
 }
 
-// rootFile holds the path under which the home was made.
+// rootFile holds the path under which the home was made, and the inode of the directory.
 const rootFile = "state/root"
+
+func (h Dir) root() (path, inode string, err error) {
+	data, err := h.ReadFile(rootFile, 1<<10)
+	path, rest, _ := strings.Cut(string(data), "\n")
+	return path, strings.TrimSuffix(rest, "\n"), err
+}
+
+// rootText is what rootFile holds of this home.
+func (h Dir) rootText() string { return fmt.Sprintf("%s\n%d\n", h.dir, h.Mark().ino) }
+
+// ErrCopied is returned for a home that is a copy of one that is still there.
+var ErrCopied = errors.New("is a copy")
+
+// copied returns ErrCopied of a home whose records name the processes of another: what was
+// copied with the directory beside it. One that was moved is there once.
+func (h Dir) copied() error {
+	path, inode, err := h.root()
+	if err != nil || inode == "" || path == h.dir || inode == strconv.FormatUint(h.Mark().ino, 10) || !h.IsOther(path) {
+		return nil
+	}
+	return advice.With(fmt.Errorf("%s %w of %s, whose agents it would take for its own", h.dir, ErrCopied, path),
+		"`NETSKY_HOME=%s netsky init` makes it a home of its own, with its mail and records, in which no agent was started yet", advice.Word(h.dir))
+}
+
+// ofProcesses are the files that tell of processes and starts, and so mean nothing in a copy.
+var ofProcesses = []string{RunDir, KeeperDir, LaunchDir, ReportDir, DesiredDir, strayDir, ApprovalDir, tmuxFile, tickerFile, daemonFile}
+
+// Adopt makes a home of its own of one for which Check returns ErrCopied: it forgets what was
+// started in the other. A crash leaves a copy, of which less is left to forget.
+func (h Dir) Adopt() error {
+	if h.copied() == nil {
+		return nil
+	}
+	state, err := h.OpenDir(filepath.Dir(rootFile), false) // through no link
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	for _, rel := range ofProcesses {
+		if err := os.RemoveAll(h.Path(rel)); err != nil {
+			return err
+		}
+	}
+	return h.WriteFile(rootFile, []byte(h.rootText()), true)
+}
 
 // first returns the path under which the home was made, if it still leads there.
 func (h Dir) first() string {
-	data, err := h.ReadFile(rootFile, 1<<10)
-	path := strings.TrimSuffix(string(data), "\n")
+	path, _, err := h.root()
 	if err != nil || path == h.dir {
 		return h.dir
 	}
@@ -59,9 +105,8 @@ func (h Dir) first() string {
 // keepRoot records the path of a home that is new, or was copied or moved. Without it, a
 // home is as many as it has paths; no verb fails for that.
 func (h Dir) keepRoot() {
-	data, err := h.ReadFile(rootFile, 1<<10)
-	if err != nil || strings.TrimSuffix(string(data), "\n") != h.dir {
-		_ = h.WriteFile(rootFile, []byte(h.dir+"\n"), false)
+	if data, err := h.ReadFile(rootFile, 1<<10); err != nil || string(data) != h.rootText() {
+		_ = h.WriteFile(rootFile, []byte(h.rootText()), false)
 	}
 }
 
@@ -199,7 +244,9 @@ func EventsFile(id agent.ID) string { return EventsDir + "/" + string(id) + ".js
 func Workspace(id agent.ID) string { return WorkDir + "/" + string(id) }
 
 // StrayFile returns the file with what an agent does outside of its worktree.
-func StrayFile(id agent.ID) string { return "state/strayed/" + string(id) }
+func StrayFile(id agent.ID) string { return strayDir + "/" + string(id) }
+
+const strayDir = "state/strayed"
 
 func launchFile(id agent.ID) string { return LaunchDir + "/" + string(id) + ".json" }
 func keeperFile(id agent.ID) string { return KeeperDir + "/" + string(id) + ".json" }

@@ -1,6 +1,7 @@
 package home_test
 
 import (
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -8,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"netsky/agent"
 	"netsky/home"
+	"netsky/internal/proc"
 	"netsky/internal/testworld"
 )
 
@@ -70,9 +73,23 @@ func TestOneHomeByTwoPaths(t *testing.T) {
 	testworld.Must(t, os.CopyFS(filepath.Join(dir, "bob"), os.DirFS(filepath.Join(dir, "ann"))))
 	copied := filepath.Join(dir, "bob", ".netsky")
 	testworld.Equal(t, at("bob").Root(), copied, "a copy")
+	// What runs in the one is not the other's.
+	bob := at("bob")
+	testworld.Must(t, h.SaveKeeper("agent1", agent.Keeper{Process: proc.Self()}))
+	testworld.Must(t, os.CopyFS(filepath.Join(copied, "state", "keepers"), os.DirFS(h.Path(home.KeeperDir))))
+	testworld.ErrorIs(t, bob.Check(), home.ErrCopied, "Check")
+	testworld.ErrorIs(t, testworld.Err(bob.Make()), home.ErrCopied, "Make")
+	testworld.Must(t, h.Adopt())
+	testworld.Must(t, bob.Adopt())
+	testworld.Must(t, bob.Check())
+	testworld.Got(bob.Make())(t)
+	testworld.ErrorIs(t, testworld.Err(bob.LoadKeeper("agent1")), fs.ErrNotExist, "the copy's keeper")
+	testworld.Got(h.LoadKeeper("agent1"))(t)
 	testworld.Must(t, os.Rename(filepath.Join(dir, "ann"), filepath.Join(dir, "eve")))
 	moved := filepath.Join(dir, "eve", ".netsky")
 	testworld.Equal(t, at("eve").Root(), moved, "moved")
+	testworld.Got(at("ann").Make())(t)
+	testworld.Must(t, at("eve").Check())
 }
 
 // What was settled counts as shown, and is known as settled until it was shown.
