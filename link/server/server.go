@@ -104,7 +104,7 @@ func (s *Server) serve(ctx context.Context) (err error) {
 		return err
 	}
 	s.Log.Info("ready", "address", state.Address, "team", t.ID, "hosts", len(t.Hosts))
-	return s.follow(ctx, t, files)
+	return s.follow(ctx, files)
 }
 
 // choose takes a free port the first time, and keeps it: hosts know the address.
@@ -206,7 +206,7 @@ func (s *Server) provision(ctx context.Context, t team.Team) error {
 }
 
 // follow takes over each later team document, until ctx ends.
-func (s *Server) follow(ctx context.Context, t team.Team, had [2]os.FileInfo) error {
+func (s *Server) follow(ctx context.Context, had [2]os.FileInfo) error {
 	for {
 		select {
 		case <-ctx.Done():
