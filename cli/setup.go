@@ -41,7 +41,7 @@ func (a setupVerbs) initCommand() *cli.Command {
 			}
 			h, err := a.home()
 			if errors.Is(err, home.ErrCopied) {
-				err = h.Adopt()
+				err = home.Adopt(h)
 			}
 			if err != nil {
 				return err

@@ -42,7 +42,7 @@ func (h Dir) Check() error {
 	if _, err := look(h); err != nil {
 		return err
 	}
-	return h.copied()
+	return copied(h)
 }
 
 // A find is what look found at the home's path.
@@ -265,7 +265,7 @@ func likeOurs(name string) bool {
 func (h Dir) Make() (repaired []string, err error) {
 	f, err := look(h)
 	if err == nil {
-		err = h.copied()
+		err = copied(h)
 	}
 	if err != nil {
 		return nil, err

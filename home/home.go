@@ -44,22 +44,22 @@ func Find(getenv func(string) string) (Dir, error) {
 // rootFile holds the path under which the home was made, and the inode of the directory.
 const rootFile = "state/root"
 
-func (h Dir) root() (path, inode string, err error) {
+func rootOf(h Dir) (path, inode string, err error) {
 	data, err := h.ReadFile(rootFile, 1<<10)
 	path, rest, _ := strings.Cut(string(data), "\n")
 	return path, strings.TrimSuffix(rest, "\n"), err
 }
 
 // rootText is what rootFile holds of this home.
-func (h Dir) rootText() string { return fmt.Sprintf("%s\n%d\n", h.dir, h.Mark().ino) }
+func rootText(h Dir) string { return fmt.Sprintf("%s\n%d\n", h.dir, h.Mark().ino) }
 
 // ErrCopied is returned for a home that is a copy of one that is still there.
 var ErrCopied = errors.New("is a copy")
 
 // copied returns ErrCopied of a home whose records name the processes of another: what was
 // copied with the directory beside it. One that was moved is there once.
-func (h Dir) copied() error {
-	path, inode, err := h.root()
+func copied(h Dir) error {
+	path, inode, err := rootOf(h)
 	if err != nil || inode == "" || path == h.dir || inode == strconv.FormatUint(h.Mark().ino, 10) || !h.IsOther(path) {
 		return nil
 	}
@@ -72,8 +72,8 @@ var ofProcesses = []string{RunDir, KeeperDir, LaunchDir, ReportDir, DesiredDir, 
 
 // Adopt makes a home of its own of one for which Check returns ErrCopied: it forgets what was
 // started in the other. A crash leaves a copy, of which less is left to forget.
-func (h Dir) Adopt() error {
-	if h.copied() == nil {
+func Adopt(h Dir) error {
+	if copied(h) == nil {
 		return nil
 	}
 	state, err := h.OpenDir(filepath.Dir(rootFile), false) // through no link
@@ -86,12 +86,12 @@ func (h Dir) Adopt() error {
 			return err
 		}
 	}
-	return h.WriteFile(rootFile, []byte(h.rootText()), true)
+	return h.WriteFile(rootFile, []byte(rootText(h)), true)
 }
 
 // first returns the path under which the home was made, if it still leads there.
 func (h Dir) first() string {
-	path, _, err := h.root()
+	path, _, err := rootOf(h)
 	if err != nil || path == h.dir {
 		return h.dir
 	}
@@ -105,8 +105,8 @@ func (h Dir) first() string {
 // keepRoot records the path of a home that is new, or was copied or moved. Without it, a
 // home is as many as it has paths; no verb fails for that.
 func (h Dir) keepRoot() {
-	if data, err := h.ReadFile(rootFile, 1<<10); err != nil || string(data) != h.rootText() {
-		_ = h.WriteFile(rootFile, []byte(h.rootText()), false)
+	if data, err := h.ReadFile(rootFile, 1<<10); err != nil || string(data) != rootText(h) {
+		_ = h.WriteFile(rootFile, []byte(rootText(h)), false)
 	}
 }
 
