@@ -22,12 +22,18 @@ func (w *world) up1(t testing.TB, more ...string) string {
 // waited for, and called ready as they are by then.
 func (w *world) mustUp(t testing.TB, args ...string) string {
 	t.Helper()
-	status, out := w.within(t, nil, "", "netsky", args...)
+	return w.mustUpBy(t, "netsky", args...)
+}
+
+// mustUpBy is mustUp for a netsky that is not the one in the PATH.
+func (w *world) mustUpBy(t testing.TB, netsky string, args ...string) string {
+	t.Helper()
+	status, out := w.within(t, nil, "", netsky, args...)
 	if status != 0 && (status != 3 || !strings.Contains(out, " starting ")) {
 		t.Fatalf("netsky %q: exit status %d\n%s", args, status, out)
 	}
 	if status == 3 {
-		testworld.Wait(t, "all agents up", func() bool { return !strings.Contains(w.must(t, "netsky", "status"), " starting ") })
+		testworld.Wait(t, "all agents up", func() bool { return !strings.Contains(w.must(t, netsky, "status"), " starting ") })
 	}
 	return strings.ReplaceAll(out, " starting ", " ready    ")
 }

@@ -219,7 +219,7 @@ func TestSelfUpdateKilled(t *testing.T) {
 	mustNetsky(t, old, "0.1.0")
 	s, releases := newSelf(t, w, old), mustRelease(t, "0.2.0")
 	team := night{demos: 3, codexes: 1, claudes: 1}.world(t, w)
-	s.must(append(team.Up, "--yes")...)
+	w.mustUpBy(t, s.program, append(team.Up, "--yes")...)
 	keepers := s.keepers(team.Agents...)
 	stop := s.send("agent1", "agent2", "agent3")
 	counts := make(map[update.State]int)

@@ -56,7 +56,7 @@ func mustDeeds(t *testing.T, prepare func(laptop, build1 *host)) (w *world, lapt
 		return err == nil
 	})
 	testworld.Wait(t, "laptop can ask", func() bool {
-		return !strings.Contains(laptop.deed.Ask(t.Context(), "nobody", "x", nil, io.Discard).Error(), "no link")
+		return strings.Contains(laptop.deed.Ask(t.Context(), "nobody", "x", nil, io.Discard).Error(), "no host of the team")
 	})
 	return w, laptop, build1
 }
@@ -241,7 +241,11 @@ func TestBrokenDeeds(t *testing.T) {
 		out.Reset()
 		c := make(chan error, 1)
 		go func() { c <- laptop.deed.Ask(ctx, "build1", "check", []byte("{}"), &out) }()
-		<-begun
+		select {
+		case <-begun:
+		case err := <-c:
+			t.Fatalf("ended before it began: %v", err)
+		}
 		return c
 	}
 	err := asked(t.Context())
