@@ -81,6 +81,9 @@ func (f Links) Status(context.Context) (v LinkStatus, err error) {
 	}
 	switch r, rerr := link.LoadReport(f.Home); {
 	case rerr == nil && r.Host == v.Host:
+		if _, runs := f.Home.LockHolder(agent.DaemonName); !runs && r.Connected { // killed, it says no more
+			r.Connected, r.Since, r.Why = false, r.Seen, "the daemon does not run; `netsky up` starts it"
+		}
 		v.Link = &r
 	case rerr != nil && !errors.Is(rerr, fs.ErrNotExist):
 		err = errors.Join(err, rerr)
