@@ -45,7 +45,7 @@ func (a ownerVerbs) decide(ctx context.Context, r fleet.DecideRequest) error {
 }
 
 // requestsOf returns the codes of what an agent asks.
-func (a ownerVerbs) requestsOf(ctx context.Context, l *spawn.Launcher, id agent.ID) (codes []string, err error) {
+func (a ownerVerbs) requestsOf(l *spawn.Launcher, id agent.ID) (codes []string, err error) {
 	if id.Host() != "" {
 		list, err := attention.Hosts(l.Home, time.Now())
 		for _, n := range attention.List(attention.Sources{Hosts: list}) {
@@ -75,7 +75,7 @@ func (a ownerVerbs) requestOf(ctx context.Context, word string, allow bool) (cod
 	if err != nil {
 		return "", err
 	}
-	codes, err := a.requestsOf(ctx, l, id)
+	codes, err := a.requestsOf(l, id)
 	switch n := len(codes); {
 	case err != nil:
 		return "", err
