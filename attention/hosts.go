@@ -294,6 +294,12 @@ const LinkSettles = 2 * time.Minute
 // silentFor is for how long a host with agents says nothing before that needs anybody.
 const silentFor = 5 * time.Minute
 
+// CameAnotherWay reports whether this host's tunnel to that one is down, and that one was heard of since.
+func (h Host) CameAnotherWay(r link.Report) bool {
+	t, down := r.Tunnel(h.Name)
+	return down && h.Seen.Time().After(t.Since)
+}
+
 // link is about the link to the other hosts, once something has been wrong with it for a while.
 func (s Sources) link() (n Need, ok bool) {
 	r := s.Link
@@ -306,7 +312,7 @@ func (s Sources) link() (n Need, ok bool) {
 	}
 	troubles := maps.Clone(r.Troubles)
 	for _, o := range s.Hosts {
-		if t, down := r.Tunnel(o.Name); down && o.Seen.Time().After(t.Since) { // it has come another way since
+		if o.CameAnotherWay(*r) {
 			delete(troubles, link.TunnelTo+o.Name)
 		}
 	}

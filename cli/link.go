@@ -116,7 +116,7 @@ func (a linkVerbs) status(c *cli.Context) error {
 func (a linkVerbs) printLink(v fleet.LinkStatus, now time.Time) {
 	a.print("%s is a host of the team of %s, by the server %s", v.Host, v.Owner, serverLine(v))
 	if r := v.Link; r != nil {
-		a.printReport(*r, now)
+		a.printReport(v, now)
 	} else {
 		a.print("! the daemon has not run the link yet; `netsky daemon restart` starts it")
 	}
@@ -151,7 +151,8 @@ func (a linkVerbs) printLink(v fleet.LinkStatus, now time.Time) {
 }
 
 // printReport says how the link is.
-func (a linkVerbs) printReport(r link.Report, now time.Time) {
+func (a linkVerbs) printReport(v fleet.LinkStatus, now time.Time) {
+	r := *v.Link
 	switch {
 	case now.Sub(r.Seen) >= attention.LinkSettles:
 		a.print("! the daemon does not run the link; it did until %s", agent.Clock(r.Seen, now))
@@ -160,8 +161,18 @@ func (a linkVerbs) printReport(r link.Report, now time.Time) {
 	default:
 		a.print("connected since %s", agent.Clock(r.Since, now))
 	}
+	needless := make(map[string]string)
+	for _, h := range v.Hosts {
+		if h.Known != nil && h.Known.CameAnotherWay(r) {
+			needless[link.TunnelTo+h.Name] = h.Name
+		}
+	}
 	for _, about := range slices.Sorted(maps.Keys(r.Troubles)) {
-		a.print("! %s, since %s: %s", about, agent.Clock(r.Troubles[about].Since, now), r.Troubles[about].What)
+		sign, note := "!", ""
+		if h := needless[about]; h != "" {
+			sign, note = " ", "; "+h+" was heard of later, so it comes another way"
+		}
+		a.print("%s %s, since %s: %s%s", sign, about, agent.Clock(r.Troubles[about].Since, now), r.Troubles[about].What, note)
 	}
 }
 
