@@ -54,7 +54,8 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 			return nil, err
 		}
 		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(profile),
-			chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(testworld.Patience))
+			chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-prefers-reduced-motion", true), // drawn by the processor here
+			chromedp.WSURLReadTimeout(testworld.Patience))
 		allocated, end := chromedp.NewExecAllocator(context.Background(), options...)
 		ctx, cancel := chromedp.NewContext(allocated)
 		failed = chromedp.Do(ctx)
