@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"netsky/daemon/update"
-	"netsky/internal/testworld"
 )
 
 func init() {
 	bads = append(bads,
-		bad{fault: "hanglater", why: "does not answer", set: settings{Watch: testworld.Patience}},
+		bad{fault: "hanglater", why: "does not answer", set: settings{Watch: 10 * time.Second}},
 		bad{fault: "nomail", why: "mail is not moved", set: settings{Within: 15 * time.Second}},
-		bad{fault: "grows", why: "MB of memory", set: settings{Watch: testworld.Patience, Memory: grownTo}},
+		bad{fault: "grows", why: "MB of memory", set: settings{Watch: 30 * time.Second, Memory: grownTo / 2}},
 	)
 	kills = append(kills,
 		kill{"undo", func(w *world) update.Run { return w.prepare(update.Update, "v2", "migrate", nil) }, update.Undone, "v1", nil, true},

@@ -25,9 +25,9 @@ var bads = []bad{
 	{fault: "crash", why: "ended at once"},
 	{fault: "exit0", why: "ended at once"},
 	{fault: "hang", why: "did not answer in time", set: settings{Within: 15 * time.Second}},
-	{fault: "dies", why: "ended soon", set: settings{Watch: testworld.Patience}},
+	{fault: "dies", why: "ended soon", set: settings{Watch: 10 * time.Second}},
 	{fault: "migrate", why: "ended at once", aside: true},
-	{fault: "migrate-and-die", why: "ended soon", aside: true, set: settings{Watch: testworld.Patience}},
+	{fault: "migrate-and-die", why: "ended soon", aside: true, set: settings{Watch: 10 * time.Second}},
 	{fault: "damage", why: "ended at once", aside: true},
 	{fault: "lies", why: "is netsky v2-other, not v2"},
 }
