@@ -85,24 +85,11 @@ func Open(ctx context.Context, dir, ceiling string) (Repo, error) {
 	case inside == "true":
 		return Repo{}, ErrNone
 	}
-	r := Repo{}
-	for _, part := range []struct {
-		to   *string
-		what []string
-	}{
-		{&r.Top, []string{"--show-toplevel"}},
-		{&r.Common, []string{"--path-format=absolute", "--git-common-dir"}},
-		{&r.Git, []string{"--absolute-git-dir"}},
-	} {
-		// One at a time: a path may contain a line break.
-		out, err := d.Run(ctx, maxPaths, append([]string{"rev-parse"}, part.what...)...)
-		if err != nil {
-			return Repo{}, err
-		}
-		if *part.to, err = filepath.EvalSymlinks(strings.TrimSuffix(out, "\n")); err != nil {
-			return Repo{}, err
-		}
+	paths, err := d.paths(ctx, "--show-toplevel", "--absolute-git-dir", "--git-common-dir")
+	if err != nil {
+		return Repo{}, err
 	}
+	r := Repo{Top: paths[0], Git: paths[1], Common: paths[2]}
 	if holds(r.Top, ceiling) {
 		return Repo{}, ErrNone
 	}
@@ -116,6 +103,31 @@ func Open(ctx context.Context, dir, ceiling string) (Repo, error) {
 }
 
 const maxPaths = 16 << 10
+
+// paths returns what rev-parse's options print, without symlinks.
+func (d Dir) paths(ctx context.Context, options ...string) ([]string, error) {
+	out, err := d.Run(ctx, maxPaths, append([]string{"rev-parse", "--path-format=absolute"}, options...)...)
+	if err != nil {
+		return nil, err
+	}
+	paths := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	if len(paths) != len(options) { // some contain a line break
+		paths = nil
+		for _, o := range options {
+			out, err := d.Run(ctx, maxPaths, "rev-parse", "--path-format=absolute", o)
+			if err != nil {
+				return nil, err
+			}
+			paths = append(paths, strings.TrimSuffix(out, "\n"))
+		}
+	}
+	for i, p := range paths {
+		if paths[i], err = filepath.EvalSymlinks(p); err != nil {
+			return nil, err
+		}
+	}
+	return paths, nil
+}
 
 // holds reports whether a directory is another one or contains it.
 func holds(dir, other string) bool {

@@ -180,12 +180,12 @@ func listed(names []string, before string) string {
 
 // hooksOf returns the hooks that the repository has for a commit, and which of these others.
 func hooksOf(ctx context.Context, g git.Dir, others ...string) (names []string) {
+	dir, err := g.First(ctx, "rev-parse", "--path-format=absolute", "--git-path", "hooks")
+	if err != nil {
+		return nil
+	}
 	for _, name := range append([]string{"pre-merge-commit", "pre-commit", "prepare-commit-msg", "commit-msg", "pre-rebase"}, others...) {
-		path, err := g.First(ctx, "rev-parse", "--path-format=absolute", "--git-path", "hooks/"+name)
-		if err != nil {
-			return names
-		}
-		if info, err := os.Stat(filepath.Clean(path)); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
 			names = append(names, name)
 		}
 	}

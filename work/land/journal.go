@@ -237,10 +237,7 @@ func (m move) mend(ctx context.Context, lock *os.File) (moved bool, err error) {
 	if _, err := d.List(ctx, "diff-tree", "-r", "-z", m.From, m.To); errors.As(err, new(*git.Error)) {
 		return false, nil // the new commit is gone; what there is of its files, git shows as changes
 	}
-	index, err := d.First(ctx, "rev-parse", "--path-format=absolute", "--git-path", "index")
-	if err != nil {
-		return false, err
-	}
+	index := filepath.Join(r.Git, "index")
 	if _, err := os.Lstat(index + ".lock"); err == nil {
 		return false, fmt.Errorf("%s: either another git runs there, or one was killed and left %s.lock: remove it then", m.Dir, index)
 	}

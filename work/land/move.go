@@ -190,11 +190,7 @@ func (m move) ready(ctx context.Context) error {
 	for _, u := range []struct{ file, verb string }{
 		{"MERGE_HEAD", "merge"}, {"CHERRY_PICK_HEAD", "cherry-pick"}, {"REVERT_HEAD", "revert"}, {"rebase-merge", "rebase"}, {"rebase-apply", "rebase"},
 	} {
-		path, err := d.First(ctx, "rev-parse", "--path-format=absolute", "--git-path", u.file)
-		if err != nil {
-			return err
-		}
-		if _, err := os.Lstat(path); err == nil {
+		if _, err := os.Lstat(filepath.Join(r.Git, u.file)); err == nil {
 			return advice.With(refusef("%s, where %s is checked out, is in the middle of a %s", m.Dir, git.Branch(m.Ref), u.verb),
 				"finish or abort it (`git %s --abort`)", u.verb)
 		}

@@ -137,10 +137,14 @@ func PrepareHooks(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, envi
 	for _, name := range plain {
 		files[name] = hook
 	}
-	if files["reference-transaction"] = refs; r.Top != "" && has(ctx, r, "reference-transaction") { // git runs it often
+	theirs := ""
+	if r.Top != "" {
+		theirs, _ = r.HooksDir(ctx)
+	}
+	if files["reference-transaction"] = refs; has(theirs, "reference-transaction") { // git runs it often
 		files["reference-transaction"] += refsOwn
 	}
-	if files["post-index-change"] = restore; r.Top != "" && has(ctx, r, "post-index-change") {
+	if files["post-index-change"] = restore; has(theirs, "post-index-change") {
 		files["post-index-change"] += forward + `exec "$own" "$@"
 `
 	}
@@ -196,12 +200,8 @@ func write(h home.Dir, rel, text string) error {
 	return errors.Join(f.Chmod(0o700), f.Close())
 }
 
-// has reports whether the repository has a hook.
-func has(ctx context.Context, r git.Repo, name string) bool {
-	out, err := r.Act(0).Run(ctx, 16<<10, "rev-parse", "--path-format=absolute", "--git-path", "hooks/"+name)
-	if err != nil {
-		return false
-	}
-	info, err := os.Stat(strings.TrimSuffix(out, "\n"))
-	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
+// has reports whether a repository whose hooks are in dir has one.
+func has(dir, name string) bool {
+	info, err := os.Stat(filepath.Join(dir, name))
+	return dir != "" && err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
 }
