@@ -20,14 +20,19 @@ var storeTime atomic.Int64
 //go:linkname endClock github.com/nats-io/nats-server/v2/server/ats.done
 var endClock chan struct{}
 
-// slowClock has that clock tick once a second, in this process, from now on.
+// clockStep is how far apart the ticks are. A store looks 10.1 s after a message was written, read or asked
+// for whether it has been left alone for as long by this clock, and until that is so again and again, each
+// time for what is left: at once, many times, if the clock stands just below. Ten of these steps are enough.
+const clockStep = 1020 * time.Millisecond
+
+// slowClock has that clock tick at whole steps only, in this process, from now on.
 var slowClock = sync.OnceFunc(func() {
 	ats.Register() // for good, so that no store is the first, which starts the clock, or the last, which ends it
 	endClock <- struct{}{}
 	go func() {
 		for {
-			time.Sleep(proc.Tick(time.Second))
-			storeTime.Store(time.Now().UnixNano())
+			time.Sleep(proc.Tick(clockStep))
+			storeTime.Store(time.Now().Truncate(clockStep).UnixNano())
 		}
 	}()
 })

@@ -14,10 +14,14 @@ import (
 func TestStoreClock(t *testing.T) {
 	w := newWorld(t, server.Local)
 	w.serve()
+	const step = 1020 * time.Millisecond
 	first, last, ticks := ats.AccessTime(), int64(0), 0
 	testworld.Wait(t, "the clock goes on", func() bool {
 		if now := ats.AccessTime(); now != last {
 			last, ticks = now, ticks+1
+			if at := time.Unix(0, now); ticks > 1 && !at.Equal(at.Truncate(step)) {
+				t.Errorf("%v is between two steps", at)
+			}
 		}
 		return last-first >= 3*int64(time.Second)
 	})

@@ -30,8 +30,8 @@ import (
 
 const (
 	readyWithin = time.Minute // a large store is read first
-	lookEvery   = time.Second
-	needs       = 16 << 20 // bytes of disk, to start
+	lookEvery   = clockStep   // one wake for both
+	needs       = 16 << 20    // bytes of disk, to start
 )
 
 // A Server serves the team of a home.
