@@ -31,7 +31,7 @@ func mustPage(tb testing.TB) page {
 	program, err := exec.LookPath("chromium")
 	testworld.Must(tb, err, "chromium is not on the PATH: scripts/test installs it")
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
-		chromedp.UserDataDir(tb.TempDir()), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-prefers-reduced-motion", true), // drawn by the processor here
+		chromedp.UserDataDir(tb.TempDir()), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-prefers-reduced-motion", true), // the processor would draw all movement
 		chromedp.WSURLReadTimeout(time.Minute))
 	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
 	tb.Cleanup(end)

@@ -161,16 +161,12 @@ func (a linkVerbs) printReport(v fleet.LinkStatus, now time.Time) {
 	default:
 		a.print("connected since %s", agent.Clock(r.Since, now))
 	}
-	needless := make(map[string]string)
-	for _, h := range v.Hosts {
-		if h.Known != nil && h.Known.CameAnotherWay(r) {
-			needless[link.TunnelTo+h.Name] = h.Name
-		}
-	}
 	for _, about := range slices.Sorted(maps.Keys(r.Troubles)) {
 		sign, note := "!", ""
-		if h := needless[about]; h != "" {
-			sign, note = " ", "; "+h+" was heard of later, so it comes another way"
+		for _, h := range v.Hosts {
+			if about == link.TunnelTo+h.Name && h.Known != nil && h.Known.CameAnotherWay(r) {
+				sign, note = " ", "; "+h.Name+" was heard of later, so it comes another way"
+			}
 		}
 		a.print("%s %s, since %s: %s%s", sign, about, agent.Clock(r.Troubles[about].Since, now), r.Troubles[about].What, note)
 	}

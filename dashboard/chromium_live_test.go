@@ -54,7 +54,7 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 			return nil, err
 		}
 		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(profile),
-			chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-prefers-reduced-motion", true), // drawn by the processor here
+			chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-prefers-reduced-motion", true), // the processor would draw all movement
 			chromedp.WSURLReadTimeout(testworld.Patience))
 		allocated, end := chromedp.NewExecAllocator(context.Background(), options...)
 		ctx, cancel := chromedp.NewContext(allocated)

@@ -20,9 +20,10 @@ var storeTime atomic.Int64
 //go:linkname endClock github.com/nats-io/nats-server/v2/server/ats.done
 var endClock chan struct{}
 
-// clockStep is how far apart the ticks are. A store looks 10.1 s after a message was written, read or asked
-// for whether it has been left alone for as long by this clock, and until that is so again and again, each
-// time for what is left: at once, many times, if the clock stands just below. Ten of these steps are enough.
+// clockStep is how far apart the ticks are. 10.1 s after a store was used, it looks whether it has been left
+// alone for more than 10.1 s by this clock; if not, it looks again after what is missing from 10 s. With the
+// clock just below that, it would look again and again until the next tick. As ten steps are more than 10.1 s,
+// the first look is enough, or the second.
 const clockStep = 1020 * time.Millisecond
 
 // slowClock has that clock tick at whole steps only, in this process, from now on.

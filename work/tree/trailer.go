@@ -139,7 +139,9 @@ func PrepareHooks(ctx context.Context, h home.Dir, id agent.ID, r git.Repo, envi
 	}
 	theirs := ""
 	if r.Top != "" {
-		theirs, _ = r.HooksDir(ctx)
+		if dir, err := r.HooksDir(ctx); err == nil {
+			theirs = dir
+		}
 	}
 	if files["reference-transaction"] = refs; has(theirs, "reference-transaction") { // git runs it often
 		files["reference-transaction"] += refsOwn
@@ -200,7 +202,7 @@ func write(h home.Dir, rel, text string) error {
 	return errors.Join(f.Chmod(0o700), f.Close())
 }
 
-// has reports whether a repository whose hooks are in dir has one.
+// has reports whether a repository has a hook, with its hooks in dir; "" is no repository.
 func has(dir, name string) bool {
 	info, err := os.Stat(filepath.Join(dir, name))
 	return dir != "" && err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
