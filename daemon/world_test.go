@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
@@ -77,9 +79,13 @@ func newWorld(tb testing.TB) *world {
 }
 
 // end leaves nothing of the world running. The daemon goes first, which would
-// come back to a tmux server that is being ended.
+// come back to a tmux server that is being ended. Of a failed test's daemon it tells what it did.
 func (w *world) end() {
-	if who, ok := w.home.LockHolder(agent.DaemonName); ok {
+	who, ok := w.home.LockHolder(agent.DaemonName)
+	if w.Failed() {
+		w.stacks(who.Process)
+	}
+	if ok {
 		proc.End(context.Background(), []proc.Process{who.Process}, 0)
 	}
 	var err error
@@ -93,6 +99,18 @@ func (w *world) end() {
 	}, func() string { return err.Error() })
 	testworld.EndAll(w, w.home)
 	w.l.Journal.Close()
+}
+
+// stacks ends a daemon and logs what each of its goroutines was at.
+func (w *world) stacks(p proc.Process) {
+	if !p.Alive() {
+		w.Log("no daemon is left")
+		return
+	}
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID)) // whether it was stopped, say
+	_ = p.Signal(unix.SIGQUIT)
+	testworld.Until(func() bool { return !p.Alive() })
+	w.Logf("the daemon was at\n%s%s", stat, w.log())
 }
 
 // start starts the daemon.
