@@ -2,6 +2,8 @@ module netsky
 
 go 1.26.0
 
+godebug updatemaxprocs=0 // else a process that idles asks each second in which it wakes how many processors there are
+
 require (
 	github.com/GianlucaP106/gotmux v0.5.0 // tests: a second reader of tmux, the witness of what package tmux believes; ARCHITECTURE says why not more
 	github.com/chromedp/chromedp v0.23.0 // tests: drives a real Chromium; its start, its targets and its end are theirs to get right

@@ -79,10 +79,14 @@ func (s *soak) run() (count map[string]int) {
 	}
 	s.faults.run(ctx, s)
 	running.Wait()
-	began := time.Now()
+	began, told := time.Now(), time.Duration(0)
 	for time.Since(began) < s.within {
 		if s.mail.read(s); s.mail.settled() {
 			break
+		}
+		if now := time.Since(began).Round(time.Second); now >= told+10*time.Second {
+			told = now
+			s.Logf("after %v: %s", now, s.mail.missing())
 		}
 		select {
 		case <-s.Context().Done():

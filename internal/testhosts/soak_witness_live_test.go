@@ -133,6 +133,28 @@ func (l *ledger) settled() bool {
 	return l.waiting == 0 && !slices.ContainsFunc(l.sent, func(m *message) bool { return times[m.id] == 0 })
 }
 
+// missing tells, by sender and receiver, how many messages have not been answered, and how many of them have not come.
+func (l *ledger) missing() string {
+	times, _ := l.answers()
+	open, away := make(map[string]int), make(map[string]int)
+	for _, m := range l.sent {
+		if times[m.id] > 0 {
+			continue
+		}
+		to := m.to + "@" + m.toHost
+		pair := m.from + "@" + m.fromHost + " -> " + to
+		open[pair]++
+		if !slices.ContainsFunc(l.came[to], func(e envelope) bool { return e.ID == m.id }) {
+			away[pair]++
+		}
+	}
+	text := fmt.Sprintf("%d not taken", l.waiting)
+	for _, pair := range slices.Sorted(maps.Keys(open)) {
+		text += fmt.Sprintf("; %s: %d, %d of them have not come", pair, open[pair], away[pair])
+	}
+	return text
+}
+
 // judge counts what was sent, by what became of it, and logs the first of what is wrong.
 func (l *ledger) judge(s *soak) map[string]int {
 	count := map[string]int{"sent": len(l.sent), "answered": 0, "lost": 0, "not taken": 0, "doubled": 0, "unanswered": 0, "answered twice": 0, "answered with an error": 0, "changed": 0, "out of order": l.disorder(s)}

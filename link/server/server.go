@@ -11,11 +11,13 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -30,7 +32,8 @@ import (
 
 const (
 	readyWithin = time.Minute // a large store is read first
-	lookEvery   = clockStep   // one wake for both
+	lookEvery   = clockStep   // whatever the system has told; one wake for both
+	pollEvery   = time.Second // if the system can't tell what changes
 	needs       = 16 << 20    // bytes of disk, to start
 )
 
@@ -173,6 +176,7 @@ func (s *Server) start(ctx context.Context, o *server.Options) (err error) {
 	case err = <-s.fatal:
 	case ok := <-ready:
 		if ok {
+			forgetWarnings(s.nats, time.Minute)
 			return nil
 		}
 		err = fmt.Errorf("it did not answer within %v", readyWithin)
@@ -207,13 +211,28 @@ func (s *Server) provision(ctx context.Context, t team.Team) error {
 
 // follow takes over each later team document, until ctx ends.
 func (s *Server) follow(ctx context.Context, had [2]os.FileInfo) error {
-	for {
+	var changes chan fsnotify.Event
+	var lost chan error // changes, perhaps
+	every := lookEvery
+	watcher, err := fsnotify.NewWatcher()
+	if err == nil {
+		defer watcher.Close()
+		changes, lost = watcher.Events, watcher.Errors
+		err = watcher.Add(s.Home.Path(path.Dir(team.TeamFile))) // where the settings are, too
+	}
+	if err != nil {
+		s.Log.Warn("watch", "error", err, "instead it looks each", pollEvery.String())
+		every = pollEvery
+	}
+	for wait := time.Duration(0); ; wait = proc.Tick(every) { // at once, for what changed before it was watched
 		select {
 		case <-ctx.Done():
 			return nil
 		case err := <-s.fatal:
 			return err
-		case <-time.After(proc.Tick(lookEvery)):
+		case <-changes:
+		case <-lost:
+		case <-time.After(wait):
 		}
 		if !s.nats.JetStreamEnabled() {
 			return advice.With(errors.Join(errors.New("the store has stopped"), home.Room(s.Home.Root(), needs)), "the daemon's log says why; if the disk is full, free some space")
