@@ -2,6 +2,7 @@ package link
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,19 @@ func (p parcel) refused(err error) error {
 	}
 	return full(err)
 }
+
+// full says what a refusal by the stream's limits means.
+func full(err error) error {
+	var e *jetstream.APIError
+	if errors.As(err, &e) && e.ErrorCode == maxCode && strings.Contains(e.Description, "exceeded") { // not a full disk
+		return fmt.Errorf("%w until others have taken some: %s", errFull, e.Description)
+	}
+	return err
+}
+
+var errFull = errors.New("the server keeps no more of this host")
+
+const maxCode jetstream.ErrorCode = 10077 // JSStreamStoreFailed, such as "maximum bytes exceeded"
 
 // An aside is what waits for a host for which the server keeps no more.
 type aside struct {

@@ -20,6 +20,7 @@ import (
 	"netsky/internal/testworld"
 	"netsky/link"
 	"netsky/link/team"
+	"netsky/link/wire"
 )
 
 // Mail goes both ways, in order, and its answers come back.
@@ -114,6 +115,43 @@ func TestRestored(t *testing.T) {
 	testworld.Wait(t, "the owner is told", func() bool {
 		return strings.Contains(strings.Join(laptop.texts("owner"), ""), "restored from an earlier copy")
 	})
+}
+
+// What the server has, but was not filed as the daemon was killed, keeps nothing back that is behind it, and has no
+// second effect.
+func TestNotFiled(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	const n = 20
+	var want []string
+	send := func() {
+		for range n {
+			laptop.send(agent.Owner, "agent1@build1", fmt.Sprint(len(want)))
+			want = append(want, fmt.Sprint("owner@laptop: ", len(want)))
+		}
+	}
+	record := laptop.home.Path("state/link/sent.json")
+	laptop.send(agent.Owner, "agent0@build1", "the record is there")
+	testworld.Wait(t, "it is filed", func() bool { return laptop.waiting("agent0@build1") == 0 })
+	testworld.Must(t, os.Remove(record))
+	testworld.Must(t, os.Mkdir(record, 0o700)) // it can't be written, so nothing is filed
+	send()
+	testworld.Wait(t, "the server has them", func() bool { return len(build1.texts("agent1")) == n })
+	laptop.stop()
+	testworld.Equal(t, laptop.waiting("agent1@build1"), n, "messages that are not filed")
+	testworld.Must(t, os.Remove(record))
+	send()
+	nc := w.adminJS().Conn()
+	published := testworld.Got(nc.SubscribeSync(wire.MailSubject("laptop", "build1")))(t)
+	testworld.Must(t, nc.Flush())
+	laptop.link()
+	testworld.Wait(t, "all arrives", func() bool { return len(build1.texts("agent1")) >= len(want) })
+	testworld.Wait(t, "all is filed", func() bool { return laptop.waiting("agent1@build1") == 0 })
+	testworld.EqualList(t, build1.texts("agent1"), want, "once, in order")
+	if tries, _, err := published.Pending(); err != nil || tries < 2*n || tries > 5*n {
+		t.Errorf("published %d times, %v", tries, err)
+	}
 }
 
 // What is too large for the server keeps nothing else back, and its sender is told.

@@ -1,12 +1,9 @@
 package link
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +42,7 @@ type outbound struct {
 
 	last  uint64 // the sequence of the last message in the stream
 	known bool   // last is
+	has   bool   // the server has had what came last
 
 	mu    sync.Mutex
 	boxes map[agent.ID]bool // that are being read
@@ -245,83 +243,6 @@ func (o *outbound) live(batch []parcel) []parcel {
 	})
 }
 
-// publish publishes a batch, files what the server has acknowledged, and returns the rest.
-func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, err error) {
-	batch, msgs, err := o.messages(ctx, batch)
-	if err != nil {
-		return batch, err
-	}
-	acks := make([]jetstream.PubAckFuture, 0, len(batch))
-	for i, m := range msgs {
-		f, err := o.js.PublishMsgAsync(m, jetstream.WithExpectLastSequence(o.last+uint64(i)))
-		if err != nil {
-			o.known = false
-			break
-		}
-		acks = append(acks, f)
-	}
-	whole := ctx
-	ctx, cancel := context.WithTimeout(ctx, ackTime)
-	defer cancel()
-	var done []*bus.Delivery
-	for i, p := range batch {
-		if i >= len(acks) {
-			left = append(left, p)
-			continue
-		}
-		seq, aerr := acknowledged(ctx, acks[i])
-		if aerr != nil {
-			o.known = false
-			left = append(left, p)
-			err = cmp.Or(err, p.refused(aerr))
-			continue
-		}
-		o.last = max(o.last, seq)
-		o.taken(p)
-		if p.d != nil { // while what was lost is sent again, it is on record that it was lost
-			o.sent.set(o.last)
-			done = append(done, p.d)
-		}
-		if !bus.IsReport(p.Envelope) {
-			o.host(p.To.Host(), func(h *HostReport) { h.Sent, h.LastSent = h.Sent+1, now() })
-		}
-	}
-	if len(done) > 0 {
-		select {
-		case o.acked <- done:
-		case <-whole.Done():
-		}
-	}
-	if len(left) > 0 && err == nil {
-		err = errors.New("the server has not taken all")
-	}
-	return left, err
-}
-
-func acknowledged(ctx context.Context, f jetstream.PubAckFuture) (seq uint64, err error) {
-	select {
-	case ack := <-f.Ok():
-		return ack.Sequence, nil
-	case err := <-f.Err():
-		return 0, err
-	case <-ctx.Done():
-		return 0, fmt.Errorf("the server has not answered within %v", ackTime)
-	}
-}
-
-// full says what a refusal by the stream's limits means.
-func full(err error) error {
-	var e *jetstream.APIError
-	if errors.As(err, &e) && e.ErrorCode == maxCode && strings.Contains(e.Description, "exceeded") { // not a full disk
-		return fmt.Errorf("%w until others have taken some: %s", errFull, e.Description)
-	}
-	return err
-}
-
-var errFull = errors.New("the server keeps no more of this host")
-
-const maxCode jetstream.ErrorCode = 10077 // JSStreamStoreFailed, such as "maximum bytes exceeded"
-
 // seek asks where the stream ends, and sends again what the server has lost.
 func (o *outbound) seek(ctx context.Context) error {
 	info, err := o.end(ctx)
@@ -352,42 +273,4 @@ func (o *outbound) end(ctx context.Context) (*jetstream.StreamInfo, error) {
 	info := s.CachedInfo()
 	o.last, o.known = info.State.LastSeq, true
 	return info, nil
-}
-
-// maxBody is the largest message without its headers, in bytes.
-const maxBody = wire.MaxMessage - 4<<10
-
-// messages returns what is published of a batch, and the batch without what is too large for
-// the server, whose senders are told.
-func (o *outbound) messages(ctx context.Context, batch []parcel) (fit []parcel, msgs []*nats.Msg, err error) {
-	for i, p := range batch {
-		m, err := o.message(ctx, p)
-		if err == nil && len(m.Data) > maxBody && p.d != nil {
-			if err = p.d.Poison(fmt.Sprintf("too large for another host: %d bytes, at most %d cross", len(m.Data), maxBody)); err == nil {
-				continue
-			}
-		}
-		if err != nil {
-			return append(fit, batch[i:]...), nil, err
-		}
-		fit, msgs = append(fit, p), append(msgs, m)
-	}
-	return fit, msgs, nil
-}
-
-// message returns what is published of an envelope, whose files it puts first.
-func (o *outbound) message(ctx context.Context, p parcel) (*nats.Msg, error) {
-	e, err := o.put(ctx, p.Envelope)
-	if err != nil {
-		return nil, err
-	}
-	data, err := dated(e, o.Bus.Now()).MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	m := &nats.Msg{Subject: wire.MailSubject(o.self.Name, e.To.Host()), Data: data, Header: nats.Header{}}
-	if p.d == nil {
-		m.Header.Set(againHeader, "1")
-	}
-	return m, wire.Sign(o.key, m, envelope.Digest(string(e.From), string(e.To), e.ID))
 }

@@ -124,7 +124,7 @@ func (o *outbound) resend(ctx context.Context, info *jetstream.StreamInfo) (err 
 			case err != nil && len(left) == len(batch):
 				return err
 			}
-			if batch = left; err != nil { // what it has of an earlier try is in no sequence
+			if batch = left; !o.known { // what it has of an earlier try is in no sequence
 				if _, err := o.end(ctx); err != nil {
 					return err
 				}
