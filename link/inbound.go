@@ -14,7 +14,6 @@ import (
 	"netsky/agent"
 	"netsky/bus"
 	"netsky/bus/envelope"
-	"netsky/internal/proc"
 	"netsky/link/team"
 	"netsky/link/wire"
 )
@@ -42,20 +41,7 @@ func newInbound(s *session, from team.Host) *inbound {
 	return &inbound{session: s, from: from, held: make(map[agent.ID][]jetstream.Msg), told: make(map[string]bool), about: "mail from " + from.Name}
 }
 
-func (b *inbound) run(ctx context.Context) error {
-	for wait := firstWait; ; wait = min(2*wait, mostWait) {
-		err := b.consume(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if b.trouble(b.about, err); err == nil {
-			wait = firstWait
-		}
-		if err := proc.Sleep(ctx, wait); err != nil {
-			return err
-		}
-	}
-}
+func (b *inbound) run(ctx context.Context) error { return b.repeat(ctx, b.about, b.consume) }
 
 // pullTime is for how long the server gives mail to whoever has asked for it, perhaps in vain.
 const pullTime = 10 * time.Second

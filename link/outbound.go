@@ -103,10 +103,10 @@ func (o *outbound) run(ctx context.Context) error {
 			wait = firstWait
 			continue
 		}
-		if err := proc.Sleep(ctx, wait); err != nil {
-			return err
+		var renewed bool
+		if wait, renewed = rest(ctx, wait, again); renewed {
+			o.known = false
 		}
-		wait = min(2*wait, mostWait)
 	}
 }
 

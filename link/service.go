@@ -229,21 +229,40 @@ func stamps(h home.Dir, files ...string) string {
 	return b.String()
 }
 
-// shareTeam keeps the team document the same on all hosts: the owner's host publishes it,
-// the others take it.
-func (s *session) shareTeam(ctx context.Context) error {
-	for wait := firstWait; ; wait = min(2*wait, mostWait) {
-		err := s.shareTeamOnce(ctx)
+// repeat runs do until ctx ends, and again after each end of it: as soon as there is a new connection, or after a
+// pause, which is longer after each error in a row. What is wrong is reported.
+func (s *session) repeat(ctx context.Context, about string, do func(context.Context) error) error {
+	again := s.nc.StatusChanged(nats.CONNECTED)
+	defer s.nc.RemoveStatusListener(again)
+	for wait := firstWait; ; {
+		began := time.Now()
+		err := do(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if s.trouble("team", err); err == nil {
+		if s.trouble(about, err); err == nil || time.Since(began) > mostWait {
 			wait = firstWait
 		}
-		if err := proc.Sleep(ctx, wait); err != nil {
-			return err
-		}
+		wait, _ = rest(ctx, wait, again)
 	}
+}
+
+// rest waits until there is a new connection, but not longer than that, and returns how long to wait the next time,
+// and whether there is one.
+func rest(ctx context.Context, wait time.Duration, again <-chan nats.Status) (next time.Duration, renewed bool) {
+	select {
+	case <-ctx.Done():
+	case <-again:
+		return firstWait, true
+	case <-time.After(wait):
+	}
+	return min(2*wait, mostWait), false
+}
+
+// shareTeam keeps the team document the same on all hosts: the owner's host publishes it,
+// the others take it.
+func (s *session) shareTeam(ctx context.Context) error {
+	return s.repeat(ctx, "team", s.shareTeamOnce)
 }
 
 func (s *session) shareTeamOnce(ctx context.Context) error {
