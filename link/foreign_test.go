@@ -38,6 +38,29 @@ func TestForeignServer(t *testing.T) {
 	testworld.Equal(t, s.CachedInfo().Config.Replicas, 1, "copies at a server that is no cluster")
 }
 
+// One that has lost all that it had, as a container without a volume does when it is started again, gets it again.
+func TestForeignServerEmptied(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	laptop.send(agent.Owner, "agent1@build1", "before")
+	testworld.Wait(t, "it arrives", func() bool { return len(build1.texts("agent1")) == 1 })
+	w.end()
+	w.store, w.bare = t.TempDir(), true
+	w.serve()
+	laptop.send(agent.Owner, "agent1@build1", "afterwards")
+	build1.send("agent1", "agent0@laptop", "back")
+	testworld.Wait(t, "mail arrives", func() bool { return len(build1.texts("agent1")) == 2 && len(laptop.texts("agent0")) == 1 })
+	testworld.Wait(t, "the team's document is there", func() bool {
+		kv, err := w.adminJS().KeyValue(t.Context(), wire.Team)
+		if err != nil {
+			return false
+		}
+		_, err = kv.Get(t.Context(), wire.TeamKey)
+		return err == nil
+	})
+}
+
 // mustForeign returns the owner's host of a team at a NATS server.
 func mustForeign(t *testing.T, address string) *host {
 	t.Helper()

@@ -163,7 +163,7 @@ func (o *outbound) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, a := range o.aside {
-		a.behind = nil
+		a.behind, a.tried = nil, a.tried && len(a.list) == 0
 	}
 }
 

@@ -274,6 +274,14 @@ func TestTunnelled(t *testing.T) {
 		_, known := testworld.Got(team.Load(build1.home))(t).Host("build2")
 		return known
 	})
+
+	// It follows a server that listens elsewhere.
+	w.end()
+	w.at = ""
+	w.serve()
+	testworld.Must(t, laptop.home.Save(link.ServedFile, map[string]string{"address": "nats://" + w.at}, false))
+	laptop.send(agent.Owner, "agent1@build1", "at another port")
+	testworld.Wait(t, "it arrives", func() bool { return len(build1.texts("agent1")) == 4 })
 }
 
 // A host that is not connected reports that, and not also what it can't send meanwhile.

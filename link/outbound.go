@@ -210,10 +210,15 @@ func (o *outbound) read(ctx context.Context, id agent.ID) error {
 	}
 	defer r.Close()
 	o.trouble("mail for "+string(id), nil)
+	again := o.nc.StatusChanged(nats.CONNECTED)
+	defer o.nc.RemoveStatusListener(again)
 	for {
-		for !o.nc.IsConnected() || o.isAside(id.Host()) {
-			if err := proc.Sleep(ctx, lookEvery/4); err != nil {
+		for wait := mostWait; !o.nc.IsConnected() || o.isAside(id.Host()); rest(ctx, wait, again) {
+			if ctx.Err() != nil {
 				return nil
+			}
+			if wait = mostWait; o.nc.IsConnected() {
+				wait = fullWait
 			}
 		}
 		d, err := r.Next(ctx)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -25,10 +26,8 @@ func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, 
 		batch, rest = batch[:1:1], batch[1:]
 	}
 	defer func() { left = append(left, rest...) }()
-	batch, msgs, err := o.messages(ctx, batch)
-	if err != nil {
-		return batch, err
-	}
+	batch, msgs, after, unready := o.messages(ctx, batch)
+	rest = append(after, rest...)
 	acks := make([]jetstream.PubAckFuture, 0, len(batch))
 	for i, m := range msgs {
 		f, err := o.js.PublishMsgAsync(m, jetstream.WithExpectLastSequence(o.last+uint64(i)))
@@ -72,7 +71,7 @@ func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, 
 	}
 	switch {
 	case len(left) == 0 || len(left) < len(batch) && outOfSequence(err):
-		return left, nil
+		return left, unready
 	case err == nil:
 		err = errors.New("the server has not taken all")
 	}
@@ -99,9 +98,9 @@ func acknowledged(ctx context.Context, f jetstream.PubAckFuture) (*jetstream.Pub
 // maxBody is the largest message without its headers, in bytes.
 const maxBody = wire.MaxMessage - 4<<10
 
-// messages returns what is published of a batch, and the batch without what is too large for
-// the server, whose senders are told.
-func (o *outbound) messages(ctx context.Context, batch []parcel) (fit []parcel, msgs []*nats.Msg, err error) {
+// messages returns what is published of a batch, without what is too large for the server, whose senders are told.
+// With an error, the rest of the batch is left.
+func (o *outbound) messages(ctx context.Context, batch []parcel) (fit []parcel, msgs []*nats.Msg, left []parcel, err error) {
 	for i, p := range batch {
 		m, err := o.message(ctx, p)
 		if err == nil && len(m.Data) > maxBody && p.d != nil {
@@ -110,11 +109,11 @@ func (o *outbound) messages(ctx context.Context, batch []parcel) (fit []parcel, 
 			}
 		}
 		if err != nil {
-			return append(fit, batch[i:]...), nil, err
+			return fit, msgs, slices.Clone(batch[i:]), err
 		}
 		fit, msgs = append(fit, p), append(msgs, m)
 	}
-	return fit, msgs, nil
+	return fit, msgs, nil, nil
 }
 
 // message returns what is published of an envelope, whose files it puts first.

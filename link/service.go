@@ -66,6 +66,7 @@ const (
 	lookEvery = time.Second // for a team that was joined or has changed, and for new addresses
 	firstWait = time.Second // after a failure; then twice the one before
 	mostWait  = 15 * time.Second
+	teamEvery = 2 * time.Minute // the team's document is asked for, whatever was told
 )
 
 // aliveEvery is how often a connection by ssh is asked whether it lives.
@@ -266,6 +267,8 @@ func (s *session) shareTeam(ctx context.Context) error {
 }
 
 func (s *session) shareTeamOnce(ctx context.Context) error {
+	again := s.nc.StatusChanged(nats.CONNECTED)
+	defer s.nc.RemoveStatusListener(again)
 	kv, err := s.js.KeyValue(ctx, wire.Team)
 	if err != nil {
 		return err
@@ -289,10 +292,13 @@ func (s *session) shareTeamOnce(ctx context.Context) error {
 			return err
 		}
 		s.trouble("team", nil)
-		<-ctx.Done() // a change begins another session
-		return ctx.Err()
+		select {
+		case <-ctx.Done(): // a change begins another session
+			return ctx.Err()
+		case <-again: // to a server that has lost it, perhaps
+			return s.provision(ctx)
+		}
 	}
-	reconnects := s.nc.Stats().Reconnects
 	told := make(chan *nats.Msg, 8)
 	sub, err := s.nc.ChanSubscribe(wire.Told(wire.Team, wire.TeamKey), told)
 	if err != nil {
@@ -315,10 +321,10 @@ func (s *session) shareTeamOnce(ctx context.Context) error {
 			if err := take(m.Data); err != nil {
 				return err
 			}
-		case <-time.After(proc.Tick(lookEvery)):
-			if s.nc.Stats().Reconnects != reconnects {
-				return nil // it may have changed meanwhile
-			}
+		case <-again: // it may have changed meanwhile
+			return nil
+		case <-time.After(proc.Tick(teamEvery)): // or what was told was lost
+			return nil
 		}
 	}
 }
@@ -381,5 +387,5 @@ func (s *session) way() Way { return Way{Home: s.Home, SSH: s.SSH, Server: s.sel
 
 // tunnel keeps the way to the server up.
 func (s *session) tunnel(ctx context.Context) error {
-	return s.way().Hold(ctx, func(st ssh.State) { s.tunnelled(st) })
+	return s.way().Hold(ctx, s.isConnected, func(st ssh.State) { s.tunnelled(st) })
 }

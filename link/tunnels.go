@@ -118,7 +118,7 @@ func (o Options) reachOnce(ctx context.Context, p *report, to ssh.Host, about st
 	if err != nil {
 		return err
 	}
-	return o.SSH.Forward(ctx, ssh.Tunnel{Host: to, Here: here.at(), There: there, Reverse: true}, func(st ssh.State) {
+	return forward(ctx, o.SSH, ssh.Tunnel{Host: to, Here: here.at(), There: there, Reverse: true}, func(st ssh.State) {
 		var err error
 		if !st.Up {
 			err = errors.New(st.Why)
@@ -126,6 +126,9 @@ func (o Options) reachOnce(ctx context.Context, p *report, to ssh.Host, about st
 		if ctx.Err() == nil {
 			p.trouble(about, err)
 		}
+	}, func(context.Context) bool {
+		now, err := servedHere(o.Home)
+		return err == nil && now.at() != here.at()
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -172,8 +173,9 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 }
 
 // Hold keeps the way up until ctx ends: a tunnel, if it is by ssh from here. changed is
-// called with each new state of that.
-func (w Way) Hold(ctx context.Context, changed func(ssh.State)) error {
+// called with each new state of that. As long as it is not used, the host is asked now and then whether its
+// server is elsewhere by now.
+func (w Way) Hold(ctx context.Context, used func() bool, changed func(ssh.State)) error {
 	dest, ours := strings.CutPrefix(w.Server.Address, bySSH)
 	if !ours {
 		<-ctx.Done()
@@ -183,7 +185,20 @@ func (w Way) Hold(ctx context.Context, changed func(ssh.State)) error {
 	for {
 		at, err := w.servedAt(ctx, there)
 		if err == nil {
-			return w.SSH.Forward(ctx, ssh.Tunnel{Host: there, Here: w.Home.Path(Socket), There: at}, changed)
+			var up atomic.Bool
+			err = forward(ctx, w.SSH, ssh.Tunnel{Host: there, Here: w.Home.Path(Socket), There: at}, func(st ssh.State) {
+				up.Store(st.Up)
+				changed(st)
+			}, func(ctx context.Context) bool {
+				if used() || !up.Load() {
+					return false
+				}
+				now, err := w.servedAt(ctx, there)
+				return err == nil && now != at
+			})
+			if err == nil {
+				continue
+			}
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -201,7 +216,26 @@ func (w Way) Served(ctx context.Context) (string, error) {
 	return w.servedAt(ctx, ssh.Host{Name: dest, Dest: dest})
 }
 
-// servedAt asks a host where its server listens: always at the same place, once it has begun.
+// forward keeps a tunnel up until ctx ends, whose error it returns, no ssh can be started, or what the tunnel leads to is
+// elsewhere by now: then there is no error.
+func forward(ctx context.Context, c ssh.Client, t ssh.Tunnel, changed func(ssh.State), elsewhere func(context.Context) bool) error {
+	whole := ctx
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	go func() {
+		for proc.Sleep(ctx, proc.Tick(mostWait)) == nil {
+			if elsewhere(ctx) {
+				end()
+			}
+		}
+	}()
+	if err := c.Forward(ctx, t, changed); whole.Err() != nil || ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// servedAt asks a host where its server listens.
 func (w Way) servedAt(ctx context.Context, there ssh.Host) (string, error) {
 	out, err := w.SSH.Ask(ctx, there, connectTime, nil, `cat "${NETSKY_HOME:-$HOME/.netsky}/`+ServedFile+`"`)
 	if err != nil {

@@ -47,7 +47,8 @@ type host struct {
 type world struct {
 	testing.TB
 	store string
-	at    string // the server's address
+	at    string // the server's address; "": any
+	bare  bool   // it has no streams but those that it finds
 	admin team.Key
 	hosts []*host
 	end   func()
@@ -111,6 +112,9 @@ func (w *world) serve() {
 		w.Fatal("the server does not start")
 	}
 	w.at, w.end = s.Addr().String(), func() { s.Shutdown(); s.WaitForShutdown() }
+	if w.bare {
+		return
+	}
 	nc := testworld.Got(nats.Connect(s.ClientURL(), w.admin.SignIn(), nats.Timeout(time.Minute)))(w)
 	defer nc.Close()
 	testworld.Must(w, wire.Provision(w.Context(), testworld.Got(jetstream.New(nc, jetstream.WithDefaultTimeout(time.Minute)))(w), names, wire.DefaultLimits()))

@@ -27,23 +27,30 @@ type Keeper struct {
 const (
 	settingsEvery = time.Second
 	endsWithin    = 2 * time.Second
+	longestPause  = 15 * time.Second // after a server that has failed
+	steady        = time.Minute      // one that ran for so long is started again at once
 )
 
-// Run runs the server whenever the home serves, until ctx ends or the server fails.
+// Run runs the server whenever the home serves, until ctx ends.
 func (k Keeper) Run(ctx context.Context) error {
-	for cleared := false; ctx.Err() == nil; {
+	for cleared, pause := false, settingsEvery; ctx.Err() == nil; {
 		var err error
+		began := time.Now()
 		if k.Home.Mark(SettingsFile).Exists() {
 			err, cleared = k.serve(ctx), false
 		} else if !cleared {
 			err, cleared = k.clear(), true
 		}
-		if err != nil {
-			return err
+		if err == nil || time.Since(began) > steady {
+			pause = settingsEvery
 		}
-		if proc.Sleep(ctx, settingsEvery) != nil {
+		if err != nil && ctx.Err() == nil {
+			k.Log.Warn("again", "service", "link server", "in", pause.String(), "error", err)
+		}
+		if proc.Sleep(ctx, pause) != nil {
 			break
 		}
+		pause = min(2*pause, longestPause)
 	}
 	return nil
 }

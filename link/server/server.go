@@ -244,15 +244,15 @@ func (s *Server) follow(ctx context.Context, had [2]os.FileInfo) error {
 		case same(files[1], had[1]):
 			continue
 		}
-		had = files
 		next, err := team.Load(s.Home)
 		if errors.Is(err, team.ErrNone) {
 			return err
 		}
 		if err != nil {
-			s.Log.Warn("team", "error", err)
+			s.Log.Warn("team", "error", err) // it is read again
 			continue
 		}
+		had = files
 		if err := s.reload(ctx, next); err != nil {
 			return err
 		}

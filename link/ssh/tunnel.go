@@ -96,15 +96,16 @@ func (c Client) carry(ctx context.Context, t Tunnel, up func()) (why string, err
 		return "", err
 	}
 	cmd.SysProcAttr = tunnelAttr()
-	said, err := cmd.StderrPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
+	said, errs := io.Pipe() // Wait reads what ssh says, so that a program which ssh has started and left behind does not hold it up
+	cmd.Stderr = errs
+	if err := cmd.Start(); err != nil {
 		return "", errors.Join(ctx.Err(), err)
 	}
-	last := listen(said, sync.OnceFunc(up))
+	heard := make(chan string, 1)
+	go func() { heard <- listen(said, sync.OnceFunc(up)) }()
 	err = cmd.Wait()
+	errs.Close()
+	last := <-heard
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()

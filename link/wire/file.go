@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -20,8 +21,11 @@ type File struct {
 	SHA256 string `json:"sha256"` // in hex
 }
 
-// partSize is how much of a file is in one message.
-const partSize = 512 << 10
+// partSize is how much of a file is in one message, and partTime how long that may take.
+const (
+	partSize = 512 << 10
+	partTime = 30 * time.Second
+)
 
 // ErrFile reports that a file is not, or no longer, there as its sender has told.
 var ErrFile = errors.New("is not there as its sender has put it")
@@ -41,7 +45,9 @@ func PutFile(ctx context.Context, js jetstream.JetStream, from, to, id string, r
 			return f, fmt.Errorf("the file is larger than %d bytes", limit)
 		}
 		if n > 0 {
-			if _, err := js.Publish(ctx, FileSubject(from, to, id, strconv.Itoa(i)), part[:n], jetstream.WithExpectStream(FileStream(from))); err != nil {
+			pctx, end := context.WithTimeout(ctx, partTime)
+			_, err := js.Publish(pctx, FileSubject(from, to, id, strconv.Itoa(i)), part[:n], jetstream.WithExpectStream(FileStream(from)))
+			if end(); err != nil {
 				return f, err
 			}
 		}
@@ -60,8 +66,9 @@ func GetFile(ctx context.Context, nc *nats.Conn, from, to string, f File, w io.W
 	}
 	sum, left := sha256.New(), f.Size
 	for i := 0; left > 0; i++ {
-		m, err := nc.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+FileStream(from)+"."+FileSubject(from, to, f.ID, strconv.Itoa(i)), nil)
-		if err != nil {
+		pctx, end := context.WithTimeout(ctx, partTime) // a new connection brings no answer to what was asked on the one before
+		m, err := nc.RequestWithContext(pctx, "$JS.API.DIRECT.GET."+FileStream(from)+"."+FileSubject(from, to, f.ID, strconv.Itoa(i)), nil)
+		if end(); err != nil {
 			return err
 		}
 		n := int64(len(m.Data))
