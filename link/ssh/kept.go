@@ -86,6 +86,9 @@ func (c Client) connect(ctx context.Context, h Host, errs io.Writer) (options []
 	if err := h.Check(); err != nil {
 		return nil, err
 	}
+	if c.apart {
+		return append(c.options(), "LogLevel=ERROR", "ClearAllForwardings=yes", "ControlMaster=no", "ControlPath=none"), nil
+	}
 	dir, prefix, err := c.sockets()
 	if err != nil {
 		return nil, err

@@ -82,7 +82,9 @@ func (c Client) carry(ctx context.Context, t Tunnel, up func()) (why string, err
 	if t.Reverse {
 		way, spec = "-R", t.There+":"+t.Here
 		if strings.HasPrefix(t.There, "/") { // sshd makes none where there is one
-			if _, err := c.Ask(ctx, t.Host, 2*connectTime, nil, `rm -f "$1"`, t.There); err != nil {
+			apart := c
+			apart.apart = true
+			if _, err := apart.Ask(ctx, t.Host, 2*connectTime, nil, `rm -f "$1"`, t.There); err != nil {
 				return err.Error(), ctx.Err()
 			}
 		}
