@@ -64,6 +64,9 @@ func (k *checkRuns) check(ctx context.Context, f *Fleet, r CheckRequest) (CheckD
 	what, asked := checkKey{cmp.Or(r.Agent, f.Actor), r.Onto}, time.Now()
 	_, of, _ := land.Current(context.WithoutCancel(ctx), f.Home, what.agent) // also of work that can't land as it is
 	of += CheckOf(*f.Config).Digest()
+	if err := ctx.Err(); err != nil {
+		return CheckDone{}, err // whoever asked has gone; the check that they did not wait for may have ended since, so this would be one more
+	}
 	k.mu.Lock()
 	one := k.last[what]
 	if one == nil || one.of != of || !one.answers(asked, r.Again) {

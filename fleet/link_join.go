@@ -146,7 +146,7 @@ func (f Links) tunnel(ctx context.Context, way link.Way) error {
 	}
 	states, ended := make(chan ssh.State, 1), make(chan error, 1)
 	go func() {
-		ended <- way.Hold(ctx, func(s ssh.State) {
+		ended <- way.Hold(ctx, func() bool { return true }, func(s ssh.State) {
 			select {
 			case states <- s:
 			default: // the first counts
