@@ -177,6 +177,7 @@ func (s *session) hear(ctx context.Context) error {
 				}
 				waits[key] = m
 			default:
+				delete(waits, key) // it is older
 				taken[key] = time.Now()
 				s.take(ctx, m, true)
 			}

@@ -192,7 +192,7 @@ func TestHeardFlood(t *testing.T) {
 		tell(i)
 	}
 	heard(299)
-	most, n := int(2*time.Since(begin)/time.Second)+3, 0 // each second; every other, as laptop asks for it; and what build1 tells besides
+	most, n := int(3*time.Since(begin)/(2*time.Second))+3, 0 // each second, and each other second as laptop asks for it
 	for len(f.Events) > 0 {
 		if e := <-f.Events; e.Op.Has(fsnotify.Create) && e.Name == laptop.home.Path(link.Heard, "build1.json") {
 			n++
