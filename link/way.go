@@ -216,8 +216,8 @@ func (w Way) Served(ctx context.Context) (string, error) {
 	return w.servedAt(ctx, ssh.Host{Name: dest, Dest: dest})
 }
 
-// forward keeps a tunnel up until ctx ends, whose error it returns, no ssh can be started, or what the tunnel leads to is
-// elsewhere by now: then there is no error.
+// forward is [ssh.Client.Forward] that also ends, without an error, once elsewhere says that what the tunnel leads to
+// is in another place by now.
 func forward(ctx context.Context, c ssh.Client, t ssh.Tunnel, changed func(ssh.State), elsewhere func(context.Context) bool) error {
 	whole := ctx
 	ctx, end := context.WithCancel(ctx)

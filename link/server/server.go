@@ -221,7 +221,7 @@ func (s *Server) follow(ctx context.Context, had [2]os.FileInfo) error {
 		err = watcher.Add(s.Home.Path(path.Dir(team.TeamFile))) // where the settings are, too
 	}
 	if err != nil {
-		s.Log.Warn("watch", "error", err, "instead it looks each", pollEvery.String())
+		s.Log.Warn("watch", "error", err, "looks every", pollEvery.String())
 		every = pollEvery
 	}
 	for wait := time.Duration(0); ; wait = proc.Tick(every) { // at once, for what changed before it was watched

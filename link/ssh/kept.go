@@ -80,14 +80,17 @@ func (c Client) on(socket string) []string {
 	return append(c.options(), "LogLevel=ERROR", "ClearAllForwardings=yes", "ControlPath="+socket)
 }
 
+// alone returns the options of a connection that nothing else uses.
+func (c Client) alone() []string { return append(c.options(), "ControlMaster=no", "ControlPath=none") }
+
 // connect returns the options of what is run on a host, and makes the connection that is kept if there
 // is none; ssh asks at the terminal, and complains to errs.
 func (c Client) connect(ctx context.Context, h Host, errs io.Writer) (options []string, err error) {
 	if err := h.Check(); err != nil {
 		return nil, err
 	}
-	if c.apart {
-		return append(c.options(), "LogLevel=ERROR", "ClearAllForwardings=yes", "ControlMaster=no", "ControlPath=none"), nil
+	if c.own {
+		return append(c.alone(), "LogLevel=ERROR", "ClearAllForwardings=yes"), nil
 	}
 	dir, prefix, err := c.sockets()
 	if err != nil {

@@ -50,7 +50,7 @@ type Client struct {
 	Environ []string
 	Alive   time.Duration // how often a connection is asked whether it lives, three times in vain at most; 0 is 15 s
 	Unasked bool          // nobody is there to answer ssh's questions, so it asks none
-	apart   bool          // no connection is kept, or one that is used: it may be half-open, and found to be that late
+	own     bool          // neither make nor use the connection that is kept: it may have broken, which is noticed late
 }
 
 // connectTime is how long a host may take to answer where nobody waits at a terminal.

@@ -82,17 +82,16 @@ func (c Client) carry(ctx context.Context, t Tunnel, up func()) (why string, err
 	if t.Reverse {
 		way, spec = "-R", t.There+":"+t.Here
 		if strings.HasPrefix(t.There, "/") { // sshd makes none where there is one
-			apart := c
-			apart.apart = true
-			if _, err := apart.Ask(ctx, t.Host, 2*connectTime, nil, `rm -f "$1"`, t.There); err != nil {
+			asks := c
+			asks.own = true
+			if _, err := asks.Ask(ctx, t.Host, 2*connectTime, nil, `rm -f "$1"`, t.There); err != nil {
 				return err.Error(), ctx.Err()
 			}
 		}
 	}
 	// What it says tells when the tunnel is up. A connection of its own: the kept one serves whoever
 	// types, and its forwards would outlive this.
-	options := append(c.options(), "LogLevel=DEBUG1", "ControlMaster=no", "ControlPath=none",
-		"ExitOnForwardFailure=yes", "StreamLocalBindUnlink=yes", "StreamLocalBindMask=0177")
+	options := append(c.alone(), "LogLevel=DEBUG1", "ExitOnForwardFailure=yes", "StreamLocalBindUnlink=yes", "StreamLocalBindMask=0177")
 	cmd, err := c.command(ctx, options, "-N", "-T", way, spec, "--", t.Host.Dest)
 	if err != nil {
 		return "", err

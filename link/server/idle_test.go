@@ -10,7 +10,7 @@ import (
 	"netsky/link/server"
 )
 
-// The clock of NATS's stores goes on while a home is served, but wakes an idle server every ten seconds only.
+// The clock of NATS's stores goes on while a home is served, and stands at whole steps of 10.2 s.
 func TestStoreClock(t *testing.T) {
 	w := newWorld(t, server.Local)
 	w.serve()
