@@ -15,11 +15,14 @@ import (
 	"netsky/view"
 )
 
+// permission is how the title of an approval begins; the tool follows.
+const permission = "asks for permission to use "
+
 func (s Sources) approvals() (list []Need) {
 	for _, q := range s.Approvals {
 		n := Need{
 			Code: q.Code, Kind: Approval, About: string(q.Agent), Agents: []agent.ID{q.Agent},
-			Title: "asks for permission to use " + q.Tool, Text: q.Whole(), Closed: q.Closed(), Reason: q.Reason, Dir: q.Dir,
+			Title: permission + q.Tool, Text: q.Whole(), Closed: q.Closed(), Reason: q.Reason, Dir: q.Dir,
 			Options: []string{Allow, Deny}, Since: store.Time(q.AskedMS),
 			Otherwise: "nothing is run, and " + string(q.Agent) + " waits",
 		}

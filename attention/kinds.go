@@ -135,6 +135,9 @@ func Names(ids []agent.ID) string {
 	return agent.Span(slices.SortedFunc(slices.Values(ids), agent.Compare))
 }
 
+// What is the tool that an approval is about, and the title of any other need.
+func (n Need) What() string { return strings.TrimPrefix(n.Title, permission) }
+
 // maxLine is how much of a text a line of the list has.
 const maxLine = 300
 

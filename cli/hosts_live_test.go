@@ -85,21 +85,16 @@ func TestHostsApprovals(t *testing.T) {
 		if out, err := laptop.command(t.Context(), "netsky", "approve", code).CombinedOutput(); err == nil {
 			t.Errorf("%s counted twice: %s", code, out)
 		}
-		by, ask := "answered in the dashboard, allowed by the owner", "touch "+file
-		switch tt.how {
-		case "verb":
-			by = "allowed by the owner, with netsky approve"
-		case "denied":
-			by = "denied by the owner, with netsky approve"
-		case "phone":
-			by = "allowed by the owner, with the phone"
-		}
-		decided := func(line, by string) bool { return strings.Contains(line, by) && strings.Contains(line, ask) }
+		by := map[string]string{
+			"verb": "allowed by the owner, with netsky approve", "denied": "denied by the owner, with netsky approve",
+			"page": "answered in the dashboard, allowed by the owner", "phone": "allowed by the owner, with the phone",
+		}[tt.how]
+		decided := func(line, by string) bool { return strings.Contains(line, by) && strings.Contains(line, ": touch "+file) }
 		log := ""
 		testworld.WaitOr(t, func() bool {
 			log = laptop.must(t, "netsky", "log")
 			lines := strings.Split(log, "\n")
-			return slices.ContainsFunc(lines, func(l string) bool { return decided(l, by) }) &&
+			return slices.ContainsFunc(lines, func(l string) bool { return decided(l, by+": ") }) &&
 				slices.ContainsFunc(lines, func(l string) bool { return decided(l, "approval@build1") })
 		}, func() string { return "the decision of both hosts in the log:\n" + log })
 	}

@@ -243,7 +243,7 @@ func (f Answers) elsewhere(ctx context.Context, r DecideRequest) (v DecideResult
 	}
 	v, err = Host{f.Fleet, n.Host}.Answer(ctx, n.There.Code, n.There.Digest, r.Deny)
 	if err == nil {
-		q := agent.Approval{Code: n.Code, Start: n.Digest[:min(len(n.Digest), 16)], Tool: n.Title, Text: n.Text}
+		q := agent.Approval{Code: n.Code, Start: n.Digest[:min(len(n.Digest), 16)], Tool: n.What(), Text: n.Text}
 		if len(n.Agents) > 0 {
 			q.Agent = n.Agents[0]
 		}

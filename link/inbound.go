@@ -44,7 +44,7 @@ func newInbound(s *session, from team.Host) *inbound {
 func (b *inbound) run(ctx context.Context) error { return b.repeat(ctx, b.about, b.consume) }
 
 // pullTime is for how long the server gives mail to whoever has asked for it, perhaps in vain.
-const pullTime = 10 * time.Second
+const pullTime = 20 * time.Second
 
 // consume takes mail until something fails, or mail was lost on its way here: without an error
 // then, as the server gives it again, behind what is newer.

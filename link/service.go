@@ -356,8 +356,8 @@ func (s *session) provision(ctx context.Context) error {
 }
 
 const (
-	pingEvery = 5 * time.Second // a connection that does not answer the third of these is given up
-	pingsOut  = 2
+	pingEvery = 10 * time.Second // a connection on which one is not answered before the next is given up
+	pingsOut  = 1
 	reconnect = time.Second
 )
 
