@@ -11,13 +11,20 @@ import (
 	"path"
 	"strings"
 
+	"github.com/nats-io/nats.go"
+
 	"netsky/bus/envelope"
 	"netsky/home"
 	"netsky/link/wire"
 )
 
-// MaxFile is the size of the largest file that goes with a message, in bytes.
-const MaxFile = 16 << 20
+// MaxFile is the size of the largest file that goes with a message, in bytes, and maxFiles that of all that do.
+const (
+	MaxFile  = 16 << 20
+	maxFiles = 4 * MaxFile
+)
+
+var errFiles = fmt.Errorf("does not cross: with one message at most %d MiB of files do", maxFiles>>20)
 
 // filesField is the extra field of an envelope on its way that says where its files are.
 const filesField = "link_files"
@@ -35,10 +42,13 @@ func (o *outbound) put(ctx context.Context, e envelope.Envelope) (envelope.Envel
 	if len(e.Attachments) == 0 {
 		return e, nil
 	}
-	list := make([]carried, len(e.Attachments))
+	list, room := make([]carried, len(e.Attachments)), int64(maxFiles)
 	for i, name := range e.Attachments {
 		list[i].Name = name
 		data, err := o.attached(home.Mailbox(e.To), name)
+		if room -= int64(len(data)); err == nil && room < 0 {
+			err = errFiles
+		}
 		if err != nil {
 			list[i].Lost = err.Error()
 			continue
@@ -46,6 +56,8 @@ func (o *outbound) put(ctx context.Context, e envelope.Envelope) (envelope.Envel
 		list[i].File, err = wire.PutFile(ctx, o.js, o.self.Name, e.To.Host(), fileID(e, name), bytes.NewReader(data), MaxFile)
 		if stays := full(err); errors.Is(stays, errFull) {
 			list[i].Lost = "the server keeps no more files of " + o.self.Name
+		} else if errors.Is(err, nats.ErrMaxPayload) {
+			list[i].Lost = "the server takes no part of a file: its max_payload is too small"
 		} else if err != nil {
 			return e, err
 		}
@@ -96,7 +108,7 @@ func (b *inbound) get(ctx context.Context, e envelope.Envelope) (_ envelope.Enve
 	if ok && json.Unmarshal(raw, &list) != nil {
 		list = nil
 	}
-	names := e.Attachments
+	names, room := e.Attachments, int64(maxFiles)
 	e.Attachments = nil
 	for i, name := range names {
 		if i >= len(list) || list[i].Name != name || !plain(name) {
@@ -111,6 +123,10 @@ func (b *inbound) get(ctx context.Context, e envelope.Envelope) (_ envelope.Enve
 		kept := "attach/" + envelope.Digest(b.from.Name, id)[:12] + "-" + path.Base(name)
 		rel := home.Mailbox(e.To.Local()) + "/" + kept
 		there := b.Home.Mark(rel).Exists() // before a crash: it is whole
+		if room -= min(max(list[i].File.Size, 0), MaxFile+1); room < 0 {
+			e.Text = noted(e.Text, name, errFiles.Error())
+			continue
+		}
 		if list[i].File.ID == id {
 			err = b.store(ctx, list[i].File, rel, there)
 		}

@@ -38,6 +38,21 @@ func TestForeignServer(t *testing.T) {
 	testworld.Equal(t, s.CachedInfo().Config.Replicas, 1, "copies at a server that is no cluster")
 }
 
+// What is too large for such a server keeps nothing back that is behind it, and its sender is told.
+func TestForeignServerSmall(t *testing.T) {
+	t.Parallel()
+	w := mustWorld(t, "laptop", "build1")
+	laptop, build1 := w.hosts[0], w.hosts[1]
+	w.end()
+	w.most = 64 << 10
+	w.serve()
+	laptop.send(agent.Root, "agent1@build1", strings.Repeat("x", 80_000))
+	laptop.send(agent.Root, "agent1@build1", "behind it")
+	testworld.Wait(t, "what is behind it arrives", func() bool { return len(build1.texts("agent1")) == 1 })
+	testworld.Wait(t, "its sender is told", func() bool { return len(laptop.texts(agent.Root)) == 1 })
+	testworld.Contains(t, laptop.texts(agent.Root)[0], "too large for another host", "at most 61440 cross")
+}
+
 // One that has lost all that it had, as a container without a volume does when it is started again, gets it again.
 func TestForeignServerEmptied(t *testing.T) {
 	t.Parallel()

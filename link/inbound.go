@@ -165,6 +165,11 @@ func (b *inbound) begin(ctx context.Context, c jetstream.Consumer, msgs <-chan j
 // the server: what was not acknowledged comes again, in order.
 func (b *inbound) take(ctx context.Context, m jetstream.Msg) error {
 	e, why := b.read(m)
+	if errors.Is(why, wire.ErrForged) || errors.As(why, new(unwelcome)) {
+		if err := b.current(ctx); err != nil {
+			return err
+		}
+	}
 	if !answered(why) {
 		return b.refuse(m, why)
 	}
@@ -177,6 +182,26 @@ func (b *inbound) take(ctx context.Context, m jetstream.Msg) error {
 	b.held[to] = append(b.held[to], m)
 	b.bytes += rawOf(m).Size()
 	return nil
+}
+
+// current returns an error if the team is another by now. A host that was away hears that later than the mail
+// of a host that has joined again meanwhile, with another key, or has another role; what it refused would be lost.
+func (b *inbound) current(ctx context.Context) error {
+	kv, err := b.js.KeyValue(ctx, wire.Team)
+	if err != nil {
+		return err
+	}
+	v, err := kv.Get(ctx, wire.TeamKey)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if t, _, err := team.Accept(b.Home, v.Value()); err == nil && t.Serial != b.team.Serial {
+		return errChanged
+	}
+	return nil // what is no document of the team's says nothing
 }
 
 // again tries what a brake has kept back, and keeps the server from giving it again.

@@ -27,8 +27,9 @@ const (
 // A parcel is a message to publish.
 type parcel struct {
 	envelope.Envelope
-	d    *bus.Delivery // nil if it was filed before
-	file filedMail     // where it was filed; of one that has d, zero
+	d     *bus.Delivery // nil if it was filed before
+	file  filedMail     // where it was filed; of one that has d, zero
+	tried bool          // the server may have it
 }
 
 // An outbound publishes what waits for other hosts, in order. The server takes a message only
@@ -241,10 +242,10 @@ func quiet(ctx context.Context, err error) error {
 	return err
 }
 
-// live returns what has not expired.
+// live returns what has not expired. What the server may have, it is given once more: its receiver says what became of it.
 func (o *outbound) live(batch []parcel) []parcel {
 	return slices.DeleteFunc(batch, func(p parcel) bool {
-		return p.Expired(o.Bus.Now()) && (p.d == nil || p.d.Expire() == nil)
+		return !p.tried && p.Expired(o.Bus.Now()) && (p.d == nil || p.d.Expire() == nil)
 	})
 }
 

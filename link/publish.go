@@ -30,12 +30,12 @@ func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, 
 	rest = append(after, rest...)
 	acks := make([]jetstream.PubAckFuture, 0, len(batch))
 	for i, m := range msgs {
-		f, err := o.js.PublishMsgAsync(m, jetstream.WithExpectLastSequence(o.last+uint64(i)))
-		if err != nil {
-			o.known = false
+		f, perr := o.js.PublishMsgAsync(m, jetstream.WithExpectLastSequence(o.last+uint64(i)))
+		if perr != nil {
+			o.known, err = false, perr
 			break
 		}
-		acks = append(acks, f)
+		acks, batch[i].tried = append(acks, f), true
 	}
 	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, ackTime)
@@ -95,16 +95,18 @@ func acknowledged(ctx context.Context, f jetstream.PubAckFuture) (*jetstream.Pub
 	}
 }
 
-// maxBody is the largest message without its headers, in bytes.
-const maxBody = wire.MaxMessage - 4<<10
+// maxBody returns the largest message without its headers, in bytes. A server that the user runs may take less.
+func (o *outbound) maxBody() int {
+	return int(min(wire.MaxMessage, cmp.Or(o.nc.MaxPayload(), wire.MaxMessage))) - 4<<10
+}
 
 // messages returns what is published of a batch, without what is too large for the server, whose senders are told.
 // With an error, the rest of the batch is left.
 func (o *outbound) messages(ctx context.Context, batch []parcel) (fit []parcel, msgs []*nats.Msg, left []parcel, err error) {
 	for i, p := range batch {
 		m, err := o.message(ctx, p)
-		if err == nil && len(m.Data) > maxBody && p.d != nil {
-			if err = p.d.Poison(fmt.Sprintf("too large for another host: %d bytes, at most %d cross", len(m.Data), maxBody)); err == nil {
+		if most := o.maxBody(); err == nil && len(m.Data) > most && p.d != nil {
+			if err = p.d.Poison(fmt.Sprintf("too large for another host: %d bytes, at most %d cross", len(m.Data), most)); err == nil {
 				continue
 			}
 		}
@@ -130,5 +132,5 @@ func (o *outbound) message(ctx context.Context, p parcel) (*nats.Msg, error) {
 	if p.d == nil {
 		m.Header.Set(againHeader, "1")
 	}
-	return m, wire.Sign(o.key, m, envelope.Digest(string(e.From), string(e.To), e.ID))
+	return m, wire.Sign(o.key, m, envelope.Digest(o.key.Public(), string(e.From), string(e.To), e.ID))
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sys/unix"
 
 	"netsky/agent"
 	"netsky/bus"
@@ -147,14 +148,22 @@ type filedMail struct {
 	name string
 }
 
-// filed lists what was sent to other hosts, in order.
+const (
+	// resendFor is for how long after it was filed a message is sent again: its receiver knows it as long.
+	resendFor = bus.ServerKeeps - time.Hour
+	// apart is how far the clocks of two hosts may be from each other.
+	apart = 2 * time.Hour
+)
+
+// filed lists what was sent to the hosts that have the names of its receivers today, in order.
 func (o *outbound) filed() (list []filedMail, err error) {
 	ids, err := o.Bus.All()
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
-		if _, is := o.team.Host(id.Host()); !is {
+		to, is := o.team.Host(id.Host())
+		if !is {
 			continue
 		}
 		names, err := o.Bus.Names(id, bus.Delivered)
@@ -163,6 +172,13 @@ func (o *outbound) filed() (list []filedMail, err error) {
 		}
 		for _, name := range names {
 			ns, _, _ := envelope.NameParts(name)
+			var st unix.Stat_t
+			if unix.Lstat(o.Home.Path(home.Mailbox(id)+"/"+string(bus.Delivered)+"/"+name), &st) != nil {
+				continue // it was removed
+			}
+			if at := time.Unix(st.Ctim.Unix()); at.Before(to.Added.Add(-apart)) || time.Since(at) > resendFor {
+				continue
+			}
 			list = append(list, filedMail{ns, id, name})
 		}
 	}

@@ -100,7 +100,7 @@ func runSessions(ctx context.Context, o Options, p *report) error {
 			}
 			o.Log.Warn("link", "error", err, "again in", wait.String())
 		}
-		if err := proc.Sleep(ctx, wait); err != nil {
+		if err := proc.Sleep(ctx, proc.Tick(wait)); err != nil {
 			return err
 		}
 		wait = min(2*wait, mostWait)
@@ -164,7 +164,7 @@ func (s *session) carry(ctx context.Context) error {
 	}
 	defer nc.Close()
 	s.nc = nc
-	if s.js, err = jetstream.New(nc); err != nil {
+	if s.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(2*ackTime)); err != nil {
 		return err
 	}
 	if s.self.IsOwner() {

@@ -49,6 +49,7 @@ type world struct {
 	store string
 	at    string // the server's address; "": any
 	bare  bool   // it has no streams but those that it finds
+	most  int32  // its max_payload; 0: NATS's own
 	admin team.Key
 	hosts []*host
 	end   func()
@@ -93,7 +94,7 @@ func mustWorldIn(tb testing.TB, makeHome func(testing.TB) home.Dir, names ...str
 // serve starts the server, where the one before it was.
 func (w *world) serve() {
 	w.Helper()
-	o := &server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: w.store, SyncAlways: true, NoSigs: true, NoLog: true}
+	o := &server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: w.store, SyncAlways: true, NoSigs: true, NoLog: true, MaxPayload: w.most}
 	if w.at != "" {
 		fmt.Sscanf(w.at, "127.0.0.1:%d", &o.Port)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"netsky/internal/proc"
 )
 
 // A File says what one host has put for another, and is told to it in a signed message.
@@ -66,9 +68,8 @@ func GetFile(ctx context.Context, nc *nats.Conn, from, to string, f File, w io.W
 	}
 	sum, left := sha256.New(), f.Size
 	for i := 0; left > 0; i++ {
-		pctx, end := context.WithTimeout(ctx, partTime) // a new connection brings no answer to what was asked on the one before
-		m, err := nc.RequestWithContext(pctx, "$JS.API.DIRECT.GET."+FileStream(from)+"."+FileSubject(from, to, f.ID, strconv.Itoa(i)), nil)
-		if end(); err != nil {
+		m, err := getPart(ctx, nc, FileStream(from), FileSubject(from, to, f.ID, strconv.Itoa(i)))
+		if err != nil {
 			return err
 		}
 		n := int64(len(m.Data))
@@ -84,6 +85,27 @@ func GetFile(ctx context.Context, nc *nats.Conn, from, to string, f File, w io.W
 		return fmt.Errorf("file %s of %s: %w", f.ID, from, ErrFile)
 	}
 	return nil
+}
+
+// A node of a cluster answers for a stream before it has all of it again.
+const (
+	catchUp = 20 * time.Second // for how long a part may be missing there
+	askPart = time.Second
+)
+
+// getPart asks for a part of a file until it is there, or long enough.
+func getPart(ctx context.Context, nc *nats.Conn, stream, subject string) (*nats.Msg, error) {
+	for began := time.Now(); ; {
+		pctx, end := context.WithTimeout(ctx, partTime) // a new connection brings no answer to what was asked on the one before
+		m, err := nc.RequestWithContext(pctx, "$JS.API.DIRECT.GET."+stream+"."+subject, nil)
+		end()
+		if err != nil || m.Header.Get("Status") == "" || nc.ConnectedClusterName() == "" || time.Since(began) > catchUp {
+			return m, err
+		}
+		if err := proc.Sleep(ctx, askPart); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // DropFile removes a file that a host has put for another.
