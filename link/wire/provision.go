@@ -80,10 +80,6 @@ func receivers(ctx context.Context, js jetstream.JetStream, from string, hosts [
 	names := s.ConsumerNames(ctx)
 	for name := range names.Name() {
 		if !slices.Contains(hosts, name) {
-			// What waits for it is not for the next host of that name.
-			if err := s.Purge(ctx, jetstream.WithPurgeSubject(MailSubject(from, name))); err != nil {
-				return err
-			}
 			if err := s.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 				return err
 			}
