@@ -218,38 +218,6 @@ func TestRemovedHost(t *testing.T) {
 	})
 }
 
-// A host that was away takes the mail of one that has joined again meanwhile, with another key, and which finds
-// its own.
-func TestJoinedAgain(t *testing.T) {
-	t.Parallel()
-	w := mustWorld(t, "laptop", "build1", "build2")
-	laptop, build1, build2 := w.hosts[0], w.hosts[1], w.hosts[2]
-	build1.stop()
-	laptop.send("agent1", "agent1@build1", "before it left")
-	testworld.Wait(t, "the server has it", func() bool { return laptop.waiting("agent1@build1") == 0 })
-	laptop.stop()
-	build2.stop()
-	w.end()
-	testworld.Got(team.Remove(laptop.home, "build1"))(t)
-	w.serve()
-	w.end()
-	testworld.Must(t, os.Remove(build1.home.Path(team.KeyFile)))
-	key := testworld.Got(team.MakeKey(build1.home))(t)
-	testworld.Got(team.Admit(laptop.home, team.Host{Name: "build1", Key: key.Public(), Role: team.Worker}))(t)
-	testworld.Must(t, build1.home.WriteFile(team.TeamFile, testworld.Got(os.ReadFile(laptop.home.Path(team.TeamFile)))(t), true))
-	w.serve()
-	laptop.link()
-	build1.link()
-	build1.send("agent1", "agent1@build2", "with the new key")
-	testworld.Wait(t, "the server has it", func() bool { return build1.waiting("agent1@build2") == 0 })
-	laptop.send("agent1", "agent1@build1", "the team's document is at the server")
-	testworld.Wait(t, "the owner's host is connected", func() bool { return len(build1.texts("agent1")) == 2 })
-	build2.link()
-	testworld.Wait(t, "it arrives", func() bool { return len(build2.texts("agent1")) == 1 })
-	testworld.Equal(t, build2.texts("agent1")[0], "agent1@build1: with the new key")
-	testworld.EqualList(t, build1.texts("agent1"), []string{"agent1@laptop: before it left", "agent1@laptop: the team's document is at the server"}, "what build1 got")
-}
-
 // What the stream has no room for waits here, which is said, and is sent once there is some.
 func TestStreamFull(t *testing.T) {
 	t.Parallel()

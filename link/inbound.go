@@ -165,7 +165,7 @@ func (b *inbound) begin(ctx context.Context, c jetstream.Consumer, msgs <-chan j
 // the server: what was not acknowledged comes again, in order.
 func (b *inbound) take(ctx context.Context, m jetstream.Msg) error {
 	e, why := b.read(m)
-	if errors.Is(why, wire.ErrForged) || errors.As(why, new(unwelcome)) {
+	if errors.Is(why, wire.ErrForged) || why != nil && answered(why) {
 		if err := b.current(ctx); err != nil {
 			return err
 		}

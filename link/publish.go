@@ -29,10 +29,11 @@ func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, 
 	batch, msgs, after, unready := o.messages(ctx, batch)
 	rest = append(after, rest...)
 	acks := make([]jetstream.PubAckFuture, 0, len(batch))
+	var stopped error // before all were given to the server
 	for i, m := range msgs {
-		f, perr := o.js.PublishMsgAsync(m, jetstream.WithExpectLastSequence(o.last+uint64(i)))
-		if perr != nil {
-			o.known, err = false, perr
+		f, err := o.js.PublishMsgAsync(m, jetstream.WithExpectLastSequence(o.last+uint64(i)))
+		if err != nil {
+			o.known, stopped = false, err
 			break
 		}
 		acks, batch[i].tried = append(acks, f), true
@@ -73,7 +74,7 @@ func (o *outbound) publish(ctx context.Context, batch []parcel) (left []parcel, 
 	case len(left) == 0 || len(left) < len(batch) && outOfSequence(err):
 		return left, unready
 	case err == nil:
-		err = errors.New("the server has not taken all")
+		err = cmp.Or(stopped, errors.New("the server has not taken all"))
 	}
 	return left, err
 }
